@@ -1,0 +1,52 @@
+"""Signatures: one line that says how a number or a file was made, as in sacreBLEU (Post, 2018)."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from bitextmine import __version__
+from bitextmine.errors import BitextmineError
+
+__all__ = ["parse_signature", "signature"]
+
+KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+# What stays readable in a value; the separator, the escape character and control characters do not.
+SAFE = "".join(chr(c) for c in range(0x20, 0x7F) if chr(c) not in "|%")
+
+
+def signature(**parts: object) -> str:
+    """``signature(k=4, margin="ratio")`` -> ``k:4|margin:ratio|version:0.1.0``.
+
+    Parts keep their order; the tool's version comes last, unless given. None becomes ``none``, booleans
+    ``yes`` and ``no``, floats their shortest exact form. A ``|`` in a value is written as ``%7C``.
+    """
+    parts.setdefault("version", __version__)
+    for key in parts:
+        if not KEY.fullmatch(key):
+            raise ValueError(f"a signature key is a word, not {key!r}")
+    return "|".join(f"{key}:{_value(value)}" for key, value in parts.items())
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return repr(float(value))
+    return quote(str(value), safe=SAFE, errors="surrogatepass")
+
+
+def parse_signature(text: str) -> dict[str, str]:
+    """The parts of a signature, in order, each value as text.
+
+    Raises BitextmineError for text that is not a signature.
+    """
+    parts: dict[str, str] = {}
+    for part in text.strip().split("|"):
+        key, colon, value = part.partition(":")
+        if not colon or not KEY.fullmatch(key) or key in parts:
+            raise BitextmineError(f"not a signature: {part!r} in {text!r}; it looks like k:4|margin:ratio|version:0.1.0")
+        parts[key] = unquote(value, errors="surrogatepass")
+    return parts
