@@ -47,6 +47,8 @@ def parse_signature(text: str) -> dict[str, str]:
     for part in text.strip().split("|"):
         key, colon, value = part.partition(":")
         if not colon or not KEY.fullmatch(key) or key in parts:
-            raise BitextmineError(f"not a signature: {part!r} in {text!r}; it looks like k:4|margin:ratio|version:0.1.0")
+            raise BitextmineError(
+                f"not a signature: {part!r} in {text!r}; it looks like k:4|margin:ratio|version:0.1.0"
+            )
         parts[key] = unquote(value, errors="surrogatepass")
     return parts

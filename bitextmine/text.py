@@ -109,7 +109,9 @@ def _decode(raw: bytes, errors: str, name: str, lines_before: int) -> str:
     except UnicodeDecodeError as e:
         line = lines_before + raw.count(b"\n", 0, e.start) + 1
         column = e.start - raw.rfind(b"\n", 0, e.start)
-        hint = next((f"; {advice}" for magic, advice in MAGIC if not lines_before and raw.startswith(magic)), None)
+        hint = next(
+            (f"; {advice}" for magic, advice in MAGIC if not lines_before and raw.startswith(magic)), None
+        )
         if hint is None:
             hint = "; fix the file, or pass --errors replace to read such bytes as U+FFFD"
         raise BitextmineError(
@@ -309,7 +311,9 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     try:
         files = sorted(p for p in directory.iterdir() if p.is_file())
     except OSError as e:
-        raise BitextmineError(f"{directory}: cannot list the folder: {e.strerror or e}; check --dir") from None
+        raise BitextmineError(
+            f"{directory}: cannot list the folder: {e.strerror or e}; check --dir"
+        ) from None
     by_language: dict[str, list[Path]] = {}
     for path in files:
         language = _language_suffix(corpus_stem(path))
@@ -327,7 +331,9 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
         named = [p for p in found if name in (corpus_stem(p).stem, corpus_stem(p).name, p.name)]
         if not named:
             names = ", ".join(sorted({corpus_stem(p).stem for p in found}))
-            raise BitextmineError(f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {names}")
+            raise BitextmineError(
+                f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {names}"
+            )
         exact = [p for p in named if p.name == name]
         found = exact or named
     if len({corpus_stem(p) for p in found}) > 1:
@@ -339,7 +345,9 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     plain = [p for p in found if not _compression(p)]
     if len(found) > 1 and not plain:
         names = ", ".join(p.name for p in found)
-        raise BitextmineError(f"{directory}: the same corpus twice: {names}; remove one, or pass its name to --name")
+        raise BitextmineError(
+            f"{directory}: the same corpus twice: {names}; remove one, or pass its name to --name"
+        )
     return plain[0] if plain else found[0]
 
 
@@ -347,9 +355,13 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
 
 
 @overload
-def open_output(path: str | os.PathLike[str], mode: Literal["text"] = "text") -> contextlib.AbstractContextManager[TextIO]: ...
+def open_output(
+    path: str | os.PathLike[str], mode: Literal["text"] = "text"
+) -> contextlib.AbstractContextManager[TextIO]: ...
 @overload
-def open_output(path: str | os.PathLike[str], mode: Literal["binary"]) -> contextlib.AbstractContextManager[BinaryIO]: ...
+def open_output(
+    path: str | os.PathLike[str], mode: Literal["binary"]
+) -> contextlib.AbstractContextManager[BinaryIO]: ...
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[Any]:
     """A writer for ``with``: stdout for ``-``, else a file that appears under its name only when complete.
@@ -452,7 +464,9 @@ def _full_disk(name: str) -> Iterator[None]:
     except OSError as e:
         if e.errno not in FULL_DISK:
             raise
-        raise BitextmineError(f"{name}: cannot write: {e.strerror}; nothing was left there, free some space") from None
+        raise BitextmineError(
+            f"{name}: cannot write: {e.strerror}; nothing was left there, free some space"
+        ) from None
 
 
 def _cannot_write(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
