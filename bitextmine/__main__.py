@@ -1,0 +1,8 @@
+"""`python -m bitextmine` is the command `bitextmine`."""
+
+from __future__ import annotations
+
+from bitextmine.cli import main
+
+if __name__ == "__main__":
+    main()

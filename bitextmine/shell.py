@@ -1,0 +1,149 @@
+"""How the program meets the shell: help that opens with a line to copy, messages, exit codes, closed pipes.
+
+Exit codes: 0 done, 1 an error with a message, 2 wrong usage (Click's own), 130 interrupted (Ctrl-C),
+141 the reader of standard output went away (as for `cat big | head`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from bitextmine.errors import BitextmineError
+
+_INTERRUPTED = 130
+_CLOSED_PIPE = 141
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Command(click.Command):
+    """A command whose help opens with `example`, a line to copy.
+
+    `resume` says, for whoever interrupts it, what the same command does when it is run again.
+    """
+
+    def __init__(self, *args: Any, example: str, resume: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+        self.resume = resume
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"Example: {self.example}\n\n")
+        super().format_help(ctx, formatter)
+
+
+class Group(click.Group):
+    """A group of commands whose help opens with `example`, a line to copy."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"Example: {self.example}\n\n")
+        super().format_help(ctx, formatter)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of the pipeline, not of the alphabet
+
+
+Group.group_class = Group
+
+
+class Program(Group):
+    """The outermost group: turns what a command raises into a message on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        _log_to_stderr()
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
+            return result
+        except BitextmineError as error:
+            _fail(ctx, str(error))
+        except KeyboardInterrupt:
+            hint = _resume_hint(self, ctx)
+            _say(f"bitextmine: interrupted{f'; {hint}' if hint else ''}")
+            ctx.exit(_INTERRUPTED)
+        except BrokenPipeError:
+            _drop_stdout()
+            ctx.exit(_CLOSED_PIPE)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] == "bitextmine":
+                raise
+            _fail(ctx, f"the Python package {error.name!r} is missing; install bitextmine with pip to get it")
+        except EOFError as error:  # Click would make an "Aborted!" of it
+            _fail(ctx, f"input ended too early: {error}")
+        except OSError as error:
+            _fail(ctx, _describe(error))
+        except Exception as error:
+            if not _out_of_memory(error):
+                raise
+            _fail(
+                ctx,
+                f"out of memory ({str(error).splitlines()[0] if str(error) else type(error).__name__}); smaller "
+                "batches (--batch-tokens) or smaller corpora need less",
+            )
+
+
+def _resume_hint(program: click.Group, ctx: click.Context) -> str:
+    command: click.Command | None = program.commands.get(ctx.invoked_subcommand or "")
+    return getattr(command, "resume", "")
+
+
+def _describe(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in _FULL:
+        reason = error.strerror or "no space left"
+        return f"{where}cannot write: {reason}; free some space and run the same command again"
+    return f"{where}{error.strerror or error}"
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether Python, NumPy or torch (by name: it need not be imported here) ran out of memory."""
+    text = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text))
+    )
+
+
+def _fail(ctx: click.Context, message: str) -> NoReturn:
+    _say(f"bitextmine: error: {message}")
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _drop_stdout()
+    ctx.exit(1)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # standard error may be closed as well
+        click.echo(line, err=True)
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered for standard output nowhere, or the interpreter complains as it shuts down."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _log_to_stderr() -> None:
+    logger = logging.getLogger("bitextmine")
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("bitextmine: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
