@@ -1,0 +1,133 @@
+"""What end-to-end tests share: the installed command, a made-up pair of languages' worth of text, a tiny model."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# One word list per slot, English and French. Articles differ in gender, so that no word-by-word substitution
+# of the whole line would do, and 12 * 12 * 12 * 10 sentences can be made.
+_SUBJECTS = (
+    "the doctor=le médecin|the teacher=l'institutrice|my neighbour=mon voisin|the old sailor=le vieux marin|"
+    "our mayor=notre maire|the young baker=la jeune boulangère|her brother=son frère|a tired clerk=un employé "
+    "fatigué|the farmer=la fermière|this painter=ce peintre|the judge=la juge|every student=chaque étudiant"
+)
+_VERBS = (
+    "buys=achète|sells=vend|carries=porte|hides=cache|repairs=répare|finds=trouve|forgets=oublie|paints=peint|"
+    "breaks=casse|washes=lave|measures=mesure|photographs=photographie"
+)
+_OBJECTS = (
+    "a red bicycle=un vélo rouge|the heavy table=la lourde table|two umbrellas=deux parapluies|an old map=une "
+    "vieille carte|the silver spoon=la cuillère en argent|green apples=des pommes vertes|a wooden boat=un bateau "
+    "en bois|the broken clock=l'horloge cassée|seven candles=sept bougies|a winter coat=un manteau d'hiver|"
+    "the blue vase=le vase bleu|fresh bread=du pain frais"
+)
+_PLACES = (
+    "in the harbour=dans le port|near the station=près de la gare|before noon=avant midi|after the storm=après "
+    "la tempête|at the market=au marché|on the roof=sur le toit|every Sunday=chaque dimanche|without a word=sans "
+    "un mot|behind the church=derrière l'église|for his sister=pour sa sœur"
+)
+
+
+def _sentences() -> list[tuple[str, str]]:
+    """All the (English, French) sentences, in an order that is random and always the same."""
+    slots = [[entry.split("=") for entry in words.split("|")] for words in (_SUBJECTS, _VERBS, _OBJECTS, _PLACES)]
+    pairs = []
+    for parts in itertools.product(*slots):
+        en, fr = (" ".join(part[side] for part in parts) for side in (0, 1))
+        pairs.append((f"{en[0].upper()}{en[1:]}.", f"{fr[0].upper()}{fr[1:]}."))
+    random.Random(1).shuffle(pairs)
+    return pairs
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a finished command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """The installed `bitextmine` command, run as a process of its own."""
+
+    argv: tuple[str, ...]
+
+    def __call__(
+        self,
+        *args: str | os.PathLike[str],
+        cwd: str | os.PathLike[str] | None = None,
+        stdin: bytes = b"",
+        code: int | None = 0,
+        env: dict[str, str] | None = None,
+        timeout: float = 120,
+        **kwargs: Any,
+    ) -> Result:
+        """Run to the end and insist on the exit code (None: any)."""
+        done = subprocess.run(
+            [*self.argv, *map(os.fspath, args)],
+            cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            env=self.environment(env),
+            timeout=timeout,
+            check=False,
+            **kwargs,
+        )
+        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        if code is not None:
+            assert result.code == code, f"exit code {result.code}, not {code}\n{result.err}\n{result.out}"
+        return result
+
+    def fails(self, *args: str | os.PathLike[str], **kwargs: Any) -> str:
+        """Run to an error: exit code 1, one message on standard error (returned), nothing on standard output."""
+        result = self(*args, code=1, **kwargs)
+        assert "Traceback" not in result.err, result.err
+        messages = [line for line in result.err.splitlines() if line.startswith("bitextmine: error: ")]
+        assert len(messages) == 1, result.err
+        assert result.out == ""
+        return messages[0]
+
+    def start(
+        self, *args: str | os.PathLike[str], env: dict[str, str] | None = None, **kwargs: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start and return at once."""
+        return subprocess.Popen([*self.argv, *map(os.fspath, args)], env=self.environment(env), **kwargs)
+
+    @staticmethod
+    def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        return {**kept, **(extra or {})}
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def bitextmine() -> Command:
+    """The `bitextmine` that pip installed beside this Python, else `python -m bitextmine`."""
+    script = Path(sysconfig.get_path("scripts")) / "bitextmine"
+    return Command((str(script),) if script.exists() else (sys.executable, "-m", "bitextmine"))
+
+
+@pytest.fixture(scope="session")
+def sentence_pairs() -> list[tuple[str, str]]:
+    """17,280 made-up (English, French) sentence pairs in a fixed random order."""
+    return _sentences()
