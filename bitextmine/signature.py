@@ -12,14 +12,15 @@ __all__ = ["parse_signature", "signature"]
 
 KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 # What stays readable in a value; the separator, the escape character and control characters do not.
-SAFE = "".join(chr(c) for c in range(0x20, 0x7F) if chr(c) not in "|%")
+SAFE = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in "|%")
 
 
 def signature(**parts: object) -> str:
     """``signature(k=4, margin="ratio")`` -> ``k:4|margin:ratio|version:0.1.0``.
 
     Parts keep their order; the tool's version comes last, unless given. None becomes ``none``, booleans
-    ``yes`` and ``no``, floats their shortest exact form. A ``|`` in a value is written as ``%7C``.
+    ``yes`` and ``no``, floats their shortest exact form. What would break the line (``|``, ``%``, spaces,
+    control and non-ASCII characters) is percent-encoded, so that a signature is one word.
     """
     parts.setdefault("version", __version__)
     for key in parts:
@@ -29,12 +30,14 @@ def signature(**parts: object) -> str:
 
 
 def _value(value: object) -> str:
+    if hasattr(value, "item"):  # a NumPy scalar
+        value = value.item()
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return repr(float(value))
+        return repr(value)
     return quote(str(value), safe=SAFE, errors="surrogatepass")
 
 
