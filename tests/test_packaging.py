@@ -1,0 +1,108 @@
+"""The wheel: what is in it, and that it works in an environment of its own, away from the checkout."""
+
+from __future__ import annotations
+
+import email
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bitextmine import __version__
+
+
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of what belongs to it, so that nothing is left in the checkout."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, source)
+    for folder in ("bitextmine", "train", "index", "mine", "tests"):
+        shutil.copytree(root / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", "dist", ".", cwd=source)
+    (built,) = (source / "dist").iterdir()
+    return built
+
+
+def run(*args: str | Path, **kwargs) -> str:
+    done = subprocess.run([str(a) for a in args], capture_output=True, timeout=240, check=False, **kwargs)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel, root):
+    names = zipfile.ZipFile(wheel).namelist()
+    folders = {name.split("/")[0] for name in names}
+    assert folders == {"bitextmine", f"bitextmine-{__version__}.dist-info"}
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".part", ".tmp", ".so"))]
+    modules = {str(p.relative_to(root)) for p in (root / "bitextmine").rglob("*.py")}
+    assert modules <= set(names)
+    assert "bitextmine/py.typed" in names
+
+
+def test_the_wheel_holds_every_data_file_of_the_package(wheel, root):
+    listed = run("git", "ls-files", "bitextmine", cwd=root).split() if (root / ".git").exists() else []
+    assert set(listed) <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_metadata(wheel, root):
+    archive = zipfile.ZipFile(wheel)
+    info = f"bitextmine-{__version__}.dist-info"
+    metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert metadata["Version"] == __version__ == project["version"]
+    assert metadata["License-Expression"] == "MIT"
+    assert set(metadata.get_all("Provides-Extra")) == {"gpu", "dev"}
+    assert f"{info}/licenses/LICENSE" in archive.namelist()
+    assert "bitextmine = bitextmine.cli:main" in archive.read(f"{info}/entry_points.txt").decode()
+
+
+def test_the_size_of_the_wheel(wheel):
+    assert wheel.stat().st_size < 25_000_000, "the default encoder is to stay under 20 MB"
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of scripts of a new environment with the wheel in it; its dependencies come from this one."""
+    home = tmp_path_factory.mktemp("venv")
+    venv.create(home, with_pip=False, symlinks=True)
+    python = home / "bin" / "python"
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    run(
+        sys.executable, "-m", "pip", f"--python={python}", "install", "--no-deps", "--no-index", "--quiet", wheel,
+        cwd=home,
+    )  # fmt: skip
+    # After the wheel's own files on the path, and not as a site folder: its .pth files (which may lead to an
+    # editable install of the checkout) are not followed.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return home / "bin"
+
+
+def test_the_installed_command_is_the_wheels(installed, tmp_path):
+    where = run(installed / "python", "-c", "import bitextmine; print(bitextmine.__file__)", cwd=tmp_path)
+    assert where.startswith(str(installed.parent))
+    assert run(installed / "bitextmine", "--version", cwd=tmp_path) == f"bitextmine {__version__}\n"
+
+
+def test_embed_and_mine_in_an_empty_folder(installed, tiny_model, parallel_text, tmp_path):
+    pairs = parallel_text(tmp_path, 40, extra=10)
+    run(installed / "bitextmine", "embed", "corpus.fr", "--model", tiny_model, cwd=tmp_path)
+    mined = run(installed / "bitextmine", "mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, cwd=tmp_path)
+    found = {tuple(line.split("\t")[1:]) for line in mined.splitlines()}
+    assert len(found & set(pairs)) >= 20
+
+
+def test_the_default_encoder_is_in_the_wheel(installed, root, tmp_path):
+    if not (root / "bitextmine" / "encoder" / "default" / "config.json").exists():
+        pytest.skip("no default encoder in this checkout")
+    (tmp_path / "corpus.en").write_text("Good morning.\nThe train to Paris leaves at noon.\nI do not eat meat.\n")
+    (tmp_path / "corpus.fr").write_text("Je ne mange pas de viande.\nBonjour.\nLe train pour Paris part à midi.\n")
+    mined = run(installed / "bitextmine", "mine", "--src", "en", "--tgt", "fr", "--threshold", "none", cwd=tmp_path)
+    found = {tuple(line.split("\t")[1:]) for line in mined.splitlines()}
+    assert ("The train to Paris leaves at noon.", "Le train pour Paris part à midi.") in found
