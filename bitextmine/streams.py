@@ -191,7 +191,7 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
     if target.is_dir():
         raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
     try:
-        raw = open(temporary, "wb")
+        raw = temporary.open("wb")
     except OSError as e:
         raise _cannot_write(path, e) from None
     try:
@@ -207,7 +207,7 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
         if not in_place:
             if target.exists():
                 shutil.copymode(target, temporary)
-            os.replace(temporary, target)
+            temporary.replace(target)
     except OSError as e:
         if e.errno in FULL_DISK:
             raise BitextmineError(f"{path}: cannot write: {e.strerror}; free some space") from None
@@ -219,11 +219,11 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
 
 
 def _written_in_place(path: str | os.PathLike[str]) -> bool:
+    path = Path(path)
     # /dev/stdout may well be a regular file by now; moving another over it would undo the shell's '>>'.
-    name = os.path.abspath(path)
-    return name.startswith(("/dev/", "/proc/")) or (
-        os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
-    )
+    if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _text_on(buffer: Any) -> Iterator[TextIO]:
@@ -279,7 +279,7 @@ def _packed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
         # No name and no time in the header, so that the same text gives the same bytes.
         packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0)
     elif suffix == ".xz":
-        packed = lzma.LZMAFile(raw, "wb")
+        packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
     else:
         import zstandard
 

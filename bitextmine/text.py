@@ -40,9 +40,22 @@ MAGIC = (
 )
 
 # Suffixes that fit the shape of a language code and never are one in practice.
-NOT_LANGUAGES = frozenset(
-    "txt text tsv csv json jsonl xml html toml yaml yml md log npy npz faiss model part tmp bak lock".split()
-)
+NOT_LANGUAGES = {
+    "txt",
+    "text",
+    "tsv",
+    "csv",
+    "json",
+    "jsonl",
+    "xml",
+    "html",
+    "toml",
+    "yaml",
+    "yml",
+    "md",
+    "log",
+}
+NOT_LANGUAGES |= {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
 LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
 

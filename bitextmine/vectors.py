@@ -1,0 +1,95 @@
+"""The ``.npy`` file of an embedding: its header, its bytes, its digest. Never read as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+
+from bitextmine.errors import BitextmineError
+
+__all__ = ["DTYPE", "header", "open_vectors", "vectors_digest", "vectors_layout"]
+
+DTYPE = np.dtype("<f2")
+BLOCK_BYTES = 1 << 22
+
+
+def header(rows: int, dim: int) -> bytes:
+    """The .npy header (format 1.0) of a float16 array of shape (rows, dim)."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": DTYPE.str, "fortran_order": False, "shape": (rows, dim)}
+    )
+    return buffer.getvalue()
+
+
+def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], int]:
+    """The shape (rows, dim) of an ``.npy`` and the offset of its first row, in bytes.
+
+    Raises BitextmineError for a missing file, one that is not a two-dimensional C-ordered float16 array,
+    and one that is shorter or longer than its header says.
+    """
+    try:
+        with open(npy_path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                version = np.lib.format.read_magic(file)
+                read = {
+                    (1, 0): np.lib.format.read_array_header_1_0,
+                    (2, 0): np.lib.format.read_array_header_2_0,
+                }[version]
+                shape, fortran, dtype = read(file)
+            except OSError:
+                raise
+            except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+                raise BitextmineError(
+                    f"{npy_path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
+                ) from None
+            offset = file.tell()
+    except FileNotFoundError:
+        left = Path(f"{npy_path}.part").exists()
+        hint = "an unfinished run left a part of it, run embed again to go on" if left else "run embed first"
+        raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
+    except OSError as e:
+        raise BitextmineError(f"{npy_path}: cannot read: {e.strerror or e}") from None
+    if len(shape) != 2 or min(shape) < 0 or dtype != DTYPE or fortran:
+        order = " in Fortran order" if fortran else ""
+        raise BitextmineError(
+            f"{npy_path}: holds {dtype} numbers of shape {shape}{order}, not float16 of shape (rows, dim); "
+            "run embed again"
+        )
+    rows, dim = int(shape[0]), int(shape[1])
+    wanted = offset + rows * dim * DTYPE.itemsize
+    if size != wanted:
+        word = "truncated" if size < wanted else "damaged"
+        raise BitextmineError(
+            f"{npy_path}: {word}: it has {size:,} bytes, but {rows:,} rows of {dim} numbers need {wanted:,}; "
+            "run embed again"
+        )
+    return (rows, dim), offset
+
+
+def open_vectors(npy_path: str | os.PathLike[str]) -> np.ndarray:
+    """The vectors of an ``.npy`` as a read-only map, float16 (n, d), with or without a manifest.
+
+    Raises BitextmineError as `vectors_layout` does.
+    """
+    shape, offset = vectors_layout(npy_path)
+    if 0 in shape:  # nothing to map
+        return np.empty(shape, DTYPE)
+    return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
+
+
+def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
+    """BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes without the header, read in blocks."""
+    _, offset = vectors_layout(npy_path)
+    digest = hashlib.blake2b(digest_size=32)
+    block = memoryview(bytearray(BLOCK_BYTES))
+    with open(npy_path, "rb", buffering=0) as file:
+        file.seek(offset)
+        while count := file.readinto(block):
+            digest.update(block[:count])
+    return digest.hexdigest()
