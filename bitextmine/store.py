@@ -122,8 +122,8 @@ def verify_embedding(npy_path: str | os.PathLike[str]) -> Manifest:
     found = vectors_digest(npy_path)
     if found != manifest.vectors_blake2b:
         raise BitextmineError(
-            f"{npy_path}: damaged: the digest of the vectors is {found[:16]}..., but {manifest_path(npy_path).name} "
-            f"says {manifest.vectors_blake2b[:16] or 'nothing'}...; run embed again"
+            f"{npy_path}: damaged: the digest of the vectors is {found[:16]}..., but "
+            f"{manifest_path(npy_path).name} says {manifest.vectors_blake2b[:16] or 'nothing'}...; run embed again"
         )
     return manifest
 
