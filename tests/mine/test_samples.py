@@ -1,0 +1,96 @@
+"""The sample corpora: counts, no sentence twice, true gold lines, files that build.py makes again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LANGUAGES = ["en", "de", "es", "fr", "it"]
+PAIRS = ["en-de", "en-es", "en-fr", "en-it", "de-es", "de-fr", "de-it", "es-fr", "es-it", "fr-it"]
+PARALLEL = ALONE = 264
+
+
+@pytest.fixture(scope="module")
+def samples(root: Path) -> Path:
+    return root / "mine" / "samples"
+
+
+@pytest.fixture(scope="module")
+def rows(samples: Path) -> list[dict[str, str]]:
+    """The rows of source/parallel-*.tsv."""
+    found = []
+    for part in (1, 2):
+        header, *body = lines(samples / "source" / f"parallel-{part}.tsv")
+        assert header.split("\t") == ["subject", *LANGUAGES]
+        found += [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in body]
+    return found
+
+
+def lines(path: Path) -> list[str]:
+    """Lines that end in LF and nothing else; none is blank or has white space around it."""
+    text = path.read_bytes().decode("utf-8")
+    assert text.endswith("\n")
+    found = text[:-1].split("\n")
+    assert all(line and line == line.strip() for line in found)
+    assert "\r" not in text
+    return found
+
+
+def alone(samples: Path, lang: str) -> list[str]:
+    return [line for path in (samples / "source").glob(f"alone.{lang}*.txt") for line in lines(path)]
+
+
+def test_rows_are_full_and_spread_over_the_subjects(rows: list[dict[str, str]]) -> None:
+    assert len(rows) == PARALLEL
+    assert all(cell and cell == cell.strip() for row in rows for cell in row.values())
+    subjects = [row["subject"] for row in rows]
+    assert {subjects.count(subject) for subject in subjects} == {11}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_corpus_is_the_parallel_sentences_and_those_without_translation(
+    samples: Path, rows: list[dict[str, str]], lang: str
+) -> None:
+    corpus = lines(samples / f"sample.{lang}")
+    others = alone(samples, lang)
+    assert len(others) == ALONE
+    assert len(corpus) == len(set(corpus)) == PARALLEL + ALONE
+    assert sorted(corpus) == sorted([row[lang] for row in rows] + others)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_no_sentence_without_translation_is_in_another_corpus(samples: Path, lang: str) -> None:
+    others = {line for other in LANGUAGES if other != lang for line in lines(samples / f"sample.{other}")}
+    assert others.isdisjoint(alone(samples, lang))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_gold_lines_are_the_two_sides_of_one_row(
+    samples: Path, rows: list[dict[str, str]], pair: str
+) -> None:
+    src, tgt = pair.split("-")
+    sources, targets = lines(samples / f"sample.{src}"), lines(samples / f"sample.{tgt}")
+    gold = [tuple(map(int, line.split("\t"))) for line in lines(samples / f"gold.{pair}.tsv")]
+    assert gold == sorted(gold)
+    assert all(s > 0 and t > 0 for s, t in gold)
+    assert len(gold) == PARALLEL
+    assert {(sources[s - 1], targets[t - 1]) for s, t in gold} == {(row[src], row[tgt]) for row in rows}
+
+
+def test_orders_differ_between_languages(samples: Path) -> None:
+    for pair in PAIRS:
+        gold = [line.split("\t") for line in lines(samples / f"gold.{pair}.tsv")]
+        assert sum(s == t for s, t in gold) < 10, pair
+
+
+def test_build_makes_the_committed_files_again(samples: Path, tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, str(samples / "build.py"), "--out", str(tmp_path)], check=True, timeout=60
+    )
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    names = {f"sample.{lang}" for lang in LANGUAGES} | {f"gold.{pair}.tsv" for pair in PAIRS}
+    assert set(made) == names
+    assert made == {name: (samples / name).read_bytes() for name in names}
