@@ -29,15 +29,10 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def write_json(
-    path: str | os.PathLike[str], content: Mapping[str, Any], *, temporary: Path | None = None
-) -> None:
-    """Write a JSON object atomically and durably, with sorted keys: a rerun gives the same bytes.
-
-    ``temporary`` is where it is written first, in the same folder (by default a name of this process).
-    """
+def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a JSON object atomically and durably, with sorted keys: a rerun gives the same bytes."""
     path = Path(path)
-    staged = temporary or path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    staged = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         stage_json(staged, content)
         staged.replace(path)
@@ -121,9 +116,11 @@ class Manifest:
         known: dict[str, Any] = {}
         for key in content.keys() & types.keys():
             value = content[key]
-            wanted: type = {"int": int, "str": str}.get(types[key], dict)
-            if not isinstance(value, wanted) or isinstance(value, bool) or (wanted is int and value < 0):
-                words = {int: "a count", str: "text", dict: "an object"}[wanted]
+            wanted, words = {"int": (int, "a count"), "str": (str, "text")}.get(
+                types[key], (dict, "an object")
+            )
+            right = isinstance(value, wanted) and not isinstance(value, bool)
+            if not right or (isinstance(value, int) and value < 0):
                 raise BitextmineError(
                     f"{where}: '{key}' is {json.dumps(value)}, not {words}; run embed again"
                 )

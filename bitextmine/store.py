@@ -123,7 +123,8 @@ def verify_embedding(npy_path: str | os.PathLike[str]) -> Manifest:
     if found != manifest.vectors_blake2b:
         raise BitextmineError(
             f"{npy_path}: damaged: the digest of the vectors is {found[:16]}..., but "
-            f"{manifest_path(npy_path).name} says {manifest.vectors_blake2b[:16] or 'nothing'}...; run embed again"
+            f"{manifest_path(npy_path).name} says {manifest.vectors_blake2b[:16] or 'nothing'}...; "
+            "run embed again"
         )
     return manifest
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import Manifest, manifest_path, plain, read_json, stage_json, sync_folder, write_json
+from bitextmine.manifest import Manifest, manifest_path, plain, read_json, stage_json, sync_folder
 from bitextmine.streams import FULL_DISK
 from bitextmine.vectors import DTYPE, header, vectors_digest
 
@@ -67,13 +67,19 @@ class EmbeddingWriter:
         self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
         self._sync_seconds = sync_seconds
         self._synced = time.monotonic()
+        self._next = self._safe = 0  # rows written, rows known to be on disk
         self._fd = self._lock()
         try:
             done = self._done_rows()
+            self.resume_row = self._next = self._safe = done or 0
             if done is None:
                 self._start()
-            self.resume_row = self._next = self._safe = done or 0
-            self._save_state()
+            self._save_state(self._safe)
+        except OSError as e:
+            if not self._safe:  # it may hold all the space there is
+                self._discard()
+            self._release()
+            raise self._failed(e) from None
         except BaseException:
             self._release()
             raise
@@ -82,7 +88,7 @@ class EmbeddingWriter:
         """Store float rows (b, dim) as rows ``start`` to ``start + b`` of the file, in float16.
 
         ``start`` is the row after the last one written. The rows are safe from a kill after ``sync_seconds``
-        at most. Raises BitextmineError for NaN and for numbers too large for float16, and when the disk fails;
+        at most. Raises BitextmineError for NaN, for numbers too large for float16, and when the disk fails;
         ValueError for rows out of order or of another shape.
         """
         if self._fd < 0:
@@ -102,10 +108,11 @@ class EmbeddingWriter:
                 f"{self.npy_path}: the vector of line {bad + 1} has NaN, infinite or too large numbers; "
                 "the model is damaged, or its vectors are not normalised"
             )
-        try:
-            self._pwrite(half.tobytes(), len(self._header) + start * self.dim * DTYPE.itemsize)
-        except OSError as e:
-            raise self._failed(e) from None
+        if half.size:
+            try:
+                self._pwrite(half.data.cast("B"), len(self._header) + start * self.dim * DTYPE.itemsize)
+            except OSError as e:
+                raise self._failed(e) from None
         self._next = start + len(rows)
         if time.monotonic() - self._synced >= self._sync_seconds:
             self.sync()
@@ -114,10 +121,10 @@ class EmbeddingWriter:
         """Bring the rows written so far safely to disk, and count them as done."""
         try:
             os.fsync(self._fd)
+            self._save_state(self._next)
         except OSError as e:
             raise self._failed(e) from None
         self._safe = self._next
-        self._save_state()
         self._synced = time.monotonic()
 
     def finish(self, manifest: Manifest) -> Manifest:
@@ -182,8 +189,9 @@ class EmbeddingWriter:
             try:
                 fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except (FileNotFoundError, NotADirectoryError):
+                folder = self.npy_path.parent
                 raise BitextmineError(
-                    f"{self.npy_path}: cannot write: there is no folder {self.npy_path.parent}; create it first"
+                    f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
                 ) from None
             except OSError as e:
                 raise BitextmineError(
@@ -231,17 +239,18 @@ class EmbeddingWriter:
 
     def _start(self) -> None:
         """A new part, with all the space it will need."""
-        try:
-            self.state_path.unlink(missing_ok=True)
-            sync_folder(self.part_path.parent)
-            os.ftruncate(self._fd, 0)
-            self._allocate()
-            self._pwrite(self._header, 0)
-        except OSError as e:
+        self.state_path.unlink(missing_ok=True)
+        sync_folder(self.part_path.parent)
+        os.ftruncate(self._fd, 0)
+        self._allocate()
+        self._pwrite(memoryview(self._header), 0)
+
+    def _discard(self) -> None:
+        for path in (self.state_path, Path(f"{self.state_path}.tmp"), self.part_path):
             with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, 0)
-                self.part_path.unlink()
-            raise self._failed(e) from None
+                path.unlink()
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)  # gives the space back at once
 
     def _allocate(self) -> None:
         try:
@@ -258,27 +267,26 @@ class EmbeddingWriter:
 
     def _failed(self, e: OSError) -> BitextmineError:
         """What to tell about a write that failed; what is safe on disk stays there."""
-        safe = getattr(self, "_safe", 0)
-        kept = f"; {safe:,} of {self.rows:,} rows are kept, run embed again to go on" if safe else ""
+        kept = (
+            f"; {self._safe:,} of {self.rows:,} rows are kept, run embed again to go on" if self._safe else ""
+        )
         if e.errno not in FULL_DISK:
             return BitextmineError(f"{self.npy_path}: cannot write: {e.strerror or e}{kept}")
         free = shutil.disk_usage(self.npy_path.parent).free
         return BitextmineError(
             f"{self.npy_path}: {e.strerror}: {self.rows:,} rows of {self.dim} float16 numbers need "
-            f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow less); "
-            f"free some space, or write elsewhere with --out{kept}"
+            f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
+            f"less); free some space, or write elsewhere with --out{kept}"
         )
 
-    def _pwrite(self, data: bytes, offset: int) -> None:
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(self._fd, view, offset)
-            view, offset = view[written:], offset + written
+    def _pwrite(self, data: memoryview, offset: int) -> None:
+        while data:
+            written = os.pwrite(self._fd, data, offset)
+            data, offset = data[written:], offset + written
 
-    def _save_state(self) -> None:
+    def _save_state(self, done_rows: int) -> None:
         writer = {"pid": os.getpid(), "host": socket.gethostname()}
-        write_json(
-            self.state_path,
-            {"identity": self._identity, "done_rows": self._safe, "writer": writer},
-            temporary=Path(f"{self.state_path}.tmp"),
-        )
+        staged = Path(f"{self.state_path}.tmp")
+        stage_json(staged, {"identity": self._identity, "done_rows": done_rows, "writer": writer})
+        staged.replace(self.state_path)
+        sync_folder(self.state_path.parent)
