@@ -174,7 +174,7 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
     """
     if mode not in ("text", "binary"):
         raise ValueError(f"mode must be 'text' or 'binary', not {mode!r}")
-    if os.fspath(path) == "-":
+    if os.fspath(path) in ("-", "/dev/stdout"):
         try:
             yield from _stdout(mode)
         except OSError as e:
@@ -191,7 +191,7 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
     if target.is_dir():
         raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
     try:
-        raw = temporary.open("wb")
+        raw = temporary.open("ab" if in_place else "wb")
     except OSError as e:
         raise _cannot_write(path, e) from None
     try:
@@ -220,7 +220,7 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
 
 def _written_in_place(path: str | os.PathLike[str]) -> bool:
     path = Path(path)
-    # /dev/stdout may well be a regular file by now; moving another over it would undo the shell's '>>'.
+    # /dev/stderr may well be a regular file by now; moving another over it would undo the shell's '2>>'.
     if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
