@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -142,22 +142,26 @@ class EmbeddingWriter:
             dtype=DTYPE.name,
             vectors_blake2b=vectors_digest(self.part_path),
         )
-        final = manifest_path(self.npy_path)
-        staged = Path(f"{self.npy_path}.part.manifest")
         try:
-            # First all that takes space, then only names. The old manifest goes before the new vectors come:
-            # a kill between the two must not leave it describing vectors that it does not know.
-            stage_json(staged, manifest.to_json())
-            final.unlink(missing_ok=True)
-            sync_folder(final.parent)
-            self.state_path.unlink(missing_ok=True)
-            self.part_path.replace(self.npy_path)
-            staged.replace(final)
-            sync_folder(final.parent)
+            with _locked_folder(self.npy_path.parent):
+                self._put_in_place(manifest)
         except OSError as e:
             raise self._failed(e) from None
         self._release()
         return manifest
+
+    def _put_in_place(self, manifest: Manifest) -> None:
+        final = manifest_path(self.npy_path)
+        staged = Path(f"{self.npy_path}.part.manifest")
+        # First all that takes space, then only names. The old manifest goes before the new vectors come:
+        # a kill between the two must not leave it describing vectors that it does not know.
+        stage_json(staged, manifest.to_json())
+        final.unlink(missing_ok=True)
+        sync_folder(final.parent)
+        self.state_path.unlink(missing_ok=True)
+        self.part_path.replace(self.npy_path)
+        staged.replace(final)
+        sync_folder(final.parent)
 
     def close(self) -> None:
         """Stop without finishing: what is written stays for a later run."""
@@ -290,3 +294,15 @@ class EmbeddingWriter:
         stage_json(staged, {"identity": self._identity, "done_rows": done_rows, "writer": writer})
         staged.replace(self.state_path)
         sync_folder(self.state_path.parent)
+
+
+@contextlib.contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder: a part that has its final name no longer keeps the next writer out by its own lock."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,67 @@
+"""Signatures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine import __version__
+from bitextmine.errors import BitextmineError
+from bitextmine.progress import progress
+from bitextmine.signature import parse_signature, signature
+
+
+def test_a_signature_looks_like_sacrebleus() -> None:
+    text = signature(k=4, margin="ratio", threshold=1.06, seed=None, dedup=True, index=False, version="0.1.0")
+    assert text == "k:4|margin:ratio|threshold:1.06|seed:none|dedup:yes|index:no|version:0.1.0"
+
+
+def test_the_version_comes_last() -> None:
+    assert signature(k=4) == f"k:4|version:{__version__}"
+    assert signature() == f"version:{__version__}"
+
+
+def test_numpy_numbers_look_like_pythons() -> None:
+    assert (
+        signature(k=np.int64(4), t=np.float64(0.1), u=np.bool_(True), version=1)
+        == "k:4|t:0.1|u:yes|version:1"
+    )
+
+
+@given(st.dictionaries(st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True), st.text(st.characters())))
+def test_any_value_comes_back(parts: dict[str, str]) -> None:
+    text = signature(**parts)
+    assert parse_signature(text) == {**parts, "version": parts.get("version", __version__)}
+    assert parse_signature(f"  {text}\n") == parse_signature(text)
+    assert text.isascii()
+    assert len(text.split()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "k", "k:4|", "k:4||m:x", "k:4|k:5", ":4", "a b:4"])
+def test_what_is_no_signature_is_refused(text: str) -> None:
+    with pytest.raises(BitextmineError, match="not a signature"):
+        parse_signature(text)
+
+
+def test_a_key_is_a_word() -> None:
+    with pytest.raises(ValueError, match=r"'a\|b'"):
+        signature(**{"a|b": 1})
+
+
+def test_progress_is_silent_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress(10, "embed", "lines") as bar:
+        bar.update(10)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_tells_rate_and_time_left(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress(10, "embed", "lines", disable=False) as bar:
+        bar.update(5)
+        bar.refresh()
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "embed" in err
+    assert "5/10" in err
+    assert "lines/s" in err
