@@ -1,0 +1,1 @@
+"""Training an encoder: recipe, vocabulary, data, objectives, trainer."""

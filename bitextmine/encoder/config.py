@@ -1,0 +1,76 @@
+"""What an encoder is, in numbers: the content of a model folder's config.json."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bitextmine.errors import BitextmineError
+
+__all__ = ["EncoderConfig"]
+
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """Shape of an encoder; one set of weights serves every language.
+
+    layers = 0 is the mean of subword vectors; heads, ffn and dropout then mean nothing.
+    max_pieces is the longest sentence that is encoded, in pieces: the rest of a longer one is cut.
+    """
+
+    vocab_size: int
+    dim: int = 512
+    layers: int = 2
+    heads: int = 8
+    ffn: int = 1024
+    dropout: float = 0.1
+    max_pieces: int = 200
+    languages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises BitextmineError that names the key and both numbers, where two disagree."""
+        for key, least in (("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1)):
+            value = getattr(self, key)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise BitextmineError(f"model: {key} must be a whole number of at least {least}, found {value!r}")
+        if self.layers and (not isinstance(self.heads, int) or self.heads < 1 or self.dim % self.heads):
+            raise BitextmineError(f"model: heads must divide dim, found heads {self.heads!r} and dim {self.dim}")
+        if self.layers and (not isinstance(self.ffn, int) or self.ffn < 1):
+            raise BitextmineError(f"model: ffn must be a whole number of at least 1, found {self.ffn!r}")
+        if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
+            raise BitextmineError(f"model: dropout must lie in [0, 1), found {self.dropout!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        content = dataclasses.asdict(self)
+        content["languages"] = list(self.languages)
+        return {"format": FORMAT, "kind": "bitextmine-encoder", **content}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], where: str) -> EncoderConfig:
+        """Reads a config.json's content; ``where`` names the file in errors.
+
+        Raises BitextmineError for another kind of file, a newer format, a missing or an unknown key.
+        """
+        values = dict(content)
+        kind = values.pop("kind", None)
+        if kind != "bitextmine-encoder":
+            raise BitextmineError(f"{where}: not a bitextmine encoder: \"kind\" is {kind!r}, not 'bitextmine-encoder'")
+        found = values.pop("format", None)
+        if found != FORMAT:
+            raise BitextmineError(
+                f"{where}: format {found!r}, but this version reads format {FORMAT}: update bitextmine or train anew"
+            )
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise BitextmineError(f"{where}: unknown key {unknown[0]!r}")
+        if "vocab_size" not in values:
+            raise BitextmineError(f"{where}: no 'vocab_size'")
+        values["languages"] = tuple(values.get("languages", ()))
+        try:
+            return cls(**values)
+        except BitextmineError as e:
+            raise BitextmineError(f"{where}: {e}") from e

@@ -1,0 +1,90 @@
+"""A model folder: config.json, model.safetensors, tokenizer.model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import load_model, save_model
+from bitextmine.errors import BitextmineError
+from bitextmine.manifest import read_json, write_json
+
+__all__ = ["CONFIG", "TOKENIZER", "WEIGHTS", "folder_hash", "load_folder", "packaged", "resolve", "save_folder"]
+
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
+
+# Encoders inside the package, by the name that --model takes.
+PACKAGED = {"default": "default"}
+
+
+def packaged(name: str) -> Path:
+    """The folder of an encoder that came with the package."""
+    return Path(str(resources.files("bitextmine.encoder"))) / PACKAGED[name]
+
+
+def resolve(model: str | os.PathLike[str]) -> Path:
+    """A packaged encoder's name or a folder -> the folder; raises BitextmineError if it is neither.
+
+    A folder wins only when it is written as a path (./default): names must mean the same in every folder.
+    """
+    text = os.fspath(model)
+    if text in PACKAGED:
+        return packaged(text)
+    path = Path(text)
+    if path.is_dir():
+        return path
+    names = ", ".join(sorted(PACKAGED))
+    what = "not a folder" if path.exists() else "no such model folder"
+    raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names})")
+
+
+def folder_hash(folder: Path) -> str:
+    """16 hex digits of a SHA-256 over the three files: two folders of one hash give the same vectors."""
+    digest = hashlib.sha256()
+    for name in (CONFIG, WEIGHTS, TOKENIZER):
+        path = folder / name
+        try:
+            with path.open("rb") as file:
+                part = hashlib.file_digest(file, "sha256").digest()
+        except FileNotFoundError:
+            raise BitextmineError(
+                f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}"
+            ) from None
+        except OSError as e:
+            raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from e
+        digest.update(name.encode() + b"\0" + part)
+    return digest.hexdigest()[:16]
+
+
+def load_folder(folder: Path) -> tuple[EncoderConfig, SentenceModel, Tokenizer]:
+    """Reads a model folder; raises BitextmineError that names the file that is missing or wrong."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise BitextmineError(f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")
+    config = EncoderConfig.from_json(read_json(path), str(path))
+    tokenizer = Tokenizer(folder / TOKENIZER)
+    if tokenizer.vocab_size != config.vocab_size:
+        raise BitextmineError(
+            f"{folder / TOKENIZER}: {tokenizer.vocab_size} pieces, but {CONFIG} says vocab_size {config.vocab_size}"
+        )
+    return config, load_model(config, folder / WEIGHTS), tokenizer
+
+
+def save_folder(
+    folder: Path, model: SentenceModel, tokenizer: Path, *, dtype: str = "int8", card: str | None = None
+) -> None:
+    """Writes a model folder, config.json last, so that a folder cut short is not taken for a whole one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).unlink(missing_ok=True)
+    save_model(model, folder / WEIGHTS, dtype=dtype)
+    if tokenizer.resolve() != (folder / TOKENIZER).resolve():
+        shutil.copyfile(tokenizer, folder / TOKENIZER)
+    if card is not None:
+        (folder / "README.md").write_text(card, encoding="utf-8")
+    write_json(folder / CONFIG, model.config.to_json())

@@ -1,0 +1,102 @@
+"""The network: piece vectors, N transformer layers, mean pooling."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bitextmine.encoder.config import EncoderConfig
+
+__all__ = ["SentenceModel"]
+
+# Standard deviation of the initial piece vectors. It must be small: a piece that training never or seldom sees
+# keeps its random vector, and as sentence vectors are sums, such a vector is noise of that size in each
+# sentence. Measured in train/quality.md.
+INITIAL_STD = 0.01
+
+
+class SentenceModel(nn.Module):
+    """Encodes sentences given as pieces; one set of parameters for all languages.
+
+    layers = 0: the sum of the sentence's piece vectors (its direction is that of their mean, and only the
+    direction counts). layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final
+    LayerNorm), then the mean over the sentence's positions, as in Mao et al. 2021, section 3.1.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.dim)
+        if config.layers:
+            self.positions = nn.Embedding(config.max_pieces, config.dim)
+            self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+            self.norm = nn.LayerNorm(config.dim)
+            self.dropout = nn.Dropout(config.dropout)
+
+    def initialise(self, std: float = INITIAL_STD, generator: torch.Generator | None = None) -> None:
+        """Draws fresh piece vectors (and positions) with standard deviation ``std``; layers differ by their
+        own initial weights."""
+        with torch.no_grad():
+            self.embedding.weight.normal_(0.0, std, generator=generator)
+            if self.config.layers:
+                self.positions.weight.normal_(0.0, std, generator=generator)
+
+    def forward(self, ids: Tensor, offsets: Tensor) -> Tensor:
+        """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sentence vectors, not normalised.
+
+        A sentence of no pieces is all zeros.
+        """
+        if not self.config.layers:
+            return functional.embedding_bag(
+                ids, self.embedding.weight, offsets, mode="sum", include_last_offset=True
+            )
+        lengths = offsets.diff()
+        width = int(lengths.max()) if len(lengths) else 0
+        if width == 0:
+            return self.embedding.weight.new_zeros(len(lengths), self.config.dim)
+        inside = torch.arange(width, device=ids.device)[None, :] < lengths[:, None]
+        padded = ids.new_zeros(len(lengths), width)
+        padded[inside] = ids
+        states = self.states(padded, inside)
+        total = (states * inside[:, :, None]).sum(1)
+        return total / lengths.clamp(min=1)[:, None]
+
+    def states(self, padded: Tensor, inside: Tensor) -> Tensor:
+        """padded (n, width) int64 ids, inside (n, width) bool -> (n, width, dim) final states."""
+        hidden = self.embedding(padded)
+        if not self.config.layers:
+            return hidden
+        hidden = self.dropout(hidden + self.positions.weight[: padded.shape[1]])
+        # A fully masked row would be NaN in the softmax: an empty sentence attends to its padding instead,
+        # and pooling leaves it out.
+        mask = None
+        if not bool(inside.all()):
+            mask = (inside | ~inside.any(1, keepdim=True))[:, None, None, :]
+        for layer in self.layers:
+            hidden = layer(hidden, mask)
+        return self.norm(hidden)
+
+
+class Layer(nn.Module):
+    """One pre-norm transformer layer."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.attention_norm = nn.LayerNorm(config.dim)
+        self.qkv = nn.Linear(config.dim, 3 * config.dim)
+        self.out = nn.Linear(config.dim, config.dim)
+        self.ffn_norm = nn.LayerNorm(config.dim)
+        self.up = nn.Linear(config.dim, config.ffn)
+        self.down = nn.Linear(config.ffn, config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        n, width, dim = hidden.shape
+        qkv = self.qkv(self.attention_norm(hidden)).view(n, width, 3, self.heads, dim // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        dropout = self.dropout.p if self.training else 0.0
+        attended = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        hidden = hidden + self.dropout(self.out(attended.transpose(1, 2).reshape(n, width, dim)))
+        return hidden + self.dropout(self.down(functional.gelu(self.up(self.ffn_norm(hidden)))))

@@ -1,0 +1,60 @@
+"""Tokenised sentences of different lengths in two flat arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+__all__ = ["Pieces"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pieces:
+    """n sentences: ``ids`` (sum of lengths,) int32 piece ids, ``offsets`` (n + 1,) int64 where each begins."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def from_lists(cls, lists: Sequence[Sequence[int]]) -> Pieces:
+        offsets = np.zeros(len(lists) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)), out=offsets[1:])
+        ids = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=int(offsets[-1]))
+        return cls(ids, offsets)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) int64, pieces of each sentence."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> Pieces:
+        """The sentences of ``rows`` (m,) int, in that order, each cut to ``max_pieces``; copies."""
+        starts = self.offsets[rows]
+        lengths = self.offsets[np.asarray(rows) + 1] - starts
+        if max_pieces is not None:
+            lengths = np.minimum(lengths, max_pieces)
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        within = np.arange(offsets[-1], dtype=np.int64)
+        within += np.repeat(starts - offsets[:-1], lengths)
+        return Pieces(np.asarray(self.ids[within], dtype=np.int32), offsets)
+
+    def keep(self, mask: np.ndarray) -> Pieces:
+        """The same sentences without the pieces where ``mask`` (sum of lengths,) bool is False."""
+        kept = np.zeros(len(mask) + 1, dtype=np.int64)
+        np.cumsum(mask, out=kept[1:])
+        return Pieces(self.ids[mask], kept[self.offsets])
+
+    @staticmethod
+    def join(parts: Sequence[Pieces]) -> Pieces:
+        """The sentences of all parts, one after another."""
+        lengths = np.concatenate([part.lengths for part in parts])
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return Pieces(np.concatenate([part.ids for part in parts]), offsets)

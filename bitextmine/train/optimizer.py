@@ -1,0 +1,38 @@
+"""Optimiser and learning rate schedule."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.train.recipe import Training
+
+__all__ = ["make_optimizer", "rate_share", "set_rates"]
+
+
+def make_optimizer(model: SentenceModel, training: Training) -> torch.optim.Optimizer:
+    """AdamW; piece vectors have a learning rate of their own and no decay, biases and norms have no decay."""
+    groups: list[dict[str, object]] = [
+        {"params": [model.embedding.weight], "peak": training.embedding_learning_rate, "weight_decay": 0.0}
+    ]
+    rest = [p for name, p in model.named_parameters() if name != "embedding.weight"]
+    for decay, params in ((training.weight_decay, [p for p in rest if p.ndim > 1]), (0.0, [p for p in rest if p.ndim <= 1])):
+        if params:
+            groups.append({"params": params, "peak": training.learning_rate, "weight_decay": decay})
+    return torch.optim.AdamW(groups, lr=training.learning_rate, fused=True)
+
+
+def rate_share(step: int, steps: int, training: Training) -> float:
+    """Learning rate at ``step`` (from 0) as a share of the peak: linear warm-up, then half a cosine to the floor."""
+    warmup = max(1, round(training.warmup * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    return training.floor + (1 - training.floor) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * share

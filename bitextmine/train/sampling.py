@@ -1,0 +1,117 @@
+"""Which pairs make which batch: a pure function of the seed and the step, so that a run can resume anywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.train.cache import PairCache
+from bitextmine.train.recipe import Recipe
+
+__all__ = ["Batch", "Sampler", "drop_pieces", "permuted"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """n pairs: row i of src and row i of tgt are translations.
+
+    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row where sentences are equal.
+    """
+
+    corpus: int
+    src: Pieces
+    tgt: Pieces
+    keys: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """Elements ``positions`` (m,) int64 of a pseudo-random permutation of range(n), in memory independent of n.
+
+    A four-round Feistel network on the smallest even number of bits that holds n, walked again while the
+    result falls outside (Black & Rogaway 2002, "Ciphers with arbitrary finite domains").
+    """
+    half = max(1, (max(1, int(n - 1)).bit_length() + 1) // 2)
+    mask = np.uint64((1 << half) - 1)
+    shift = np.uint64(half)
+    keys = np.random.SeedSequence([seed, n]).generate_state(4, np.uint64)
+
+    def cipher(x: np.ndarray) -> np.ndarray:
+        left, right = x >> shift, x & mask
+        for key in keys:
+            mixed = (right + key) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+            mixed *= np.uint64(0xBF58476D1CE4E5B9)
+            left, right = right, left ^ ((mixed >> np.uint64(32)) & mask)
+        return (left << shift) | right
+
+    out = cipher(np.asarray(positions, dtype=np.uint64))
+    while (outside := out >= n).any():
+        out[outside] = cipher(out[outside])
+    return out.astype(np.int64)
+
+
+class Sampler:
+    """Draws batches, each from one corpus: sentences of one kind of text are the hardest negatives of each other.
+
+    A corpus is chosen with a probability in proportion to its pairs times its weight, and gives its pairs in
+    a random order that changes with every pass.
+    """
+
+    def __init__(self, caches: Sequence[PairCache], recipe: Recipe) -> None:
+        self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
+        self.batch = recipe.train.batch
+        self.sizes = np.array([len(cache.train) for cache in caches], dtype=np.float64)
+        mass = self.sizes * np.array([cache.corpus.weight for cache in caches])
+        self.shares = mass / mass.sum()
+        self.drawn = np.zeros(len(caches), dtype=np.int64)  # pairs taken so far, per corpus
+
+    def skip(self, steps: int) -> None:
+        """Goes to where ``steps`` batches have been drawn."""
+        self.drawn[:] = 0
+        for step in range(steps):
+            corpus = self._choose(step)
+            self.drawn[corpus] += self._size(corpus)
+
+    def draw(self, step: int) -> Batch:
+        """The batch of ``step``; steps are drawn in order."""
+        corpus = self._choose(step)
+        cache, size = self.caches[corpus], self._size(corpus)
+        n = len(cache.train)
+        positions = np.arange(self.drawn[corpus], self.drawn[corpus] + size)
+        self.drawn[corpus] += size
+        rows = np.empty(size, dtype=np.int64)
+        for epoch in np.unique(positions // n):
+            inside = positions // n == epoch
+            rows[inside] = permuted(positions[inside] % n, n, hash_seed(self.seed, corpus, int(epoch)))
+        rows = cache.train[rows]
+        return Batch(
+            corpus, cache.src.take(rows, self.max_pieces), cache.tgt.take(rows, self.max_pieces), cache.keys[:, rows]
+        )
+
+    def _choose(self, step: int) -> int:
+        return int(np.random.default_rng([self.seed, step, 0]).choice(len(self.shares), p=self.shares))
+
+    def _size(self, corpus: int) -> int:
+        # A small corpus gives smaller batches: the same pair twice in one batch teaches nothing.
+        return int(min(self.batch, self.sizes[corpus]))
+
+
+def hash_seed(*numbers: int) -> int:
+    """One seed out of several numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def drop_pieces(pieces: Pieces, share: float, rng: np.random.Generator) -> Pieces:
+    """Leaves out each piece with probability ``share``; a sentence that would lose all keeps its first."""
+    if share <= 0 or not len(pieces.ids):
+        return pieces
+    keep = rng.random(len(pieces.ids), dtype=np.float32) >= share
+    starts = pieces.offsets[:-1][pieces.lengths > 0]
+    keep[starts] |= ~np.logical_or.reduceat(keep, starts)
+    return pieces.keep(keep)

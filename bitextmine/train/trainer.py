@@ -1,0 +1,226 @@
+"""The training run: from a recipe to a model folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.encoder import pick_device
+from bitextmine.encoder.folder import TOKENIZER, save_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+from bitextmine.progress import progress
+from bitextmine.train.cache import PairCache, open_cache
+from bitextmine.train.card import model_card
+from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
+from bitextmine.train.objectives import make_objectives
+from bitextmine.train.optimizer import make_optimizer, rate_share, set_rates
+from bitextmine.train.recipe import Recipe
+from bitextmine.train.sampling import Sampler
+from bitextmine.train.validation import validate
+from bitextmine.train.vocabulary import sample_lines, train_vocabulary
+
+__all__ = ["train"]
+
+log = logging.getLogger(__name__)
+
+LOG_EVERY = 50
+
+
+def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: bool | None = None) -> Path:
+    """Trains an encoder into the folder ``out`` and returns it: config.json, model.safetensors,
+    tokenizer.model, README.md (the model card), recipe.json and log.jsonl.
+
+    A run that was killed is taken up at its last checkpoint by calling this again with the same recipe; on one
+    CPU with the same number of threads it then ends in the same weights as an unbroken run. ``out/work`` holds
+    the token cache and the checkpoint, and may be removed afterwards.
+
+    Raises BitextmineError for whatever is wrong with recipe, corpora, disk or a checkpoint of another recipe,
+    and when the loss is no longer finite (the last good checkpoint stays).
+    """
+    recipe.check()
+    place = pick_device(device)
+    work = out / "work"
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
+    disable = None if show_progress is None else not show_progress
+    tokenizer = _tokenizer(recipe, out, work)
+    caches = _caches(recipe, work, tokenizer, disable)
+    digest = recipe.digest()
+    run = Run(recipe, caches, tokenizer, place)
+    checkpoint = work / "checkpoint.pt"
+    if (saved := load_checkpoint(checkpoint, digest)) is not None:
+        run.restore(saved)
+        log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
+    (out / "recipe.json").write_text(json.dumps(recipe.to_json(), indent=1) + "\n", encoding="utf-8")
+    log_path = out / "log.jsonl"
+    _cut_log(log_path, run.step)
+    last_saved = time.monotonic()
+    with log_path.open("a", encoding="utf-8") as log_file, progress(run.steps, "train", "steps", disable) as bar:
+        bar.update(run.step)
+        for entry in run.entries():
+            bar.update(1)
+            if entry.get("loss") is not None:
+                log_file.write(json.dumps(entry) + "\n")
+                log_file.flush()
+                bar.set_postfix_str(f"loss {entry['loss']:.3f}, P@1 {run.scores.get('mean', float('nan')):.1f}")
+            if time.monotonic() - last_saved > recipe.train.checkpoint_seconds or run.step == run.steps:
+                save_checkpoint(checkpoint, {"recipe": digest, **run.state()})
+                last_saved = time.monotonic()
+    card = model_card(recipe, caches, run.steps, run.pairs, run.scores)
+    save_folder(out, run.model, out / TOKENIZER, card=card)
+    return out
+
+
+class Run:
+    """A training run at some step: the model, its optimiser, and what it has seen."""
+
+    def __init__(self, recipe: Recipe, caches: list[PairCache], tokenizer: Tokenizer, device: torch.device) -> None:
+        m = recipe.model
+        self.recipe, self.caches, self.device = recipe, caches, device
+        languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
+        config = EncoderConfig(
+            tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages
+        )
+        torch.manual_seed(recipe.train.seed)
+        self.model = SentenceModel(config)
+        self.model.initialise(m.initial_std)
+        self.model.to(device).train()
+        self.objectives = make_objectives(recipe)
+        self.optimizer = make_optimizer(self.model, recipe.train)
+        self.sampler = Sampler(caches, recipe)
+        per_pass = sum(len(cache.train) for cache in caches)
+        self.steps = recipe.train.steps or max(1, math.ceil(recipe.train.epochs * per_pass / recipe.train.batch))
+        self.step = self.pairs = 0
+        self.scores: dict[str, float] = {}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "step": self.step, "pairs": self.pairs, "scores": self.scores, "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state(),
+        }  # fmt: skip
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self.step, self.pairs, self.scores = saved["step"], saved["pairs"], saved["scores"]
+        self.model.load_state_dict(saved["model"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"])
+        self.sampler.skip(self.step)
+
+    def entries(self) -> Any:
+        """Trains to the end, a step per item; items of every LOG_EVERY steps carry the log's fields."""
+        t = self.recipe.train
+        sums: dict[str, float] = {}
+        since, started, pairs_before = 0, time.monotonic(), self.pairs
+        with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
+            pending = ahead.submit(self.sampler.draw, self.step)
+            while self.step < self.steps:
+                batch = pending.result()
+                if self.step + 1 < self.steps:
+                    pending = ahead.submit(self.sampler.draw, self.step + 1)
+                share = rate_share(self.step, self.steps, t)
+                set_rates(self.optimizer, share)
+                parts: dict[str, float] = {}
+                self.optimizer.zero_grad(set_to_none=True)
+                for number, (name, (weight, objective)) in enumerate(self.objectives.items()):
+                    loss = objective(self.model, batch, np.random.default_rng([t.seed, self.step, 1 + number]))
+                    (weight * loss).backward()
+                    parts[name] = float(loss.detach())
+                total = sum(self.objectives[name][0] * value for name, value in parts.items())
+                if not math.isfinite(total):
+                    raise BitextmineError(
+                        f"step {self.step + 1}: the loss is {total} ({parts}); training stops, the last good checkpoint "
+                        "stays. Try a lower train.learning_rate or a higher train.temperature"
+                    )
+                if t.clip and self.model.config.layers:
+                    rest = [p for name, p in self.model.named_parameters() if name != "embedding.weight"]
+                    torch.nn.utils.clip_grad_norm_(rest, t.clip)
+                self.optimizer.step()
+                self.step += 1
+                self.pairs += len(batch)
+                since += 1
+                for name, value in {"loss": total, **parts}.items():
+                    sums[name] = sums.get(name, 0.0) + value
+                entry: dict[str, Any] = {"step": self.step}
+                if self.step % LOG_EVERY == 0 or self.step == self.steps:
+                    seconds = max(1e-9, time.monotonic() - started)
+                    entry.update({name: value / since for name, value in sums.items()})
+                    entry["rate_share"] = share
+                    entry["pairs_per_second"] = round((self.pairs - pairs_before) / seconds, 1)
+                    sums, since, started, pairs_before = {}, 0, time.monotonic(), self.pairs
+                if self.step % t.valid_every == 0 or self.step == self.steps:
+                    self.scores = validate(self.model, self.caches, self.recipe)
+                    entry["p_at_1"] = self.scores
+                    entry.setdefault("loss", total)
+                    started = time.monotonic() if not since else started
+                yield entry
+
+
+def _tokenizer(recipe: Recipe, out: Path, work: Path) -> Tokenizer:
+    path = out / TOKENIZER
+    given = recipe.vocabulary.tokenizer
+    if given:
+        source = Tokenizer(recipe.path(given)).path
+        if source.resolve() != path.resolve():
+            path.write_bytes(source.read_bytes())
+        return Tokenizer(path)
+    # The note says for which recipe and data the vocabulary was made: another one must not use it.
+    note = work / "vocabulary.json"
+    made_for = json.dumps([recipe.digest(), [_stamp(recipe, c) for c in recipe.data.corpora]])
+    if not (path.exists() and note.exists() and note.read_text(encoding="utf-8") == made_for):
+        log.info("training a vocabulary of %d pieces", recipe.vocabulary.size)
+        note.unlink(missing_ok=True)
+        lines = sample_lines(recipe)
+        train_vocabulary(recipe, path, (line for part in lines.values() for line in part))
+        note.write_text(made_for, encoding="utf-8")
+    return Tokenizer(path)
+
+
+def _stamp(recipe: Recipe, corpus: Any) -> list[int]:
+    names = [corpus.pairs] if corpus.pairs else [corpus.src, corpus.tgt]
+    try:
+        return [recipe.path(name).stat().st_size for name in names]
+    except OSError as e:
+        raise BitextmineError(f"{recipe.path(names[0])}: cannot be read: {e.strerror}") from None
+
+
+def _caches(recipe: Recipe, work: Path, tokenizer: Tokenizer, disable: bool | None) -> list[PairCache]:
+    caches = []
+    with progress(None, "tokenise", "pairs", disable) as bar:
+        for corpus in recipe.data.corpora:
+            cache = open_cache(work / "cache", recipe, corpus, tokenizer, bar.update)
+            c = cache.counts
+            log.info(
+                "%s: %d pairs read, %d kept (%d too short, %d of too different lengths, %d copied)", corpus.name,
+                c["read"], c["kept"], c["too short"], c["lengths too different"], c["copied"],
+            )  # fmt: skip
+            if not len(cache.train):
+                raise BitextmineError(f"{corpus.name}: no pair is left to train on after holding out {len(cache.valid)}")
+            caches.append(cache)
+    return caches
+
+
+def _cut_log(path: Path, step: int) -> None:
+    """Drops what a killed run logged after the checkpoint it is taken up from."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (ValueError, KeyError, TypeError):
+            break
+    path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")

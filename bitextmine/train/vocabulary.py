@@ -1,0 +1,68 @@
+"""Training a SentencePiece vocabulary on a sample of the corpora, balanced over their languages."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from bitextmine.errors import BitextmineError
+from bitextmine.train.pairs import read_pairs
+from bitextmine.train.recipe import Recipe
+
+__all__ = ["sample_lines", "train_vocabulary"]
+
+# SentencePiece refuses longer sentences itself; bytes.
+LONGEST_LINE = 4192
+
+
+def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
+    """Up to vocabulary.lines_per_language lines of each language, drawn evenly over its corpora (reservoir
+    sampling: memory does not grow with the corpora)."""
+    per_language: dict[str, int] = {}
+    for corpus in recipe.data.corpora:
+        for lang in corpus.langs:
+            per_language[lang] = per_language.get(lang, 0) + 1
+    lines: dict[str, list[str]] = {lang: [] for lang in per_language}
+    for number, corpus in enumerate(recipe.data.corpora):
+        sample: tuple[list[str], list[str]] = ([], [])
+        rng = random.Random(f"{recipe.train.seed} {number}")
+        wanted = [recipe.vocabulary.lines_per_language // per_language[lang] or 1 for lang in corpus.langs]
+        for seen, pair in enumerate(read_pairs(recipe, corpus)):
+            for side in (0, 1):
+                if len(sample[side]) < wanted[side]:
+                    sample[side].append(pair[side])
+                elif (slot := int(rng.random() * (seen + 1))) < wanted[side]:
+                    sample[side][slot] = pair[side]
+        for side in (0, 1):
+            lines[corpus.langs[side]].extend(sample[side])
+    return lines
+
+
+def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
+    """Trains a SentencePiece model of the recipe's size and type on ``lines`` and writes it to ``path``.
+
+    No control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown one.
+    Raises BitextmineError when the lines cannot fill a vocabulary of that size.
+    """
+    v = recipe.vocabulary
+    kept = [line for line in lines if line.strip()]
+    if not kept:
+        raise BitextmineError("the corpora hold no text to train a vocabulary on")
+    temporary = path.with_name(path.name + ".part")
+    try:
+        with temporary.open("wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(kept), model_writer=file, vocab_size=v.size, model_type=v.type,
+                character_coverage=v.coverage, max_sentence_length=LONGEST_LINE,
+                normalization_rule_name="nmt_nfkc_cf" if v.fold_case else "nmt_nfkc",
+                unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2, hard_vocab_limit=True,
+            )  # fmt: skip
+    except (RuntimeError, OSError) as e:
+        temporary.unlink(missing_ok=True)
+        raise BitextmineError(
+            f"recipe: vocabulary.size: SentencePiece could not train {v.size} pieces on {len(kept)} lines: {e}"
+        ) from None
+    temporary.replace(path)
