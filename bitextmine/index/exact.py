@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index.rescore import rescore
+from bitextmine.index.fused import FusedSearch, instruction_set, processors
+from bitextmine.index.rows import Rows, Vectors, check_pair, scan, unfold
+from bitextmine.index.state import Best
 
-_SPARE = 16
+BLOCK_ROWS = 8192
+MEMORY = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -29,82 +32,117 @@ class Neighbours:
     bwd_id: NDArray[np.int64]
 
 
-def _check(a: NDArray, name: str) -> None:
-    if a.ndim != 2:
-        raise BitextmineError(f"{name}: expected rows of vectors (2 dimensions), found {a.ndim} dimension(s)")
-    for start in range(0, a.shape[0], 8192):
-        bad = ~np.isfinite(a[start : start + 8192]).all(axis=1)
-        if bad.any():
+class _Engine(Protocol):
+    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None: ...
+
+
+def _engine(
+    x: Rows, y: Rows, method: str, device: str, threads: int | None, memory: int, names: tuple[str, str]
+) -> _Engine:
+    kind, _, detail = method.partition(":")
+    if kind == "auto":
+        kind = "fused" if device == "cpu" and instruction_set() is not None else "torch"
+    if kind == "fused":
+        if instruction_set() is None:
             raise BitextmineError(
-                f"{name}: row {start + int(np.argmax(bad))} holds a NaN or an infinity; embed the corpus again"
+                "the compiled search was not built or this processor lacks AVX2; use method torch"
             )
+        return FusedSearch(
+            x, y, names=names, threads=threads or processors(), memory=memory, isa=detail or None
+        )
+    if kind == "torch":
+        from bitextmine.index.blocks import BlockSearch
 
-
-def _tile(a: NDArray, start: int, stop: int) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(a[start:stop], dtype=np.float32))
-
-
-def _merge(
-    best: tuple[torch.Tensor, torch.Tensor], sims: torch.Tensor, offset: int, k: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    top, ids = torch.topk(sims, min(k, sims.shape[1]), dim=1)
-    all_sims = torch.cat([best[0], top], dim=1)
-    all_ids = torch.cat([best[1], ids + offset], dim=1)
-    new, where = torch.topk(all_sims, k, dim=1)
-    return new, all_ids.gather(1, where)
+        return BlockSearch(x, y, device=device, precision=detail or None)
+    raise BitextmineError(f"unknown search method {method!r}: expected auto, fused or torch")
 
 
 def search_both(
-    x: NDArray,
-    y: NDArray,
+    x: Vectors,
+    y: Vectors,
     k: int,
     *,
-    block_rows: int = 4096,
+    block_rows: int = BLOCK_ROWS,
     device: str = "cpu",
     progress: Callable[[int], object] | None = None,
+    method: str = "auto",
+    memory: int = MEMORY,
+    threads: int | None = None,
 ) -> Neighbours:
     """The k nearest neighbours of every row of x in y and of every row of y in x, by inner product.
 
-    x (n, d) and y (m, d) are float16 or float32, in memory or memory-mapped; rows are L2-normalised or zero.
-    `progress`, when given, is called with the number of rows of x finished since the last call.
+    x (n, d) and y (m, d) are float16 or float32, in memory or memory-mapped; rows are L2-normalised or zero
+    (a zero row has similarity 0 to everything). Every similarity is the inner product of the vectors given,
+    summed in float64 as rescore.products() says and rounded to float32; no neighbour is missed, ties go to
+    the lower id. The result is therefore the same, byte for byte, for every block_rows, device, method,
+    memory and threads.
+
+    block_rows: rows of x compared at a time. device: "cpu" or a torch device such as "cuda".
+    progress: called with the number of distinct rows of x finished since the last call.
+    method: "fused" (compiled, CPU), "torch", "torch:float32|bfloat16|float16", or "auto".
+    memory: bytes that the search may hold besides its input and output (a working minimum of about 30 MiB per
+    thread is not counted). threads: default the processors available, or OMP_NUM_THREADS.
+    Raises BitextmineError for different dimensions, k < 1, and a NaN or infinity (naming the line).
     """
-    _check(x, "source embeddings")
-    _check(y, "target embeddings")
-    if x.shape[1] != y.shape[1]:
-        raise BitextmineError(f"dimension mismatch: source vectors have {x.shape[1]}, target vectors {y.shape[1]}")
-    if k < 1:
-        raise BitextmineError(f"k must be at least 1, found {k}")
-    n, m = x.shape[0], y.shape[0]
-    keep = k + _SPARE
-    fwd_id = np.full((n, keep), -1, dtype=np.int64)
-    bwd_sim = torch.full((m, keep), -torch.inf)
-    bwd_id = torch.full((m, keep), -1, dtype=torch.int64)
-    for i in range(0, n, block_rows):
-        a = _tile(x, i, i + block_rows)
-        best = (torch.full((a.shape[0], keep), -torch.inf), torch.full((a.shape[0], keep), -1, dtype=torch.int64))
-        for j in range(0, m, block_rows):
-            b = _tile(y, j, j + block_rows)
-            sims = a @ b.T
-            best = _merge(best, sims, j, keep)
-            rows = slice(j, j + b.shape[0])
-            bwd_sim[rows], bwd_id[rows] = _merge((bwd_sim[rows], bwd_id[rows]), sims.T, i, keep)
-        fwd_id[i : i + a.shape[0]] = best[1].numpy()
-        if progress is not None:
-            progress(a.shape[0])
-    fs, fi = rescore(x, y, fwd_id, k)
-    bs, bi = rescore(y, x, bwd_id.numpy(), k)
-    return Neighbours(fs, fi, bs, bi)
+    return _search(x, y, k, True, ("source vectors", "target vectors"), block_rows, device, progress, method,
+                   memory, threads)  # fmt: skip
 
 
 def search_one(
-    queries: NDArray,
-    pool: NDArray,
+    queries: Vectors,
+    pool: Vectors,
     k: int,
     *,
-    block_rows: int = 4096,
+    block_rows: int = BLOCK_ROWS,
     device: str = "cpu",
     progress: Callable[[int], object] | None = None,
+    method: str = "auto",
+    memory: int = MEMORY,
+    threads: int | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k nearest rows of `pool` for every row of `queries`: (similarity (n, k), id (n, k)), as search_both."""
-    found = search_both(queries, pool, k, block_rows=block_rows, device=device, progress=progress)
+    """The k nearest rows of `pool` for each row of `queries`: (similarity (n, k), id (n, k)), as
+    search_both."""
+    found = _search(queries, pool, k, False, ("queries", "pool"), block_rows, device, progress, method,
+                    memory, threads)  # fmt: skip
     return found.fwd_sim, found.fwd_id
+
+
+def _search(
+    x: Vectors,
+    y: Vectors,
+    k: int,
+    both: bool,
+    names: tuple[str, str],
+    block_rows: int,
+    device: str,
+    progress: Callable[[int], object] | None,
+    method: str,
+    memory: int,
+    threads: int | None,
+) -> Neighbours:
+    dtype = check_pair(x, y, *names)
+    if k < 1:
+        raise BitextmineError(f"k must be at least 1, found {k}")
+    if block_rows < 1:
+        raise BitextmineError(f"block_rows must be at least 1, found {block_rows}")
+    x_groups, y_groups = scan(x, names[0]), scan(y, names[1])
+    rows_x = Rows(x, dtype, None if x_groups is None else x_groups.first)
+    rows_y = Rows(y, dtype, None if y_groups is None else y_groups.first)
+    fwd = Best.empty(len(rows_x), k)
+    bwd = Best.empty(len(rows_y), k) if both else None
+    if len(rows_x) and len(rows_y):
+        engine = _engine(rows_x, rows_y, method, device, threads, memory, names)
+        for start in range(0, len(rows_x), block_rows):
+            stop = min(start + block_rows, len(rows_x))
+            engine.block(start, stop, fwd, bwd)
+            if progress is not None:
+                progress(stop - start)
+    fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
+    if bwd is None:
+        nothing = np.empty((0, k))
+        return Neighbours(fwd_sim, fwd_id, nothing.astype(np.float32), nothing.astype(np.int64))
+    bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
+    return Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)
+
+
+__all__ = ["BLOCK_ROWS", "MEMORY", "Neighbours", "search_both", "search_one"]

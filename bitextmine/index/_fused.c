@@ -1,0 +1,601 @@
+/* Both-way k nearest neighbours: int8 similarity tiles with the selection fused in.
+ *
+ * A tile of similarities never leaves the first-level cache. Rows are quantised to int8 with one scale each, and
+ * with the length of what the quantisation lost; by Cauchy-Schwarz
+ *
+ *     x.y  <=  xs*ys*(xq.yq) + |x - xs*xq| * |y| + |xs*xq| * |y - ys*yq|  =  upper(x, y)
+ *
+ * so that a pair whose upper bound is below the k-th best of its row and of its column can be dropped, and nothing
+ * that belongs to the answer ever is. What survives is rescored from the stored vectors in double precision, in the
+ * order of summation that rescore.py documents. The answer therefore depends neither on block sizes nor on the
+ * number of threads, on timing or on the instruction set.
+ *
+ * No Python API: loaded with ctypes, called with the interpreter lock released. Threads may work on tiles of
+ * different columns at the same time; the state of the rows is shared between them under one lock per row.
+ */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if (defined(__x86_64__)) && (defined(__GNUC__) || defined(__clang__))
+#define X86 1
+#include <immintrin.h>
+#else
+#define X86 0
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+#define PANEL 64 /* columns of a packed panel */
+#define MR 6     /* rows of a register tile */
+#define LANES 32 /* partial sums of the exact inner product */
+
+enum { ISA_NONE = 0, ISA_AVX2 = 1, ISA_AVXVNNI = 2, ISA_AVX512 = 3 };
+enum { F16 = 0, F32 = 1 };
+
+typedef struct {
+    float upper;
+    int32_t at;
+} candidate;
+
+/* One side's candidates within the current tile: for each row up to cap of them, the k best lower bounds, and the
+ * value below which a newcomer is dropped. */
+typedef struct {
+    candidate *list;
+    int32_t *count;
+    float *lower;
+    float *limit;
+} side;
+
+typedef struct {
+    int32_t isa, dtype, k, cap;
+    int64_t d, dpad;
+    /* block of rows */
+    int64_t rows, row_base;
+    const int8_t *xq;
+    const float *xscale, *xloss;
+    const int32_t *xsum;
+    const void *xrows;
+    float *row_sim;
+    int64_t *row_id;
+    uint8_t *row_lock;
+    /* tile of columns */
+    int64_t cols, col_base;
+    const uint8_t *ypack;
+    const float *yscale, *yloss;
+    const void *yrows;
+    float *col_sim; /* null: the columns' neighbours are not wanted */
+    int64_t *col_id;
+    /* per-thread workspace of fused_workspace() bytes, 64-byte aligned */
+    void *work;
+    /* out: exact products computed */
+    int64_t rescored;
+} tile;
+
+#if X86
+
+#define T_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define T_VNNI __attribute__((target("avx2,fma,f16c,avxvnni")))
+#define T_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
+
+/* ---- rows to int8 ---- */
+
+T_AVX2 static void widen(const void *rows, int dtype, int64_t row, int64_t d, float *out) {
+    if (dtype == F32) {
+        memcpy(out, (const float *)rows + row * d, (size_t)d * sizeof(float));
+        return;
+    }
+    const uint16_t *h = (const uint16_t *)rows + row * d;
+    int64_t i = 0;
+    for (; i + 8 <= d; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(h + i))));
+    for (; i < d; i++) out[i] = _cvtsh_ss(h[i]);
+}
+
+/* rows (n, d) -> q (n, dpad) in [-levels, levels]; scale, loss |x - scale*q|, length |x| and the sum of q, per row.
+ * Returns the first row that holds a NaN or an infinity, or -1. */
+T_AVX2 EXPORT int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int32_t levels,
+                                     int8_t *q, float *scale, float *loss, float *length, int32_t *sum) {
+    float *v = malloc((size_t)dpad * sizeof(float));
+    if (!v) return -2;
+    for (int64_t r = 0; r < n; r++) {
+        widen(rows, dtype, r, d, v);
+        for (int64_t i = d; i < dpad; i++) v[i] = 0.0f;
+        __m256 big = _mm256_setzero_ps(), fin = _mm256_setzero_ps();
+        const __m256 sign = _mm256_set1_ps(-0.0f);
+        for (int64_t i = 0; i < dpad; i += 8) {
+            __m256 a = _mm256_loadu_ps(v + i);
+            big = _mm256_max_ps(big, _mm256_andnot_ps(sign, a));
+            fin = _mm256_add_ps(fin, _mm256_sub_ps(a, a)); /* NaN once anything is not finite */
+        }
+        float m[8], f[8], top = 0.0f, bad = 0.0f;
+        _mm256_storeu_ps(m, big);
+        _mm256_storeu_ps(f, fin);
+        for (int i = 0; i < 8; i++) {
+            if (m[i] > top) top = m[i];
+            bad += f[i];
+        }
+        if (bad != bad) {
+            free(v);
+            return r;
+        }
+        float s = top / (float)levels, inv = top > 0.0f ? (float)levels / top : 0.0f;
+        const __m256 vinv = _mm256_set1_ps(inv), vs = _mm256_set1_ps(s);
+        __m256d lost = _mm256_setzero_pd(), len = _mm256_setzero_pd();
+        __m256i total = _mm256_setzero_si256();
+        int8_t *out = q + r * dpad;
+        for (int64_t i = 0; i < dpad; i += 8) {
+            __m256 a = _mm256_loadu_ps(v + i);
+            __m256i z = _mm256_cvtps_epi32(_mm256_mul_ps(a, vinv)); /* |a*inv| <= levels up to rounding */
+            total = _mm256_add_epi32(total, z);
+            __m256 e = _mm256_fnmadd_ps(_mm256_cvtepi32_ps(z), vs, a);
+            __m256d elo = _mm256_cvtps_pd(_mm256_castps256_ps128(e)), ehi = _mm256_cvtps_pd(_mm256_extractf128_ps(e, 1));
+            __m256d alo = _mm256_cvtps_pd(_mm256_castps256_ps128(a)), ahi = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
+            lost = _mm256_fmadd_pd(elo, elo, _mm256_fmadd_pd(ehi, ehi, lost));
+            len = _mm256_fmadd_pd(alo, alo, _mm256_fmadd_pd(ahi, ahi, len));
+            __m128i w = _mm_packs_epi32(_mm256_castsi256_si128(z), _mm256_extracti128_si256(z, 1));
+            _mm_storel_epi64((__m128i *)(out + i), _mm_packs_epi16(w, w));
+        }
+        double l4[4], n4[4];
+        int32_t t8[8], st = 0;
+        _mm256_storeu_pd(l4, lost);
+        _mm256_storeu_pd(n4, len);
+        _mm256_storeu_si256((__m256i *)t8, total);
+        for (int i = 0; i < 8; i++) st += t8[i];
+        scale[r] = s;
+        /* rounded up, so that the bound stays one */
+        loss[r] = (float)(sqrt(l4[0] + l4[1] + l4[2] + l4[3]) * (1.0 + 1e-6));
+        length[r] = (float)(sqrt(n4[0] + n4[1] + n4[2] + n4[3]) * (1.0 + 1e-6));
+        sum[r] = st;
+    }
+    free(v);
+    return -1;
+}
+
+/* q (n, dpad) -> panels [n/64][dpad/4][64][4] of unsigned bytes q + offset; the last panel is filled with zeros. */
+EXPORT void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset, uint8_t *out) {
+    int64_t panels = (n + PANEL - 1) / PANEL;
+    uint32_t add = (uint32_t)(offset & 0xff) * 0x01010101u;
+    for (int64_t p = 0; p < panels; p++) {
+        uint8_t *to = out + p * PANEL * dpad;
+        for (int64_t c = 0; c < PANEL; c++) {
+            int64_t r = p * PANEL + c;
+            for (int64_t g = 0; g < dpad / 4; g++) {
+                uint32_t w = add;
+                if (r < n) {
+                    uint8_t b[4];
+                    memcpy(b, q + r * dpad + 4 * g, 4);
+                    for (int i = 0; i < 4; i++) b[i] = (uint8_t)(b[i] + offset);
+                    memcpy(&w, b, 4);
+                }
+                memcpy(to + g * PANEL * 4 + c * 4, &w, 4);
+            }
+        }
+    }
+}
+
+/* ---- exact inner products ---- */
+
+T_AVX2 static double fold(const double *acc) {
+    double s[8];
+    for (int i = 0; i < 8; i++) s[i] = (acc[i] + acc[i + 8]) + (acc[i + 16] + acc[i + 24]);
+    for (int i = 0; i < 4; i++) s[i] = s[i] + s[i + 4];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+T_AVX2 static float exact_avx2(const void *xrows, int64_t i, const void *yrows, int64_t j, int64_t d, int dtype) {
+    double acc[LANES];
+    float a[LANES], b[LANES];
+    memset(acc, 0, sizeof acc);
+    for (int64_t at = 0; at < d; at += LANES) {
+        int64_t n = d - at < LANES ? d - at : LANES;
+        if (n < LANES) {
+            memset(a, 0, sizeof a);
+            memset(b, 0, sizeof b);
+        }
+        if (dtype == F32) {
+            memcpy(a, (const float *)xrows + i * d + at, (size_t)n * sizeof(float));
+            memcpy(b, (const float *)yrows + j * d + at, (size_t)n * sizeof(float));
+        } else {
+            widen((const uint16_t *)xrows + i * d + at, F16, 0, n, a);
+            widen((const uint16_t *)yrows + j * d + at, F16, 0, n, b);
+        }
+        for (int l = 0; l < LANES; l++) acc[l] += (double)a[l] * (double)b[l];
+    }
+    return (float)fold(acc) + 0.0f;
+}
+
+T_512 static inline __m512d up512(__m256 a) { return _mm512_cvtps_pd(a); }
+
+T_512 static float exact_512(const void *xrows, int64_t i, const void *yrows, int64_t j, int64_t d, int dtype) {
+    __m512d acc[4] = {_mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd()};
+    for (int64_t at = 0; at < d; at += LANES) {
+        int64_t n = d - at < LANES ? d - at : LANES;
+        uint32_t keep = n == LANES ? 0xffffffffu : (1u << n) - 1u;
+        __m512 a[2], b[2];
+        if (dtype == F32) {
+            const float *p = (const float *)xrows + i * d + at, *q = (const float *)yrows + j * d + at;
+            a[0] = _mm512_maskz_loadu_ps((__mmask16)keep, p);
+            a[1] = _mm512_maskz_loadu_ps((__mmask16)(keep >> 16), p + 16);
+            b[0] = _mm512_maskz_loadu_ps((__mmask16)keep, q);
+            b[1] = _mm512_maskz_loadu_ps((__mmask16)(keep >> 16), q + 16);
+        } else {
+            __m512i p = _mm512_maskz_loadu_epi16(keep, (const uint16_t *)xrows + i * d + at);
+            __m512i q = _mm512_maskz_loadu_epi16(keep, (const uint16_t *)yrows + j * d + at);
+            a[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(p));
+            a[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(p, 1));
+            b[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(q));
+            b[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(q, 1));
+        }
+        for (int h = 0; h < 2; h++) {
+            acc[2 * h] = _mm512_fmadd_pd(up512(_mm512_castps512_ps256(a[h])), up512(_mm512_castps512_ps256(b[h])), acc[2 * h]);
+            acc[2 * h + 1] = _mm512_fmadd_pd(up512(_mm512_extractf32x8_ps(a[h], 1)),
+                                             up512(_mm512_extractf32x8_ps(b[h], 1)), acc[2 * h + 1]);
+        }
+    }
+    double out[LANES];
+    for (int l = 0; l < 4; l++) _mm512_storeu_pd(out + 8 * l, acc[l]);
+    return (float)fold(out) + 0.0f;
+}
+
+static inline float exact(const tile *t, int64_t i, int64_t j) {
+    return t->isa == ISA_AVX512 ? exact_512(t->xrows, i, t->yrows, j, t->d, t->dtype)
+                                : exact_avx2(t->xrows, i, t->yrows, j, t->d, t->dtype);
+}
+
+/* ---- candidates ---- */
+
+/* Into the sorted k best, highest first, equal similarities by lowest id. */
+static void keep_best(float *sim, int64_t *id, int k, float s, int64_t i) {
+    int last = k - 1;
+    if (id[last] >= 0 && (s < sim[last] || (s == sim[last] && i > id[last]))) return;
+    int p = last;
+    while (p > 0 && (id[p - 1] < 0 || s > sim[p - 1] || (s == sim[p - 1] && i < id[p - 1]))) {
+        sim[p] = sim[p - 1];
+        id[p] = id[p - 1];
+        p--;
+    }
+    sim[p] = s;
+    id[p] = i;
+}
+
+static inline float kth(const float *sim, const int64_t *id, int k) { return id[k - 1] < 0 ? -INFINITY : sim[k - 1]; }
+
+static inline void lock(uint8_t *l) {
+    while (__atomic_test_and_set(l, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+}
+
+static inline void unlock(uint8_t *l) { __atomic_clear(l, __ATOMIC_RELEASE); }
+
+static void sort_candidates(candidate *c, int n) {
+    for (int i = 1; i < n; i++) {
+        candidate v = c[i];
+        int p = i;
+        for (; p > 0 && c[p - 1].upper < v.upper; p--) c[p] = c[p - 1];
+        c[p] = v;
+    }
+}
+
+static inline void fetch_ahead(const tile *t, const void *rows, int64_t r) {
+    size_t bytes = (size_t)t->d * (t->dtype == F32 ? 4 : 2);
+    const char *p = (const char *)rows + (size_t)r * bytes;
+    for (size_t o = 0; o < bytes; o += 64) __builtin_prefetch(p + o);
+}
+
+/* Rescores row i's candidates, best bound first, until the k-th best is out of the bounds' reach. */
+static void flush_row(tile *t, side *s, int64_t i) {
+    candidate *c = s->list + i * t->cap;
+    int n = s->count[i];
+    s->count[i] = 0;
+    if (!n) return;
+    sort_candidates(c, n);
+    float *sim = t->row_sim + i * t->k;
+    int64_t *id = t->row_id + i * t->k;
+    lock(t->row_lock + i);
+    float limit = kth(sim, id, t->k);
+    unlock(t->row_lock + i);
+    for (int e = 0; e < n && c[e].upper >= limit; e++) {
+        if (e + 1 < n) fetch_ahead(t, t->yrows, c[e + 1].at);
+        float v = exact(t, i, c[e].at);
+        t->rescored++;
+        lock(t->row_lock + i);
+        keep_best(sim, id, t->k, v, t->col_base + c[e].at);
+        limit = kth(sim, id, t->k);
+        unlock(t->row_lock + i);
+    }
+    if (limit > s->limit[i]) s->limit[i] = limit;
+}
+
+static void flush_col(tile *t, side *s, int64_t slot, int64_t j) {
+    candidate *c = s->list + slot * t->cap;
+    int n = s->count[slot];
+    s->count[slot] = 0;
+    if (!n) return;
+    sort_candidates(c, n);
+    float *sim = t->col_sim + j * t->k;
+    int64_t *id = t->col_id + j * t->k;
+    float limit = kth(sim, id, t->k);
+    for (int e = 0; e < n && c[e].upper >= limit; e++) {
+        if (e + 1 < n) fetch_ahead(t, t->xrows, c[e + 1].at);
+        keep_best(sim, id, t->k, exact(t, c[e].at, j), t->row_base + c[e].at);
+        t->rescored++;
+        limit = kth(sim, id, t->k);
+    }
+    if (limit > s->limit[slot]) s->limit[slot] = limit;
+}
+
+/* Adds a candidate; returns 1 when the list is full of candidates that cannot be told apart yet. */
+static int push(const tile *t, side *s, int64_t row, float upper, float lower, int32_t at) {
+    if (upper < s->limit[row]) return 0;
+    candidate *c = s->list + row * t->cap;
+    float *best = s->lower + row * t->k;
+    int k = t->k;
+    if (lower > best[k - 1]) {
+        int p = k - 1;
+        for (; p > 0 && lower > best[p - 1]; p--) best[p] = best[p - 1];
+        best[p] = lower;
+        if (best[k - 1] > s->limit[row]) s->limit[row] = best[k - 1];
+    }
+    int n = s->count[row];
+    c[n].upper = upper;
+    c[n].at = at;
+    n++;
+    if (n == t->cap) {
+        int m = 0;
+        for (int e = 0; e < n; e++)
+            if (c[e].upper >= s->limit[row]) c[m++] = c[e];
+        n = m;
+    }
+    s->count[row] = n;
+    return n > t->cap - 1;
+}
+
+/* ---- int8 products of MR rows with a panel: out[r][c] = x_r . (y_c + offset) + start[r] ---- */
+
+typedef void (*product)(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start, int32_t *out);
+
+/* Eight steps of four bytes a turn (dpad is a multiple of 32): a turn of one step runs at 40% of the speed. */
+T_512 static void product_512(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start,
+                              int32_t *out) {
+#define ROW512(r) __m512i a##r##0 = _mm512_set1_epi32(start[r]), a##r##1 = a##r##0, a##r##2 = a##r##0, a##r##3 = a##r##0;
+    ROW512(0) ROW512(1) ROW512(2) ROW512(3) ROW512(4) ROW512(5)
+    const int8_t *x3 = x + 3 * stride;
+#define DOT512(r, from)                            \
+    memcpy(&w, from, 4);                           \
+    b = _mm512_set1_epi32(w);                      \
+    a##r##0 = _mm512_dpbusd_epi32(a##r##0, y0, b); \
+    a##r##1 = _mm512_dpbusd_epi32(a##r##1, y1, b); \
+    a##r##2 = _mm512_dpbusd_epi32(a##r##2, y2, b); \
+    a##r##3 = _mm512_dpbusd_epi32(a##r##3, y3, b);
+#define STEP512(u)                                                                                            \
+    {                                                                                                         \
+        const uint8_t *yp = y + (u)*4 * PANEL;                                                                \
+        const __m512i y0 = _mm512_load_si512(yp), y1 = _mm512_load_si512(yp + 64),                            \
+                      y2 = _mm512_load_si512(yp + 128), y3 = _mm512_load_si512(yp + 192);                     \
+        int32_t w;                                                                                            \
+        __m512i b;                                                                                            \
+        DOT512(0, x + 4 * (u)) DOT512(1, x + stride + 4 * (u)) DOT512(2, x + 2 * stride + 4 * (u))            \
+        DOT512(3, x3 + 4 * (u)) DOT512(4, x3 + stride + 4 * (u)) DOT512(5, x3 + 2 * stride + 4 * (u))         \
+    }
+    for (int64_t g = 0; g < groups; g += 8) {
+        STEP512(0) STEP512(1) STEP512(2) STEP512(3) STEP512(4) STEP512(5) STEP512(6) STEP512(7)
+        y += 8 * 4 * PANEL;
+        x += 32;
+        x3 += 32;
+    }
+#define STORE512(r)                                    \
+    _mm512_store_si512(out + r * PANEL, a##r##0);      \
+    _mm512_store_si512(out + r * PANEL + 16, a##r##1); \
+    _mm512_store_si512(out + r * PANEL + 32, a##r##2); \
+    _mm512_store_si512(out + r * PANEL + 48, a##r##3);
+    STORE512(0) STORE512(1) STORE512(2) STORE512(3) STORE512(4) STORE512(5)
+}
+
+#define PRODUCT256(NAME, TARGET, DOT)                                                                             \
+    TARGET static void NAME(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start, \
+                            int32_t *out) {                                                                       \
+        for (int c = 0; c < PANEL; c += 16)                                                                       \
+            for (int r = 0; r < MR; r += 3) {                                                                     \
+                __m256i a00 = _mm256_set1_epi32(start[r]), a01 = a00, a10 = _mm256_set1_epi32(start[r + 1]),      \
+                        a11 = a10, a20 = _mm256_set1_epi32(start[r + 2]), a21 = a20;                              \
+                const __m256i ones = _mm256_set1_epi16(1);                                                        \
+                (void)ones;                                                                                       \
+                const uint8_t *yp = y + 4 * c;                                                                    \
+                const int8_t *xp = x + r * stride;                                                                \
+                for (int64_t g = 0; g < groups; g++, yp += 4 * PANEL, xp += 4) {                                  \
+                    const __m256i y0 = _mm256_load_si256((const __m256i *)yp),                                    \
+                                  y1 = _mm256_load_si256((const __m256i *)(yp + 32));                             \
+                    int32_t w;                                                                                    \
+                    __m256i b;                                                                                    \
+                    memcpy(&w, xp, 4);                                                                            \
+                    b = _mm256_set1_epi32(w);                                                                     \
+                    a00 = DOT(a00, y0, b);                                                                        \
+                    a01 = DOT(a01, y1, b);                                                                        \
+                    memcpy(&w, xp + stride, 4);                                                                   \
+                    b = _mm256_set1_epi32(w);                                                                     \
+                    a10 = DOT(a10, y0, b);                                                                        \
+                    a11 = DOT(a11, y1, b);                                                                        \
+                    memcpy(&w, xp + 2 * stride, 4);                                                               \
+                    b = _mm256_set1_epi32(w);                                                                     \
+                    a20 = DOT(a20, y0, b);                                                                        \
+                    a21 = DOT(a21, y1, b);                                                                        \
+                }                                                                                                 \
+                int32_t *o = out + r * PANEL + c;                                                                 \
+                _mm256_store_si256((__m256i *)o, a00);                                                            \
+                _mm256_store_si256((__m256i *)(o + 8), a01);                                                      \
+                _mm256_store_si256((__m256i *)(o + PANEL), a10);                                                  \
+                _mm256_store_si256((__m256i *)(o + PANEL + 8), a11);                                              \
+                _mm256_store_si256((__m256i *)(o + 2 * PANEL), a20);                                              \
+                _mm256_store_si256((__m256i *)(o + 2 * PANEL + 8), a21);                                          \
+            }                                                                                                     \
+    }
+
+/* Pairs of products must fit 16 bits here: columns have 63 levels, 127 * 127 * 2 = 32258. */
+#define DOT_AVX2(a, y, b) _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_maddubs_epi16(y, b), ones))
+#define DOT_VNNI(a, y, b) _mm256_dpbusd_avx_epi32(a, y, b)
+PRODUCT256(product_avx2, T_AVX2, DOT_AVX2)
+#if (defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11)
+#define HAVE_AVXVNNI 1
+PRODUCT256(product_avxvnni, T_VNNI, DOT_VNNI)
+#endif
+
+/* ---- which of a register tile's bounds reach their row's or their column's limit ----
+ * upper[r][c] is filled in; returns a bit for each chunk of 16 columns that has any. */
+
+T_512 static uint32_t reach_512(const int32_t *dots, const float *scale, const float *loss, const float *limit,
+                                const float *yscale, const float *yloss, const float *ylimit, float *upper) {
+    uint32_t any = 0;
+    for (int c = 0; c < 4; c++) {
+        const __m512 ys = _mm512_load_ps(yscale + 16 * c), yl = _mm512_load_ps(yloss + 16 * c),
+                     yt = _mm512_load_ps(ylimit + 16 * c);
+        for (int r = 0; r < MR; r++) {
+            __m512 v = _mm512_cvtepi32_ps(_mm512_load_si512(dots + r * PANEL + 16 * c));
+            v = _mm512_fmadd_ps(_mm512_mul_ps(v, _mm512_set1_ps(scale[r])), ys, _mm512_add_ps(yl, _mm512_set1_ps(loss[r])));
+            _mm512_store_ps(upper + r * PANEL + 16 * c, v);
+            __mmask16 m = _mm512_cmp_ps_mask(v, _mm512_min_ps(yt, _mm512_set1_ps(limit[r])), _CMP_GE_OQ);
+            any |= (uint32_t)(m != 0) << (r * 4 + c);
+        }
+    }
+    return any;
+}
+
+T_AVX2 static uint32_t reach_avx2(const int32_t *dots, const float *scale, const float *loss, const float *limit,
+                                  const float *yscale, const float *yloss, const float *ylimit, float *upper) {
+    uint32_t any = 0;
+    for (int c = 0; c < 8; c++) {
+        const __m256 ys = _mm256_load_ps(yscale + 8 * c), yl = _mm256_load_ps(yloss + 8 * c),
+                     yt = _mm256_load_ps(ylimit + 8 * c);
+        for (int r = 0; r < MR; r++) {
+            __m256 v = _mm256_cvtepi32_ps(_mm256_load_si256((const __m256i *)(dots + r * PANEL + 8 * c)));
+            v = _mm256_fmadd_ps(_mm256_mul_ps(v, _mm256_set1_ps(scale[r])), ys, _mm256_add_ps(yl, _mm256_set1_ps(loss[r])));
+            _mm256_store_ps(upper + r * PANEL + 8 * c, v);
+            int m = _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_min_ps(yt, _mm256_set1_ps(limit[r])), _CMP_GE_OQ));
+            if (m) any |= 1u << (r * 4 + c / 2);
+        }
+    }
+    return any;
+}
+
+/* ---- a tile ---- */
+
+static void *carve(char **at, size_t bytes) {
+    char *p = *at;
+    *at = p + ((bytes + 63) & ~(size_t)63);
+    return p;
+}
+
+static side carve_side(char **at, int64_t rows, int32_t k, int32_t cap) {
+    side s;
+    s.list = carve(at, (size_t)rows * (size_t)cap * sizeof(candidate));
+    s.count = carve(at, (size_t)rows * sizeof(int32_t));
+    s.lower = carve(at, (size_t)rows * (size_t)k * sizeof(float));
+    s.limit = carve(at, (size_t)rows * sizeof(float));
+    return s;
+}
+
+EXPORT int64_t fused_workspace(int64_t rows, int32_t k, int32_t cap) {
+    char *at = (char *)0;
+    carve_side(&at, rows + MR, k, cap);
+    carve_side(&at, PANEL, k, cap);
+    carve(&at, 2 * MR * PANEL * 4 + 4096);
+    return (int64_t)(at - (char *)0);
+}
+
+static void clear(side *s, int64_t from, int64_t to, int32_t k) {
+    for (int64_t i = from; i < to; i++) {
+        s->count[i] = 0;
+        for (int32_t e = 0; e < k; e++) s->lower[i * k + e] = -INFINITY;
+    }
+}
+
+/* All pairs of the block's rows with the tile's columns. Rows come in steps that stay in the second-level cache. */
+EXPORT int64_t fused_tile(tile *t) {
+    char *at = t->work;
+    const int k = t->k;
+    side rows = carve_side(&at, t->rows + MR, k, t->cap), cols = carve_side(&at, PANEL, k, t->cap);
+    int32_t *dots = carve(&at, MR * PANEL * sizeof(int32_t));
+    float *upper = carve(&at, MR * PANEL * sizeof(float));
+    float *yscale = carve(&at, PANEL * sizeof(float)), *yloss = carve(&at, PANEL * sizeof(float));
+    const int levels_offset = t->isa == ISA_AVX2 ? 64 : 128;
+    product multiply = product_avx2;
+#ifdef HAVE_AVXVNNI
+    if (t->isa == ISA_AVXVNNI) multiply = product_avxvnni;
+#endif
+    if (t->isa == ISA_AVX512) multiply = product_512;
+    t->rescored = 0;
+    clear(&rows, 0, t->rows, k);
+    for (int64_t i = 0; i < t->rows; i++) {
+        lock(t->row_lock + i);
+        rows.limit[i] = kth(t->row_sim + i * k, t->row_id + i * k, k);
+        unlock(t->row_lock + i);
+    }
+    int64_t step = (int64_t)(512 * 1024) / t->dpad / MR * MR;
+    if (step < 16 * MR) step = 16 * MR;
+    for (int64_t from = 0; from < t->rows; from += step) {
+        int64_t to = from + step < t->rows ? from + step : t->rows;
+        for (int64_t j0 = 0; j0 < t->cols; j0 += PANEL) {
+            int64_t width = t->cols - j0 < PANEL ? t->cols - j0 : PANEL;
+            clear(&cols, 0, PANEL, k);
+            for (int64_t c = 0; c < PANEL; c++) {
+                int real = c < width;
+                yscale[c] = real ? t->yscale[j0 + c] : 0.0f;
+                yloss[c] = real ? t->yloss[j0 + c] : -INFINITY; /* beyond the last column: never reaches a limit */
+                cols.limit[c] = INFINITY;
+                if (real && t->col_sim) cols.limit[c] = kth(t->col_sim + (j0 + c) * k, t->col_id + (j0 + c) * k, k);
+            }
+            const uint8_t *panel = t->ypack + j0 * t->dpad;
+            for (int64_t i = from; i < to; i += MR) {
+                int64_t have = to - i < MR ? to - i : MR;
+                int32_t start[MR];
+                float scale[MR], loss[MR], limit[MR];
+                for (int64_t r = 0; r < MR; r++) {
+                    int real = r < have;
+                    start[r] = real ? -levels_offset * t->xsum[i + r] : 0;
+                    scale[r] = real ? t->xscale[i + r] : 0.0f;
+                    loss[r] = real ? t->xloss[i + r] : -INFINITY;
+                    limit[r] = real ? rows.limit[i + r] : INFINITY;
+                }
+                /* xq is allocated MR rows longer than the block, so the last step reads zeros */
+                multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, dots);
+                uint32_t any = t->isa == ISA_AVX512
+                                   ? reach_512(dots, scale, loss, limit, yscale, yloss, cols.limit, upper)
+                                   : reach_avx2(dots, scale, loss, limit, yscale, yloss, cols.limit, upper);
+                while (any) {
+                    int bit = __builtin_ctz(any), r = bit >> 2, c0 = (bit & 3) * 16;
+                    any &= any - 1;
+                    if (r >= have) continue;
+                    for (int c = c0; c < c0 + 16 && c < width; c++) {
+                        float u = upper[r * PANEL + c];
+                        if (u < rows.limit[i + r] && u < cols.limit[c]) continue;
+                        float l = u - 2.0f * (loss[r] + yloss[c]);
+                        if (push(t, &rows, i + r, u, l, (int32_t)(j0 + c))) flush_row(t, &rows, i + r);
+                        if (push(t, &cols, c, u, l, (int32_t)(i + r))) flush_col(t, &cols, c, j0 + c);
+                    }
+                }
+            }
+            for (int64_t c = 0; c < width && t->col_sim; c++) flush_col(t, &cols, c, j0 + c);
+        }
+    }
+    for (int64_t i = 0; i < t->rows; i++) flush_row(t, &rows, i);
+    return t->rescored;
+}
+
+EXPORT int32_t fused_isa(void) {
+    __builtin_cpu_init();
+    if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")))
+        return ISA_NONE;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni"))
+        return ISA_AVX512;
+#ifdef HAVE_AVXVNNI
+    if (__builtin_cpu_supports("avxvnni")) return ISA_AVXVNNI;
+#endif
+    return ISA_AVX2;
+}
+
+#else
+
+/* Another processor: nothing here, bitextmine.index works with torch. */
+EXPORT int32_t fused_isa(void) { return ISA_NONE; }
+
+#endif

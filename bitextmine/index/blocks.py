@@ -1,0 +1,178 @@
+"""The search with torch: blocked products, survivors selected by threshold and rescored exactly. CPU and
+CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.index.rescore import pair_products
+from bitextmine.index.rows import Rows
+from bitextmine.index.state import Best
+
+_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_SMALLEST = 64
+
+_Loaded = tuple[torch.Tensor, float, float, float]
+Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def default_precision(device: str) -> str:
+    """float16 on CUDA, where stored float16 vectors enter unrounded; bfloat16 on a CPU that has it; else
+    float32."""
+    if torch.device(device).type == "cuda":
+        return "float16"
+    for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        has = getattr(torch.cpu, probe, None)
+        if has is not None and has():
+            return "bfloat16"
+    return "float32"
+
+
+Area = tuple[int, int, int, int]
+
+
+def _halve(todo: list[Area], failed: Area) -> list[Area]:
+    """The areas still to do, last first, with the one that failed, and those it shares its rows with, cut
+    up."""
+    areas: set[Area] = set()
+    for a, b, c, e in [*todo, failed]:
+        if (a, b) != failed[:2]:
+            areas.add((a, b, c, e))
+            continue
+        i, j = (a + b + 1) // 2, (c + e + 1) // 2
+        areas.update(
+            (p, q, r, s) for p, q in ((a, i), (i, b)) for r, s in ((c, j), (j, e)) if q > p and s > r
+        )
+    return sorted(areas, reverse=True)
+
+
+class BlockSearch:
+    """Compares blocks of x's rows with all of y, `tile` rows of y at a time.
+
+    `product` (for tests) replaces the matrix product. When the device runs out of memory the tile is halved,
+    along both sides, and the work goes on; below 64 x 64 a BitextmineError says so.
+
+    A pair is dropped when its computed product is further below the k-th best of its row and of its column
+    than the arithmetic's error bound: with unit roundoff u of the precision (and of its output), rows x and
+    y,
+
+        |computed - x.y|  <=  |x - x'| |y| + |x'| |y - y'| + d 2^-23 |x'||y'| + u |x'||y'|
+
+    where x', y' are the rows as rounded to that precision, and the sums are float32.
+    """
+
+    def __init__(
+        self,
+        x: Rows,
+        y: Rows,
+        *,
+        device: str = "cpu",
+        precision: str | None = None,
+        tile: int = 4096,
+        product: Product | None = None,
+    ) -> None:
+        self._device = torch.device(device)
+        if self._device.type == "cuda" and not torch.cuda.is_available():
+            raise BitextmineError(f"device {device}: torch sees no CUDA device; use --device cpu")
+        self._dtype = _PRECISIONS[precision or default_precision(device)]
+        self._x, self._y, self._tile = x, y, tile
+        self._product: Product = product or (lambda a, b: a @ b.T)
+        self.rescored = 0
+
+    def _load(self, rows: NDArray[Any]) -> _Loaded:
+        """The rows on the device, and the largest |x|, |x'| and |x - x'| among them."""
+        exact = torch.from_numpy(np.array(rows)).to(self._device).float()
+        rounded = exact.to(self._dtype)
+        if not len(rows):
+            return rounded, 0.0, 0.0, 0.0
+        back = rounded.float()
+        lost = torch.linalg.vector_norm(exact - back, dim=1).max()
+        long, near = (torch.linalg.vector_norm(v, dim=1).max() for v in (exact, back))
+        return rounded, float(long), float(near), float(lost)
+
+    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+        """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
+        self._cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
+
+    def _cover(self, i0: int, i1: int, j0: int, j1: int, fwd: Best, bwd: Best | None) -> None:
+        todo = [(i0, i1, j, min(j + self._tile, j1)) for j in range(j0, j1, self._tile)]
+        todo.reverse()
+        left: tuple[int, int, _Loaded] | None = None
+        while todo:
+            a, b, c, e = todo.pop()
+            try:
+                if left is None or left[:2] != (a, b):
+                    left = None  # frees the old block before the new one is loaded
+                    left = (a, b, self._load(self._x.block(a, b)))
+                found = self._compare(left[2], (a, b), (c, e), fwd, bwd)
+            except (torch.OutOfMemoryError, MemoryError) as error:
+                left = None
+                if self._device.type == "cuda":
+                    torch.cuda.empty_cache()
+                if max(b - a, e - c) <= _SMALLEST:
+                    raise BitextmineError(
+                        f"out of memory on {self._device} even with blocks of {b - a} x {e - c} vectors; "
+                        "free memory there or use --device cpu"
+                    ) from error
+                self._tile = max(_SMALLEST, self._tile // 2)
+                todo = _halve(todo, (a, b, c, e))
+                continue
+            for best, row, ids, sim in found:
+                best.merge(row, ids, sim)
+
+    def _compare(
+        self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: Best, bwd: Best | None
+    ) -> list[tuple[Best, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
+        a, _, a_near, a_lost = block
+        b, b_long, b_near, b_lost = self._load(self._y.block(*cols))
+        sims = self._product(a, b)
+        if sims.dtype == torch.bfloat16 and sims.device.type == "cpu":
+            sims = sims.float()
+        roundoff = torch.finfo(self._dtype).eps / 2
+        error = (
+            a_lost * b_long + a_near * b_lost + (self._x.dim * 2.0**-23 + roundoff + 1e-6) * a_near * b_near
+        )
+        # float16 arithmetic on a GPU may add up partial sums in float16
+        if self._dtype == torch.float16:
+            error += 4 * roundoff * a_near * b_near
+        out = []
+        row_limit = self._limit(sims, 1, fwd, rows, error)
+        hit = sims >= row_limit[:, None]
+        out.append((fwd, *self._select(hit, rows, cols)))
+        if bwd is not None:
+            col_limit = self._limit(sims, 0, bwd, cols, error)
+            hit = torch.ge(sims, col_limit[None, :], out=hit)
+            row, col, sim = self._select(hit, rows, cols)
+            out.append((bwd, col, row, sim))
+        return out
+
+    def _limit(
+        self, sims: torch.Tensor, dim: int, best: Best, span: tuple[int, int], error: float
+    ) -> torch.Tensor:
+        """What a computed product must reach: the k-th best so far less one error; where there are fewer than
+        k, the k-th largest of this tile less two."""
+        limit = torch.from_numpy(best.limit(*span) - np.float32(error)).to(sims.device)
+        fresh = torch.isinf(limit)
+        if bool(fresh.any()) and sims.shape[dim] >= best.k:
+            if bool(fresh.all()):
+                kth = torch.topk(sims, best.k, dim=dim, sorted=True).values.select(dim, best.k - 1)
+                return kth.float() - 2 * error
+            picked = sims[fresh] if dim == 1 else sims[:, fresh]
+            kth = torch.topk(picked, best.k, dim=dim, sorted=True).values.select(dim, best.k - 1)
+            limit[fresh] = kth.float() - 2 * error
+        return limit
+
+    def _select(
+        self, hit: torch.Tensor, rows: tuple[int, int], cols: tuple[int, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        where = hit.nonzero().cpu().numpy()
+        i, j = where[:, 0] + rows[0], where[:, 1] + cols[0]
+        x, y = self._x.block(*rows), self._y.block(*cols)
+        self.rescored += len(i)
+        return i, j, pair_products(x, y, where[:, 0], where[:, 1], self._x.dtype)
