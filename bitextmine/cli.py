@@ -5,10 +5,37 @@ Stages are imported inside the commands: `bitextmine --help` must not wait for t
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from bitextmine import __version__
-from bitextmine.shell import Program
+from bitextmine.shell import Program, Setting
+
+_model = click.option(
+    "--model",
+    default="default",
+    envvar="BITEXTMINE_MODEL",
+    metavar="NAME|FOLDER",
+    help="Encoder: the one in the package, or a folder that 'bitextmine train' made.  "
+    "[default: default, or $BITEXTMINE_MODEL]",
+)
+_device = click.option(
+    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda|cuda:N", help="Where to compute."
+)
+_batch_tokens = click.option(
+    "--batch-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Subword pieces per batch; less takes less memory.  [default: fits the device]",
+)
+_errors = click.option(
+    "--errors",
+    type=click.Choice(["strict", "replace"]),
+    default="strict",
+    show_default=True,
+    help="Invalid UTF-8: stop and name the line, or read it as U+FFFD.",
+)
 
 
 @click.group(
@@ -31,3 +58,108 @@ def program() -> None:
 def main() -> None:
     """The entry point of the installed command."""
     program(prog_name="bitextmine")
+
+
+@program.command(
+    "train",
+    example="bitextmine train --pairs pairs.en-fr.tsv --out model",
+    resume="the same command again goes on from the last checkpoint",
+)
+@click.argument("recipe", metavar="[RECIPE.toml]", required=False)
+@click.option(
+    "--pairs",
+    multiple=True,
+    metavar="NAME.en-fr.tsv",
+    help="Sentence pairs (tab-separated; the name tells the languages), with default settings; may be repeated.",
+)
+@click.option("--out", required=True, metavar="FOLDER", help="The model folder to make.")
+@click.option(
+    "--data", metavar="FOLDER", help="Where the corpora lie.  [default: as the recipe says, or here]"
+)
+@click.option(
+    "--vocabulary", "vocabulary__size", type=int, metavar="N", help="Subword pieces.  [default: 32000]"
+)
+@click.option("--dim", "model__dim", type=int, metavar="N", help="Numbers per vector.  [default: 256]")
+@click.option("--layers", "model__layers", type=int, metavar="N", help="Transformer layers.  [default: 0]")
+@click.option(
+    "--epochs", "train__epochs", type=float, metavar="X", help="Passes over the data.  [default: 5]"
+)
+@click.option("--batch", "train__batch", type=int, metavar="N", help="Pairs per step.  [default: 4096]")
+@click.option("--seed", "train__seed", type=int, metavar="N", help="Of everything random.  [default: 1]")
+@click.option(
+    "--set",
+    "settings",
+    type=Setting(),
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any key of a recipe, such as train.temperature=0.05; may be repeated.",
+)
+@_device
+def train(
+    recipe: str | None,
+    pairs: tuple[str, ...],
+    out: str,
+    data: str | None,
+    settings: tuple[tuple[str, Any], ...],
+    device: str,
+    **flags: Any,
+) -> None:
+    """Train an encoder on sentence pairs.
+
+    What to train on and how stands in a recipe, or in options. Writes a model folder for --model: config.json,
+    model.safetensors, tokenizer.model, with a model card, the recipe and the log. An interrupted run is taken up at
+    its last checkpoint.
+
+    \b
+    bitextmine train recipe.toml --out model
+    bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1
+    """
+    if (recipe is None) == (not pairs):
+        raise click.UsageError("give either a recipe or --pairs")
+    from pathlib import Path
+
+    from bitextmine.train.recipe import load_recipe, recipe_from_pairs
+    from bitextmine.train.trainer import train as train_encoder
+
+    overrides = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
+    overrides.update(settings)
+    folder = None if data is None else Path(data)
+    if recipe is not None:
+        plan = load_recipe(Path(recipe), overrides, folder=folder)
+    else:
+        plan = recipe_from_pairs(pairs, overrides, folder=folder)
+    train_encoder(plan, Path(out), device=device)
+
+
+@program.command(
+    "embed",
+    example="bitextmine embed corpus.fr",
+    resume="the same command again goes on where this one stopped",
+)
+@click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
+@_model
+@click.option("--lang", metavar="L", help="Language of the corpus, where its name does not tell.")
+@click.option(
+    "--out", metavar="FILE.npy", help="Where the vectors go (one corpus only).  [default: CORPUS.npy]"
+)
+@click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@_device
+@_batch_tokens
+@_errors
+def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **options: Any) -> None:
+    """Turn each line of a corpus into a vector.
+
+    Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
+    corpus.fr. An embedding of the same text and model is left as it is; an interrupted one is taken up.
+
+    \b
+    bitextmine embed corpus.en corpus.fr.gz
+    zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
+    """
+    if out is not None and len(corpora) > 1:
+        raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
+    from bitextmine.encoder import embed_corpus, load_encoder
+
+    encoder = load_encoder(model, device)
+    for corpus in corpora:
+        embed_corpus(corpus, encoder, out=out, **options)

@@ -95,6 +95,27 @@ class Program(Group):
             )
 
 
+class Setting(click.ParamType):
+    """KEY=VALUE as a pair (key, value); the value is read as in TOML, and what TOML cannot read is text."""
+
+    name = "key=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Any]:
+        import tomllib
+
+        if isinstance(value, tuple):  # Click converts what is converted already
+            return value
+        key, equals, text = value.partition("=")
+        if not key or not equals:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        try:
+            return key, tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            return key, text
+
+
 def _resume_hint(program: click.Group, ctx: click.Context) -> str:
     command: click.Command | None = program.commands.get(ctx.invoked_subcommand or "")
     return getattr(command, "resume", "")
@@ -114,7 +135,10 @@ def _out_of_memory(error: Exception) -> bool:
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text))
+        or (
+            isinstance(error, RuntimeError)
+            and ("can't allocate memory" in text or "not enough memory" in text)
+        )
     )
 
 

@@ -8,14 +8,18 @@ import random
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+_TRAINING_PAIRS = 1500
+# `bitextmine train` options for a model that is made in seconds
+_TINY = ("--dim", "32", "--vocabulary", "180", "--epochs", "8", "--batch", "128")
 
 # One word list per slot, English and French. Articles differ in gender, so that no word-by-word substitution
 # of the whole line would do, and 12 * 12 * 12 * 10 sentences can be made.
@@ -43,7 +47,9 @@ _PLACES = (
 
 def _sentences() -> list[tuple[str, str]]:
     """All the (English, French) sentences, in an order that is random and always the same."""
-    slots = [[entry.split("=") for entry in words.split("|")] for words in (_SUBJECTS, _VERBS, _OBJECTS, _PLACES)]
+    slots = [
+        [entry.split("=") for entry in words.split("|")] for words in (_SUBJECTS, _VERBS, _OBJECTS, _PLACES)
+    ]
     pairs = []
     for parts in itertools.product(*slots):
         en, fr = (" ".join(part[side] for part in parts) for side in (0, 1))
@@ -131,3 +137,56 @@ def bitextmine() -> Command:
 def sentence_pairs() -> list[tuple[str, str]]:
     """17,280 made-up (English, French) sentence pairs in a fixed random order."""
     return _sentences()
+
+
+@pytest.fixture(scope="session")
+def parallel_text(sentence_pairs: list[tuple[str, str]]) -> Callable[..., list[tuple[str, str]]]:
+    """Writes corpus.en and corpus.fr, each in an order of its own, into a folder; returns the true pairs.
+
+    `pairs` lines of each file are translations of each other, `extra` lines have none. None of them is among
+    the pairs that the tiny model was trained on.
+    """
+
+    def write(folder: Path, pairs: int, extra: int = 0, name: str = "corpus") -> list[tuple[str, str]]:
+        held_out = sentence_pairs[_TRAINING_PAIRS:]
+        true = held_out[:pairs]
+        en = [pair[0] for pair in held_out[: pairs + extra]]
+        fr = [pair[1] for pair in [*true, *held_out[pairs + extra : pairs + 2 * extra]]]
+        random.Random(2).shuffle(en)
+        random.Random(3).shuffle(fr)
+        for lang, lines in (("en", en), ("fr", fr)):
+            (folder / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return true
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def tiny_model(
+    bitextmine: Command, sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A model folder that `bitextmine train` made in a few seconds; it knows the made-up sentences well."""
+    folder = tmp_path_factory.mktemp("tiny")
+    pairs = folder / "pairs.en-fr.tsv"
+    pairs.write_text(
+        "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[:_TRAINING_PAIRS]), encoding="utf-8"
+    )
+    bitextmine("train", "--pairs", pairs, "--out", folder / "model", *_TINY)
+    return folder / "model"
+
+
+@pytest.fixture(scope="session")
+def other_model(bitextmine: Command, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another model, of the same vocabulary and another dimension (24)."""
+    folder = tmp_path_factory.mktemp("other")
+    bitextmine(
+        "train",
+        "--pairs",
+        tiny_model.parent / "pairs.en-fr.tsv",
+        "--out",
+        folder / "model",
+        *_TINY,
+        "--dim",
+        "24",
+    )
+    return folder / "model"

@@ -1,4 +1,4 @@
-"""How the program meets the shell: help, exit codes, interrupts, closed pipes. Commands that fail are put in by hand."""
+"""How the program meets the shell: help, exit codes, interrupts, closed pipes. Failing commands are put in by hand."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def test_the_commands_of_the_design_are_there():
     assert {"retrieval", "mining"} <= set(evaluate.commands)
 
 
-@pytest.mark.parametrize("args", [["--help"], ["mine", "--help"], ["evaluate", "mining", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "args", [["--help"], ["mine", "--help"], ["evaluate", "mining", "--help"], ["--version"]]
+)
 def test_help_imports_nothing_heavy(args):
     code = (
         "import sys\nfrom bitextmine.cli import program\n"
@@ -126,9 +128,18 @@ def test_an_error_of_ours_is_one_line_and_exit_1():
     ("body", "words"),
     [
         ("raise MemoryError", ["out of memory", "--batch-tokens"]),
-        ("raise RuntimeError(\"DefaultCPUAllocator: can't allocate memory: 9 bytes\")", ["out of memory", "9 bytes"]),
-        ("class OutOfMemoryError(RuntimeError): pass\nraise OutOfMemoryError('CUDA out of memory.')", ["CUDA"]),
-        ("raise OSError(28, 'No space left on device', 'x.npy')", ["x.npy", "No space left", "free some space"]),
+        (
+            'raise RuntimeError("DefaultCPUAllocator: can\'t allocate memory: 9 bytes")',
+            ["out of memory", "9 bytes"],
+        ),
+        (
+            "class OutOfMemoryError(RuntimeError): pass\nraise OutOfMemoryError('CUDA out of memory.')",
+            ["CUDA"],
+        ),
+        (
+            "raise OSError(28, 'No space left on device', 'x.npy')",
+            ["x.npy", "No space left", "free some space"],
+        ),
         ("open('/nonexistent/file')", ["/nonexistent/file", "No such file"]),
         ("import nosuchpackage", ["nosuchpackage", "install"]),
         ("raise EOFError('Compressed file ended')", ["ended too early", "Compressed file ended"]),
@@ -171,7 +182,10 @@ def test_a_closed_pipe_is_quiet(write, rows):
     os.close(reader)
     try:
         done = subprocess.run(
-            command_with(f"for _ in range({rows}): {write}"), stdout=writer, stderr=subprocess.PIPE, timeout=60
+            command_with(f"for _ in range({rows}): {write}"),
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            timeout=60,
         )
     finally:
         os.close(writer)
@@ -184,7 +198,10 @@ def test_a_closed_pipe_is_quiet(write, rows):
 def test_a_full_standard_output_is_an_error(rows):
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            command_with(f"for _ in range({rows}): print('row')"), stdout=full, stderr=subprocess.PIPE, timeout=60
+            command_with(f"for _ in range({rows}): print('row')"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
         )
     assert done.returncode == 1
     assert done.stderr.decode().startswith("bitextmine: error: ")
