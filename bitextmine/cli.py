@@ -163,3 +163,21 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
     encoder = load_encoder(model, device)
     for corpus in corpora:
         embed_corpus(corpus, encoder, out=out, **options)
+
+
+@program.command("info", example="bitextmine info corpus.fr.npy")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@_errors
+def info(paths: tuple[str, ...], errors: str) -> None:
+    """Tell what a file or a folder is.
+
+    Models ("default" is the one in the package), embeddings (finished or not), indexes, mined files and corpora:
+    one "what: which" per line, as far as the manifest knows.
+    """
+    from bitextmine.info import describe
+
+    for number, path in enumerate(paths):
+        if len(paths) > 1:
+            click.echo(f"{chr(10) if number else ''}{path}")
+        for name, value in describe(path, errors).items():
+            click.echo(f"{name}: {value}")

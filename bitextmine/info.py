@@ -1,0 +1,109 @@
+"""What a model, an embedding, an index, a mined file or a corpus is, in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bitextmine.errors import BitextmineError
+from bitextmine.manifest import manifest_path, read_json
+from bitextmine.text import LineHasher, corpus_language, corpus_stem, iter_lines
+
+__all__ = ["describe"]
+
+
+def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, str]:
+    """Facts about a file or a folder, in order: what kind of thing it is, then whatever its manifest says.
+
+    path: a packaged encoder's name or a model folder; an embedding (.npy, finished or not); an index (.faiss); a
+    mined file with its .json beside it, or that .json; anything else is read as a corpus. Raises BitextmineError
+    for what is missing, damaged, or contradicts its manifest.
+    """
+    file = Path(path)
+    if os.fspath(path) == "default" or file.is_dir():
+        return _model(path)
+    if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
+        from bitextmine.store import describe_embedding
+
+        return describe_embedding(_npy_of(file))
+    if file.suffix == ".json":
+        return _manifest(read_json(file))
+    beside = Path(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
+    if file.exists() and (file.suffix == ".faiss" or _kind(beside) not in ("", "embedding")):
+        return _manifest(read_json(beside))
+    return _corpus(file, errors)
+
+
+def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
+    kind = content.get("kind", "not stated")
+    return {"what": str(kind), **dict(_facts({key: content[key] for key in content if key != "kind"}))}
+
+
+def _model(path: str | os.PathLike[str]) -> dict[str, str]:
+    if os.fspath(path) != "default" and not (Path(path) / "config.json").exists():
+        raise BitextmineError(
+            f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
+        )
+    from bitextmine.encoder import load_encoder
+
+    return _manifest(load_encoder(path, "cpu").describe())
+
+
+def _kind(file: Path) -> str:
+    return str(read_json(file).get("kind", "")) if file.exists() else ""
+
+
+def _npy_of(file: Path) -> Path:
+    """The .npy that a .npy, its .part or its manifest stands for."""
+    if file.suffix == ".json":
+        corpus = file.with_suffix("")
+        return Path(f"{corpus}.npy")
+    return file.with_suffix("") if file.suffix == ".part" else file
+
+
+def _corpus(file: Path, errors: str) -> dict[str, str]:
+    hasher = LineHasher()
+    empty = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal empty
+        for line in iter_lines(file, errors):
+            empty += not line.strip()
+            yield line
+
+    hasher.update(counted())
+    facts = {"what": "corpus", "lines": f"{hasher.lines:,}", "blank lines": f"{empty:,}"}
+    try:
+        facts["language"] = corpus_language(file)
+    except BitextmineError:
+        facts["language"] = "not told by the name; pass --lang"
+    facts["text sha256"] = hasher.hexdigest()
+    facts["embedding"] = _embedding_state(file, facts["text sha256"])
+    return facts
+
+
+def _embedding_state(file: Path, digest: str) -> str:
+    npy = Path(f"{corpus_stem(file)}.npy")
+    if not npy.exists():
+        return "unfinished" if Path(f"{npy}.part").exists() else "none"
+    if not manifest_path(npy).exists():
+        return f"{npy.name}, without its manifest"
+    manifest = read_json(manifest_path(npy))
+    made = f"{npy.name}, by model {manifest.get('model')} {manifest.get('model_hash')}"
+    return made if manifest.get("text_sha256") == digest else f"{made}, of another text than this"
+
+
+def _facts(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Entries as words, nested ones by their path; lists of more than words are left to the file."""
+    for key, value in content.items():
+        name = prefix + key.replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _facts(value, f"{name} ")
+        elif isinstance(value, list):
+            if value and all(isinstance(item, (str, int, float)) for item in value):
+                yield name, ", ".join(map(str, value))
+        elif value not in (None, ""):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            yield name, f"{value:,}" if whole else str(value)
