@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import Manifest, manifest_path, plain, read_json, stage_json, sync_folder
+from bitextmine.manifest import (
+    Manifest,
+    manifest_path,
+    plain,
+    read_json,
+    read_manifest,
+    stage_json,
+    sync_folder,
+)
 from bitextmine.streams import FULL_DISK
 from bitextmine.vectors import DTYPE, header, vectors_digest
 
@@ -38,7 +46,8 @@ class EmbeddingWriter:
 
     On disk, until the end: NPY.part (the .npy to be, of full size from the start) and NPY.part.json
     ({identity, done_rows, writer}). Two rules make a kill harmless: done_rows moves only after the rows are
-    on disk, and NPY.part.json is removed before anything it vouches for changes.
+    on disk, and NPY.part.json is removed before anything it vouches for changes. (Killed in the very last
+    moment, a run may leave NPY.part.json behind beside the finished pair, where it means nothing.)
 
     Rows go through ``pwrite`` and not a memory map: a full disk is then an error, where a map would end the
     process with SIGBUS, and the file's pages do not count as memory of this process.
@@ -61,6 +70,7 @@ class EmbeddingWriter:
         self.npy_path = Path(npy_path)
         self.part_path = Path(f"{self.npy_path}.part")
         self.state_path = Path(f"{self.npy_path}.part.json")
+        self._staged = Path(f"{self.npy_path}.part.manifest.json")  # the manifest to be
         self.rows, self.dim = int(rows), int(dim)
         self._identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": DTYPE.name})
         self._header = header(self.rows, self.dim)
@@ -152,16 +162,27 @@ class EmbeddingWriter:
 
     def _put_in_place(self, manifest: Manifest) -> None:
         final = manifest_path(self.npy_path)
-        staged = Path(f"{self.npy_path}.part.manifest")
         # First all that takes space, then only names. The old manifest goes before the new vectors come:
         # a kill between the two must not leave it describing vectors that it does not know.
-        stage_json(staged, manifest.to_json())
+        stage_json(self._staged, manifest.to_json())
         final.unlink(missing_ok=True)
         sync_folder(final.parent)
-        self.state_path.unlink(missing_ok=True)
         self.part_path.replace(self.npy_path)
-        staged.replace(final)
+        self._staged.replace(final)
+        self.state_path.unlink(missing_ok=True)
         sync_folder(final.parent)
+
+    def _undo_half_a_finish(self) -> None:
+        """Make the vectors a part again if a kill kept their manifest from coming after them."""
+        if (
+            not self.part_path.exists()
+            and not manifest_path(self.npy_path).exists()
+            and self.npy_path.exists()
+            and self._staged.exists()
+        ):
+            with contextlib.suppress(BitextmineError):  # else they are other vectors, and stay
+                if vectors_digest(self.npy_path) == read_manifest(self._staged).vectors_blake2b:
+                    self.npy_path.replace(self.part_path)
 
     def close(self) -> None:
         """Stop without finishing: what is written stays for a later run."""
@@ -189,11 +210,13 @@ class EmbeddingWriter:
 
     def _lock(self) -> int:
         """Open the part and lock it."""
+        folder = self.npy_path.parent
         while True:
             try:
-                fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                with _locked_folder(folder):
+                    self._undo_half_a_finish()
+                    fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except (FileNotFoundError, NotADirectoryError):
-                folder = self.npy_path.parent
                 raise BitextmineError(
                     f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
                 ) from None
@@ -244,6 +267,7 @@ class EmbeddingWriter:
     def _start(self) -> None:
         """A new part, with all the space it will need."""
         self.state_path.unlink(missing_ok=True)
+        self._staged.unlink(missing_ok=True)
         sync_folder(self.part_path.parent)
         os.ftruncate(self._fd, 0)
         self._allocate()
