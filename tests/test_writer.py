@@ -421,6 +421,35 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
 
 
+def test_the_next_writer_waits_until_both_names_are_in_place(
+    tmp_path: Path, reference: dict[str, dict[str, bytes]]
+) -> None:
+    npy = tmp_path / "c.fr.npy"
+    child = os.fork()
+    if child == 0:
+        try:
+            replace = Path.replace
+
+            def dawdling(self: Path, target: Path) -> None:
+                replace(self, target)
+                if target == npy:
+                    (tmp_path / "between").touch()
+                    time.sleep(0.5)
+
+            Path.replace = dawdling  # type: ignore[assignment, method-assign]
+            embed(npy, "A")
+        except BaseException as e:
+            os.write(2, f"{e!r}\n".encode())
+            os._exit(1)
+        os._exit(0)
+    while not (tmp_path / "between").exists():
+        time.sleep(0.01)
+    embed(npy, "B")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    (tmp_path / "between").unlink()
+    assert contents(tmp_path) == reference["B"]
+
+
 # --- a full disk ---
 
 
