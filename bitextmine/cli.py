@@ -119,7 +119,6 @@ def train(
     from pathlib import Path
 
     from bitextmine.train.recipe import load_recipe, recipe_from_pairs
-    from bitextmine.train.trainer import train as train_encoder
 
     overrides = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     overrides.update(settings)
@@ -128,6 +127,11 @@ def train(
         plan = load_recipe(Path(recipe), overrides, folder=folder)
     else:
         plan = recipe_from_pairs(pairs, overrides, folder=folder)
+
+    from bitextmine.train.trainer import (
+        train as train_encoder,
+    )  # only now: a bad recipe need not wait for torch
+
     train_encoder(plan, Path(out), device=device)
 
 
