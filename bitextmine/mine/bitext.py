@@ -1,0 +1,179 @@
+"""Mined sentence pairs: their lines and scores, and the file they are written to."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.retrieval import SCORE_DECIMALS
+from bitextmine.text import iter_lines, open_output
+
+__all__ = ["Bitext", "Mined", "PickedLines", "one_cell", "read_mined"]
+
+# Everything that ends a line or a cell for some reader of TSV: tab, LF, VT, FF, CR, FS, GS, RS, NEL, LS, PS.
+_BREAKS = re.compile("[\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
+_IN_MEMORY = 1 << 26
+_BLOCK = 1 << 13
+
+
+def one_cell(text: str) -> str:
+    """The text as one cell of one line: each run of tabs and line breaks of any kind becomes a space."""
+    return _BREAKS.sub(" ", text)
+
+
+class PickedLines:
+    """Some lines of a corpus, read in one pass and kept in a temporary file above 64 MiB of text.
+
+    What stays in memory is 16 bytes per picked line. Use it in a ``with`` statement; index it with a line
+    number.
+    """
+
+    def __init__(self, lines: Iterable[str], wanted: NDArray[np.int64]) -> None:
+        self._numbers = np.unique(wanted)
+        self._ends = np.zeros(len(self._numbers) + 1, dtype=np.int64)
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (closed by __exit__)
+        found = 0
+        at = 0
+        for number, line in enumerate(lines):
+            if found == len(self._numbers):
+                break
+            if number == self._numbers[found]:
+                at += self._file.write(line.encode("utf-8", "surrogatepass"))
+                found += 1
+                self._ends[found] = at
+        if found < len(self._numbers):
+            self._file.close()
+            raise BitextmineError(
+                f"line {self._numbers[found] + 1} is wanted, but the text ends before it; it changed while it was read"
+            )
+
+    def __getitem__(self, line: int) -> str:
+        i = int(np.searchsorted(self._numbers, line))
+        if i == len(self._numbers) or self._numbers[i] != line:
+            raise KeyError(line)
+        self._file.seek(self._ends[i])
+        return self._file.read(int(self._ends[i + 1] - self._ends[i])).decode("utf-8", "surrogatepass")
+
+    def __enter__(self) -> PickedLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """The result of mining.
+
+    src_line, tgt_line: int64 (p,), line numbers counted from 0; score: float64 (p,); best first, equal
+    scores by source line, then target line. src_corpus, tgt_corpus: where the text is. signature: how it
+    was made. details: the numbers of the run, ready for JSON. notes: what a person should read about it.
+    """
+
+    src_line: NDArray[np.int64]
+    tgt_line: NDArray[np.int64]
+    score: NDArray[np.float64]
+    src_corpus: Path
+    tgt_corpus: Path
+    signature: str
+    details: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    errors: str = "strict"
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def rows(self, ids: bool = False) -> Iterator[str]:
+        """The TSV lines without their line feed: score, source, target; with `ids` the two line numbers (from 1)
+        between the score and the texts. The texts are read from the corpora now."""
+        with (
+            PickedLines(iter_lines(self.src_corpus, self.errors), self.src_line) as src,
+            PickedLines(iter_lines(self.tgt_corpus, self.errors), self.tgt_line) as tgt,
+        ):
+            for score, s, t in zip(self.score, self.src_line, self.tgt_line, strict=True):
+                numbers = f"{s + 1}\t{t + 1}\t" if ids else ""
+                yield f"{score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(src[s])}\t{one_cell(tgt[t])}"
+
+    def write(self, output: str | os.PathLike[str] = "-", ids: bool = False) -> None:
+        """Write the TSV to a file (atomically, compressed by its suffix, with `to_dict` in OUTPUT.json beside it)
+        or to stdout (``-``)."""
+        rows = self.rows(ids)
+        with open_output(output) as out:
+            while block := list(itertools.islice(rows, _BLOCK)):
+                out.write("\n".join(block) + "\n")
+        if os.fspath(output) != "-" and not _is_special(output):
+            with open_output(f"{os.fspath(output)}.json") as out:
+                out.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the JSON beside the file holds."""
+        return {
+            "kind": "bitext",
+            "signature": self.signature,
+            "pairs": len(self),
+            "src": self.src_corpus.name,
+            "tgt": self.tgt_corpus.name,
+            **self.details,
+            "notes": list(self.notes),
+        }
+
+    def to_table(self) -> str:
+        """A few lines for a person: the counts, the notes, the signature."""
+        return "\n".join([f"{len(self):,} pairs", *self.notes, self.signature])
+
+
+def _is_special(path: str | os.PathLike[str]) -> bool:
+    path = Path(path)
+    return path.exists() and not path.is_file()
+
+
+@dataclass(frozen=True)
+class Mined:
+    """Mined pairs read back: line numbers counted from 0, int64 (p,) each, and scores float64 (p,)."""
+
+    src_line: NDArray[np.int64]
+    tgt_line: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+
+def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
+    """Read what ``mine --ids`` wrote: score, source line, target line (both from 1), anything after that ignored.
+
+    Raises BitextmineError, naming the line, for a file of another shape.
+    """
+    src: list[int] = []
+    tgt: list[int] = []
+    score: list[float] = []
+    for number, line in enumerate(iter_lines(path, errors), start=1):
+        cells = line.split("\t", 3)
+        try:
+            value, s, t = float(cells[0]), int(cells[1]), int(cells[2])
+        except (ValueError, IndexError):
+            raise BitextmineError(
+                f"{path}: line {number}: expected score, source line and target line between tabs, found "
+                f"{line[:60]!r}; make the file with 'bitextmine mine --ids --threshold none'"
+            ) from None
+        if s < 1 or t < 1 or value != value:
+            raise BitextmineError(
+                f"{path}: line {number}: expected a number and line numbers from 1, found {line[:60]!r}"
+            )
+        score.append(value)
+        src.append(s - 1)
+        tgt.append(t - 1)
+    return Mined(
+        np.array(src, dtype=np.int64), np.array(tgt, dtype=np.int64), np.array(score, dtype=np.float64)
+    )

@@ -1,0 +1,59 @@
+"""Gold standards: which lines of two corpora are translations of each other."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.text import iter_lines
+
+__all__ = ["Gold", "pair_codes", "read_gold"]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Pairs of line numbers counted from 0: source int64 (g,), target int64 (g,), each pair once."""
+
+    src: NDArray[np.int64]
+    tgt: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
+    """Read a gold file: per line a source line number, a tab, a target line number, both counted from 1.
+
+    Further columns are ignored, blank lines too, and a repeated pair counts once. Raises BitextmineError,
+    naming the line, for anything else and for a file without a pair.
+    """
+    src: list[int] = []
+    tgt: list[int] = []
+    for number, line in enumerate(iter_lines(path, errors), start=1):
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        if len(cells) < 2 or not all(c.strip().isdecimal() and c.strip().isascii() for c in cells[:2]):
+            raise BitextmineError(
+                f"{path}: line {number}: expected two line numbers separated by a tab, found {line[:60]!r}"
+            )
+        s, t = int(cells[0]), int(cells[1])
+        if s < 1 or t < 1:
+            raise BitextmineError(f"{path}: line {number}: line numbers count from 1, found {min(s, t)}")
+        src.append(s - 1)
+        tgt.append(t - 1)
+    if not src:
+        raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
+    pairs = np.unique(np.array([src, tgt], dtype=np.int64), axis=1)
+    return Gold(pairs[0], pairs[1])
+
+
+def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """One number per pair, for set operations; `width` is above every target number (and src * width <
+    2**63).
+    """
+    return src * np.int64(width) + tgt

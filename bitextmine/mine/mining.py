@@ -1,0 +1,367 @@
+"""Mining from end to end: two corpora in, scored sentence pairs out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.bitext import Bitext
+from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
+from bitextmine.mine.gold import Gold, pair_codes, read_gold
+from bitextmine.mine.margin import MARGINS
+from bitextmine.mine.null import MIN_LINES, NullFit, fit_null
+from bitextmine.mine.retrieval import (
+    RETRIEVALS,
+    NeighboursLike,
+    Pairs,
+    candidates,
+    ordered,
+    retrieve,
+)
+from bitextmine.mine.rows import Rows, zero_rows
+from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
+from bitextmine.progress import progress
+from bitextmine.signature import signature
+from bitextmine.store import open_embedding
+from bitextmine.text import corpus_language, find_corpus, iter_lines
+
+__all__ = ["DUPLICATES", "SEARCHES", "Side", "every_line", "load_side", "mine", "mine_sides"]
+
+DUPLICATES = ("first", "all")
+SEARCHES = ("auto", "exact", "index")
+
+# Up to so many similarities exact search takes minutes on two cores and seconds on a GPU; above, an index
+# is built.
+EXACT_UP_TO = 10**12
+
+
+@dataclass(frozen=True)
+class Side:
+    """One corpus as mining sees it: where it is, which of its lines are mined, and their vectors.
+
+    vectors: (unique.rows, d), without rows of zeros; unknown: lines (after deduplication) left out because
+    the encoder knows nothing in them.
+    """
+
+    corpus: Path
+    lang: str
+    npy: Path
+    unique: Unique
+    vectors: Rows
+    unknown: int
+
+    def counts(self) -> dict[str, Any]:
+        """What became of the lines."""
+        return {
+            "corpus": self.corpus.name,
+            "lang": self.lang,
+            "lines": self.unique.lines,
+            "mined_lines": len(self.unique.rows),
+            "repeated": self.unique.repeated,
+            "empty_or_unknown": self.unique.empty,
+        }
+
+
+def load_side(
+    corpus: str | os.PathLike[str],
+    npy: str | os.PathLike[str],
+    *,
+    lang: str = "",
+    dedup: str = "exact",
+    errors: str = "strict",
+) -> Side:
+    """Read a corpus and its embedding, collapse equal lines, leave out what cannot be mined.
+
+    Raises BitextmineError when the embedding has not one row per line, and when no line can be mined.
+    """
+    unique = unique_lines(iter_lines(corpus, errors), dedup)
+    matrix, _ = open_embedding(npy, rows=unique.lines)
+    blank = unique.empty
+    unique = unique.without(zero_rows(Rows(matrix, unique.rows)))
+    if not len(unique.rows):
+        raise BitextmineError(
+            f"{corpus}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
+            f"{unique.empty - blank} with nothing in them that the model knows"
+        )
+    return Side(
+        Path(corpus), lang, Path(npy), unique, Rows(matrix, unique.rows), unknown=unique.empty - blank
+    )
+
+
+def every_line(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
+    """Pairs of rows -> pairs of lines in which each repetition of a mined line has its own pair.
+
+    Of a lines equal to the source and b lines equal to the target, the first goes with the first, the
+    second with the second, and so on; what is left over on the longer side goes with the first line of the
+    other: max(a, b) pairs.
+    """
+    src_lines, src_start = src.lines_by_row()
+    tgt_lines, tgt_start = tgt.lines_by_row()
+    a = (src_start[1:] - src_start[:-1])[pairs.src]
+    b = (tgt_start[1:] - tgt_start[:-1])[pairs.tgt]
+    times = np.maximum(a, b)
+    pair = np.repeat(np.arange(len(pairs)), times)
+    nth = np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
+    s = src_lines[src_start[pairs.src][pair] + np.where(nth < a[pair], nth, 0)]
+    t = tgt_lines[tgt_start[pairs.tgt][pair] + np.where(nth < b[pair], nth, 0)]
+    return ordered(Pairs(s, t, pairs.score[pair]))
+
+
+def first_lines(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
+    """Pairs of rows -> pairs of their representative lines; the order stays."""
+    return Pairs(src.rows[pairs.src], tgt.rows[pairs.tgt], pairs.score)
+
+
+def _gold_in_rows(gold: Gold, src: Side, tgt: Side, path: str | os.PathLike[str]) -> NDArray[np.int64]:
+    """The gold pairs as codes of row pairs, each once; those of lines that are never mined get codes below
+    0.
+    """
+    for side, lines in ((src, gold.src), (tgt, gold.tgt)):
+        if int(lines.max()) >= side.unique.lines:
+            raise BitextmineError(
+                f"{path}: line number {int(lines.max()) + 1}, but {side.corpus.name} has {side.unique.lines} "
+                "lines; these files do not belong together"
+            )
+    s, t = src.unique.line_to_row[gold.src], tgt.unique.line_to_row[gold.tgt]
+    codes = pair_codes(s, t, len(tgt.unique.rows))
+    return np.unique(np.where((s < 0) | (t < 0), -1 - np.arange(len(codes)), codes))
+
+
+def mine_sides(
+    src: Side,
+    tgt: Side,
+    neighbours: NeighboursLike,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    retrieval: str = "max",
+    threshold: str | float | None = "none",
+    gold: str | os.PathLike[str] | None = None,
+    fpr: float = 0.01,
+    duplicates: str = "first",
+    made_by: dict[str, object] | None = None,
+    errors: str = "strict",
+) -> Bitext:
+    """Everything after the search: margins, retrieval, threshold, duplicates; see `mine`."""
+    best = candidates(neighbours, k, margin)
+    pairs = retrieve(best, retrieval)
+    rule = parse_threshold(threshold)
+    notes: list[str] = []
+    tuned: Tuned | None = None
+    null: NullFit | None = None
+    cut: float | None = None
+    how = "none"
+    if isinstance(rule, float):
+        cut, how = rule, "given"
+    elif rule == "auto" and gold is not None:
+        standard = _gold_in_rows(read_gold(gold, errors), src, tgt, gold)
+        codes = pair_codes(pairs.src, pairs.tgt, len(tgt.unique.rows))
+        tuned = tune(pairs.score, np.isin(codes, standard), len(standard))
+        cut, how = tuned.threshold, "gold"
+        notes.append(
+            f"threshold {cut:.4f}: the best F1 on the {len(standard):,} gold pairs ({100 * tuned.f1:.2f}, an"
+            " optimistic number: the same pairs chose it)"
+        )
+    elif rule == "auto" and min(len(src.unique.rows), len(tgt.unique.rows)) < MIN_LINES:
+        notes.append(
+            f"no threshold: {len(src.unique.rows)} x {len(tgt.unique.rows)} lines are too few to estimate how noise"
+            f" scores ({MIN_LINES} are needed); cut the pairs with --threshold after a look at the scores"
+        )
+    elif rule == "auto":
+        null = fit_null(neighbours, best, k=k, margin=margin, retrieval=retrieval)
+        cut, how = null.threshold(fpr), f"fpr-{fpr:g}"
+        notes.append(
+            f"threshold {cut:.4f}: about {100 * fpr:g}% of the {null.side} lines without a translation get a pair; "
+            f"an estimated {100 * null.noise_share:.0f}% of the lines have none, "
+            f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
+        )
+    counts = [_count(t, n, null) for t, n in counts_around(pairs.score, cut)]
+    details: dict[str, Any] = {
+        "candidates": len(pairs),
+        "threshold": {"value": cut, "rule": how},
+        "counts": counts,
+        "rows": {"src": src.counts(), "tgt": tgt.counts()},
+    }
+    if tuned is not None:
+        details["tuned"] = {"f1": tuned.f1, "precision": tuned.precision, "recall": tuned.recall}
+    if null is not None:
+        details["null"] = {
+            "fpr": fpr,
+            "side": null.side,
+            "share_without_translation": null.noise_share,
+            "precision": null.precision(cut) if cut is not None else None,
+        }
+    if cut is not None:
+        pairs = pairs.take(pairs.score >= cut)
+    lines = (every_line if duplicates == "all" else first_lines)(pairs, src.unique, tgt.unique)
+    return Bitext(
+        src_line=lines.src,
+        tgt_line=lines.tgt,
+        score=lines.score,
+        src_corpus=src.corpus,
+        tgt_corpus=tgt.corpus,
+        signature=signature(
+            **(made_by or {}),
+            k=k,
+            margin=margin,
+            retrieval=retrieval,
+            threshold="none" if cut is None else f"{cut:.6f}",
+            threshold_by=how,
+            duplicates=duplicates,
+        ),
+        details=details,
+        notes=tuple(notes),
+        errors=errors,
+    )
+
+
+def _count(threshold: float, pairs: int, null: NullFit | None) -> dict[str, float | int]:
+    row: dict[str, float | int] = {"threshold": threshold, "pairs": pairs}
+    if null is not None:
+        row["false_positive_rate"] = null.rate(threshold)
+        row["precision"] = null.precision(threshold)
+    return row
+
+
+def _check_choices(**given: tuple[str, tuple[str, ...]]) -> None:
+    for option, (value, choices) in given.items():
+        if value not in choices:
+            raise BitextmineError(f"{option}: unknown value {value!r}; choose one of {', '.join(choices)}")
+
+
+def find_neighbours(
+    src: Side, tgt: Side, k: int, *, search: str = "auto", device: str = "auto"
+) -> NeighboursLike:
+    """The k nearest neighbours of both sides' rows, exactly or through FAISS indexes; see `mine`."""
+    if _way(search, len(src.unique.rows), len(tgt.unique.rows)) == "index":
+        raise NotImplementedError
+    from bitextmine.encoder.encoder import pick_device
+    from bitextmine.index.exact import search_both
+
+    with progress(len(src.vectors), "search", "lines") as bar:
+        return search_both(
+            src.vectors.array, tgt.vectors.array, k, device=str(pick_device(device)), progress=bar.update
+        )
+
+
+def _way(search: str, n: int, m: int) -> str:
+    return search if search != "auto" else "exact" if n * m <= EXACT_UP_TO else "index"
+
+
+def mine(
+    *,
+    src: str | None = None,
+    tgt: str | None = None,
+    directory: str | os.PathLike[str] = ".",
+    name: str | None = None,
+    src_corpus: str | os.PathLike[str] | None = None,
+    tgt_corpus: str | os.PathLike[str] | None = None,
+    model: str = "default",
+    k: int = 4,
+    margin: str = "ratio",
+    retrieval: str = "max",
+    threshold: str | float | None = "auto",
+    gold: str | os.PathLike[str] | None = None,
+    fpr: float = 0.01,
+    dedup: str = "exact",
+    duplicates: str = "first",
+    search: str = "auto",
+    device: str = "auto",
+    batch_tokens: int | None = None,
+    errors: str = "strict",
+    force: bool = False,
+) -> Bitext:
+    """Mine sentence pairs out of two corpora; write them with the result's ``write``.
+
+    src, tgt: languages; the corpus of each is looked for in `directory` (`name` chooses among several), or
+    given as src_corpus and tgt_corpus. Embeddings lie beside the corpora; what is missing or was made of
+    another text or with another model is made now (everything, with `force`).
+
+    k: neighbours per line. margin: ratio, distance, absolute. retrieval: max, intersect, union, forward,
+    backward. threshold: a number, "none", or "auto": the best F1 on `gold` (a TSV of line numbers from 1)
+    if that is given, else the score that a share `fpr` of the lines without a translation reach, estimated
+    from the corpora. dedup: which lines count as the same (exact, near, none; see `dedup.line_key`); one of
+    them is mined. duplicates: "first": a pair names the first of equal lines; "all": every repetition gets
+    its pair (`every_line`). search: "exact", "index" (FAISS, built where missing), "auto": exact up to
+    EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
+
+    Raises BitextmineError for anything a user can put right: wrong choices, corpora that are missing,
+    ambiguous, the same file, or without a line to mine, and gold that does not fit them.
+    """
+    _check_choices(
+        margin=(margin, MARGINS),
+        retrieval=(retrieval, RETRIEVALS),
+        dedup=(dedup, LEVELS),
+        duplicates=(duplicates, DUPLICATES),
+        search=(search, SEARCHES),
+    )
+    if k < 1:
+        raise BitextmineError(f"k must be at least 1, found {k}")
+    if not 0 < fpr < 1:
+        raise BitextmineError(f"fpr: expected a rate between 0 and 1, found {fpr}")
+    rule = parse_threshold(threshold)
+    if gold is not None and rule != "auto":
+        raise BitextmineError(f"gold is given, but the threshold is {rule}; gold is for --threshold auto")
+    paths = [
+        _corpus(directory, lang, name, path, side)
+        for lang, path, side in ((src, src_corpus, "source"), (tgt, tgt_corpus, "target"))
+    ]
+    if os.path.realpath(paths[0]) == os.path.realpath(paths[1]):
+        raise BitextmineError(f"{paths[0]}: is both the source and the target corpus; mining needs two")
+    langs = [corpus_language(path, lang) for path, lang in zip(paths, (src, tgt), strict=True)]
+    if gold is not None:
+        read_gold(gold, errors)  # before the work, not after it
+
+    from bitextmine.encoder import embed_corpus, load_encoder
+
+    encoder = load_encoder(model, device)
+    npys = [
+        embed_corpus(path, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens, force=force)
+        for path, lang in zip(paths, langs, strict=True)
+    ]
+    made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
+    del encoder
+    sides = [
+        load_side(path, npy, lang=lang, dedup=dedup, errors=errors)
+        for path, npy, lang in zip(paths, npys, langs, strict=True)
+    ]
+    way = _way(search, len(sides[0].unique.rows), len(sides[1].unique.rows))
+    # One neighbour more than the margin needs: the null distribution takes one away.
+    spare = 1 if rule == "auto" and gold is None else 0
+    neighbours = find_neighbours(sides[0], sides[1], k + spare, search=way, device=device)
+    return mine_sides(
+        sides[0],
+        sides[1],
+        neighbours,
+        k=k,
+        margin=margin,
+        retrieval=retrieval,
+        threshold=threshold,
+        gold=gold,
+        fpr=fpr,
+        duplicates=duplicates,
+        made_by={**made_by, "search": way, "dedup": dedup},
+        errors=errors,
+    )
+
+
+def _corpus(
+    directory: str | os.PathLike[str],
+    lang: str | None,
+    name: str | None,
+    path: str | os.PathLike[str] | None,
+    side: str,
+) -> Path:
+    if path is not None:
+        if os.fspath(path) == "-":
+            raise BitextmineError(f"the {side} corpus cannot come from stdin: mining reads it more than once")
+        return Path(path)
+    if lang is None:
+        raise BitextmineError(f"no {side} corpus: give its language or its file")
+    return find_corpus(directory, lang, name)

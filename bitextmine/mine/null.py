@@ -1,0 +1,279 @@
+"""How noise scores: the false-positive rate of a threshold, estimated from the corpora themselves.
+
+The question is what share of the lines *without* a translation would get a pair at a given threshold.
+Nobody knows which lines those are, and a table of noise scores does not travel between corpora, encoders or
+k. But a line that has a translation shows what it would have scored without one: take its pair away (the
+neighbour goes from both neighbourhoods, and the next one moves up), mine again, and see what it gets. So
+each line has two scores, s1 with its pair and s2 without, and
+
+    s1 = a mixture: with share pi from true pairs, with share 1 - pi from noise
+    s2 = noise, for lines whose pair was true; less than noise, for lines whose pair was noise itself
+
+The second kind must not count with s2 (that alone makes the estimate two to ten times too low) but with s1.
+Which lines they are is found by iteration (expectation-maximisation on a histogram): with p(s) the
+probability that a pair of score s is true,
+
+    noise = every line with weight 1 - p at its s1 and weight p at its s2
+    1 - pi = how many lines score low, where true pairs are rare, over how many noise alone would put there
+    p(s) = 1 - (1 - pi) noise(s) / observed(s), made never to fall as s rises
+
+Both extremes, all true and all noise, would reproduce themselves in a histogram that may take any shape, so
+the upper fifth of the noise is kept to an exponential tail: a second hump at the top is then no noise. That
+is the one assumption made, and only p rests on it: the rate itself is counted from the weighted scores.
+
+Taking pairs away is done for a fifth of them at a time, so that the others still hold the lines they hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.retrieval import BestBothWays, NeighboursLike, Pairs, candidates, retrieve
+
+__all__ = ["MIN_LINES", "NullFit", "fit_mixture", "fit_null", "without_pairs"]
+
+# Fewer lines than this say nothing about a rate of a few percent.
+MIN_LINES = 200
+
+_FOLDS = 5
+_BINS = 150
+_LOW = 0.5
+_TAIL = 0.8
+_ROUNDS = 300
+_NOTHING = -np.inf  # the score of a line that gets no pair
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    fwd_sim: NDArray[Any]
+    fwd_id: NDArray[Any]
+    bwd_sim: NDArray[Any]
+    bwd_id: NDArray[Any]
+
+
+def without_pairs(neighbours: NeighboursLike, pairs: Pairs, k: int) -> NeighboursLike:
+    """The k nearest neighbours as they would be if these one-to-one pairs were not neighbours of each other.
+
+    Needs k + 1 columns: where a pair goes, the next neighbour moves up.
+    """
+    fwd_partner = np.full(len(neighbours.fwd_id), -2, dtype=np.int64)
+    bwd_partner = np.full(len(neighbours.bwd_id), -2, dtype=np.int64)
+    fwd_partner[pairs.src] = pairs.tgt
+    bwd_partner[pairs.tgt] = pairs.src
+    fwd_sim, fwd_id = _closed_up(neighbours.fwd_sim, neighbours.fwd_id, fwd_partner, k)
+    bwd_sim, bwd_id = _closed_up(neighbours.bwd_sim, neighbours.bwd_id, bwd_partner, k)
+    return _Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)
+
+
+def _closed_up(
+    sim: NDArray[Any], ids: NDArray[Any], partner: NDArray[np.int64], k: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    new_sim, new_ids = sim[:, :k].copy(), ids[:, :k].copy()
+    rows, place = np.nonzero(ids[:, : k + 1] == partner[:, None])
+    for column in range(k):
+        at = rows[place <= column]
+        if column + 1 < ids.shape[1]:
+            new_sim[at, column], new_ids[at, column] = sim[at, column + 1], ids[at, column + 1]
+        else:
+            new_sim[at, column], new_ids[at, column] = -np.inf, -1
+    return new_sim, new_ids
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What `fit_mixture` found: for each line the probability (n,) that its pair is true; the share of
+    noise.
+    """
+
+    true: NDArray[np.float64]
+    noise_share: float
+
+
+def fit_mixture(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> Mixture:
+    """Tell true pairs from noise by their scores with (s1) and without (s2) their pair; -inf: no pair.
+
+    See the module's text. Deterministic; n >= 1 lines, float64 (n,) each.
+    """
+    n = len(s1)
+    both = np.concatenate([s1, s2])
+    finite = both[np.isfinite(both)]
+    if not len(finite):
+        return Mixture(np.zeros(n), 1.0)
+    edges = _edges(finite)  # bin i: edges[i - 1] <= s < edges[i]; "no pair" falls into bin 0
+    bins = len(edges) + 1
+    b1 = np.searchsorted(edges, s1, side="right")
+    b2 = np.searchsorted(edges, s2, side="right")
+    observed = np.bincount(b1, minlength=bins).astype(np.float64)
+    moves = np.bincount(b1 * bins + b2, minlength=bins * bins).reshape(bins, bins).astype(np.float64)
+    # Sums of scores, for the mean excess of the tail: of s1 by its bin, of s2 by the bins of both.
+    sum1 = np.bincount(b1, np.where(np.isfinite(s1), s1, 0), bins)
+    sum2 = np.bincount(b1 * bins + b2, np.where(np.isfinite(s2), s2, 0), bins * bins).reshape(bins, bins)
+
+    p = np.ones(bins)
+    noise_share = 1.0
+    for _ in range(_ROUNDS):
+        noise = observed * (1 - p) + p @ moves
+        cumulative = np.cumsum(noise) / n
+        low = max(1, int(np.searchsorted(cumulative, _LOW)))
+        noise_share = min(1.0, float(observed[:low].sum() / max(noise[:low].sum(), 1e-12)))
+        tail = int(np.searchsorted(cumulative, _TAIL)) + 1
+        if tail < bins - 1:
+            start = edges[tail - 1]
+            mass = noise[tail:].sum()
+            scores = (sum1[tail:] * (1 - p[tail:])).sum() + (p @ sum2)[tail:].sum()
+            scale = scores / max(mass, 1e-12) - start
+            if scale > 0:
+                survival = np.append(np.exp(-(edges[tail - 1 :] - start) / scale), 0.0)
+                noise[tail:] = mass * (survival[:-1] - survival[1:])
+        share = _falling(noise_share * noise / np.maximum(observed, 1e-9), np.maximum(observed, 1e-9))
+        new = 1 - np.clip(share, 0, 1)
+        change = float(np.abs(new - p) @ observed) / n
+        p = new
+        if change < 1e-6:
+            break
+    return Mixture(p[b1], noise_share)
+
+
+def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bins of as many scores each, and ever smaller ones towards the top, where a few true pairs may stand
+    out.
+    """
+    bins = min(_BINS, max(5, len(scores) // 40))
+    top = np.geomspace(0.1, min(0.05, 10 / len(scores)), bins)
+    return np.unique(np.quantile(scores, np.concatenate([np.linspace(0, 0.9, bins + 1)[1:], 1 - top])))
+
+
+def _falling(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest sequence that never rises, by weighted least squares (pool adjacent violators)."""
+    pooled: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        block = (value, weight, 1)
+        while pooled and pooled[-1][0] <= block[0]:
+            v, w, c = pooled.pop()
+            total = w + block[1]
+            block = ((v * w + block[0] * block[1]) / total, total, c + block[2])
+        pooled.append(block)
+    return np.repeat([v for v, _, _ in pooled], [c for _, _, c in pooled])
+
+
+@dataclass(frozen=True)
+class NullFit:
+    """The noise of a mining run, as seen from its lines.
+
+    score, weight: descending scores and their weights, the weighted sample of noise (its weights sum to 1
+    together with the lines that get no pair). s1, true: the score of each line's pair, descending, and the
+    probability that it is true. lines: how many; noise_share: of them without a translation; side: "source"
+    or "target", whose lines.
+    """
+
+    score: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    s1: NDArray[np.float64]
+    true: NDArray[np.float64]
+    lines: int
+    noise_share: float
+    side: str
+
+    def rate(self, threshold: float) -> float:
+        """The share of lines without a translation that get a pair of at least this score."""
+        return float(self.weight[: np.searchsorted(-self.score, -threshold, side="right")].sum())
+
+    def threshold(self, rate: float) -> float:
+        """The lowest score that keeps the false-positive rate at or below `rate` (0 to 1).
+
+        Where the sample is too thin to tell (fewer than ten lines above), the tail is carried on
+        exponentially from where it is thick enough.
+        """
+        if not 0 < rate < 1:
+            raise BitextmineError(f"--fpr: expected a rate between 0 and 1, found {rate}")
+        cumulative = np.cumsum(self.weight)
+        if not len(cumulative):
+            return 0.0
+        thick = max(10 / self.lines, min(0.05, 50 / self.lines))
+        if rate >= thick or rate >= cumulative[-1]:
+            return self._above(rate, cumulative)
+        start = self._above(thick, cumulative)
+        over = self.score > start
+        mass = self.weight[over].sum()
+        scale = float((self.weight[over] * (self.score[over] - start)).sum() / mass) if mass > 0 else 0.0
+        return float(start + scale * np.log(thick / rate))
+
+    def _above(self, rate: float, cumulative: NDArray[np.float64]) -> float:
+        """Just above the first score that would exceed the rate; below all when none does."""
+        at = int(np.searchsorted(cumulative, rate, side="right"))
+        if at == len(cumulative):
+            return float(self.score[-1])
+        higher = self.score[self.score > self.score[at]]
+        return (
+            float((self.score[at] + higher[-1]) / 2)
+            if len(higher)
+            else float(np.nextafter(self.score[at], np.inf))
+        )
+
+    def precision(self, threshold: float) -> float:
+        """The estimated share of true pairs among those of at least this score (1 when there are none)."""
+        kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
+        return float(self.true[:kept].mean()) if kept else 1.0
+
+
+def fit_null(
+    neighbours: NeighboursLike,
+    best: BestBothWays,
+    *,
+    k: int,
+    margin: str,
+    retrieval: str,
+    seed: int = 1,
+) -> NullFit:
+    """Estimate the noise of a mining run; see the module's text.
+
+    neighbours: with at least k + 1 columns; best: `candidates` of it. Rates are per source line for
+    ``forward``, per target line for ``backward``, per line of the shorter side otherwise. Raises
+    BitextmineError below MIN_LINES lines on that side.
+    """
+    n, m = len(best.forward.id), len(best.backward.id)
+    by_source = retrieval == "forward" or (retrieval != "backward" and n <= m)
+    lines = n if by_source else m
+    if lines < MIN_LINES:
+        raise BitextmineError(
+            f"threshold auto: {lines} lines are too few to estimate a false-positive rate (at least {MIN_LINES} "
+            "are needed); give --gold, a number, or --threshold none"
+        )
+
+    def line_scores(pairs: Pairs) -> NDArray[np.float64]:
+        scores = np.full(lines, _NOTHING)
+        ends = pairs.src if by_source else pairs.tgt
+        scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
+        return scores
+
+    s1 = line_scores(retrieve(best, retrieval))
+    s2 = s1.copy()
+    one_to_one = retrieve(best, "max")
+    fold = np.random.default_rng(seed).integers(0, _FOLDS, len(one_to_one))
+    for f in range(_FOLDS):
+        gone = one_to_one.take(fold == f)
+        again = line_scores(retrieve(candidates(without_pairs(neighbours, gone, k), k, margin), retrieval))
+        ends = gone.src if by_source else gone.tgt
+        s2[ends] = again[ends]
+    mixture = fit_mixture(s1, s2)
+
+    score = np.concatenate([s1, s2])
+    weight = np.concatenate([1 - mixture.true, mixture.true]) / lines
+    order = np.argsort(-score, kind="stable")
+    order = order[(score[order] > _NOTHING) & (weight[order] > 0)]
+    found = np.argsort(-s1, kind="stable")
+    found = found[s1[found] > _NOTHING]
+    return NullFit(
+        score=score[order],
+        weight=weight[order],
+        s1=s1[found],
+        true=mixture.true[found],
+        lines=lines,
+        noise_share=1 - float(mixture.true.mean()),
+        side="source" if by_source else "target",
+    )

@@ -1,0 +1,96 @@
+"""Thresholds: where a list of scored pairs is cut."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+
+__all__ = ["Tuned", "counts_around", "parse_threshold", "tune"]
+
+
+def parse_threshold(value: str | float | None) -> float | str:
+    """``auto``, ``none`` or a finite number, from what a user typed; None means none.
+
+    Raises BitextmineError for anything else.
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, str) and value.strip().lower() in ("auto", "none"):
+        return value.strip().lower()
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BitextmineError(f"threshold: expected a number, 'auto' or 'none', found {value!r}")
+    return number
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best cut of a scored list against gold: the threshold and what it gives, shares from 0 to 1."""
+
+    threshold: float
+    f1: float
+    precision: float
+    recall: float
+    kept: int
+    correct: int
+
+
+def tune(score: NDArray[np.float64], correct: NDArray[np.bool_], gold: int) -> Tuned:
+    """The threshold of the highest F1, as BUCC's scorer finds it.
+
+    score (p,), in any order; correct (p,): whether the pair is gold; gold: how many gold pairs there are.
+    Pairs of equal score are kept or dropped together. The threshold lies halfway between the lowest score
+    kept and the highest one dropped (at the lowest kept, when none is dropped); of equal F1 the highest
+    threshold is taken. Without any correct pair the threshold is +inf and F1 is 0.
+    """
+    if gold < 1:
+        raise BitextmineError("threshold: there is no gold pair to tune it on")
+    order = np.argsort(-score, kind="stable")
+    ranked = score[order]
+    hits = np.cumsum(correct[order])
+    last = (
+        np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if len(ranked) else np.array([], dtype=int)
+    )
+    if not len(last) or hits[-1] == 0:
+        return Tuned(math.inf, 0.0, 0.0, 0.0, 0, 0)
+    f1 = 2 * hits[last] / (last + 1 + gold)
+    at = int(np.argmax(f1))
+    i = int(last[at])
+    below = float(ranked[i + 1]) if i + 1 < len(ranked) else float(ranked[i])
+    return Tuned(
+        threshold=(float(ranked[i]) + below) / 2,
+        f1=float(f1[at]),
+        precision=float(hits[i]) / (i + 1),
+        recall=float(hits[i]) / gold,
+        kept=i + 1,
+        correct=int(hits[i]),
+    )
+
+
+def counts_around(score: NDArray[np.float64], around: float | None = None) -> list[tuple[float, int]]:
+    """How many pairs reach each of a few round thresholds: [(threshold, pairs)], lowest threshold first.
+
+    The steps are 0.01, 0.02, 0.05, ... wide, so that about ten of them cover what lies between the median
+    and the top 1% of the scores (and `around`).
+    """
+    score = score[np.isfinite(score)]
+    if not len(score):
+        return []
+    low, high = np.quantile(score, [0.5, 0.99])
+    if around is not None and math.isfinite(around):
+        low, high = min(low, around), max(high, around)
+    wanted = max(float(high - low) / 10, 1e-6)
+    magnitude = 10.0 ** math.floor(math.log10(wanted))
+    step = next(f * magnitude for f in (1, 2, 5, 10) if f * magnitude >= wanted * 0.999)
+    ranked = np.sort(score)
+    first, last = math.floor(float(low) / step), math.ceil(float(high) / step)
+    steps = [round(i * step, 9) for i in range(first, last + 1)]
+    return [(t, int(len(ranked) - np.searchsorted(ranked, t, side="left"))) for t in steps]
