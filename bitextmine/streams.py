@@ -24,7 +24,7 @@ KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 
 BLOCK_BYTES = 1 << 18
 # Compressed bytes taken at a time: small, because a decompressor hands back all they expand to.
-PACKED_BYTES = 1 << 16
+PACKED_BYTES = 1 << 14
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
