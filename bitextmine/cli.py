@@ -37,6 +37,15 @@ _errors = click.option(
     help="Invalid UTF-8: stop and name the line, or read it as U+FFFD.",
 )
 
+_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "tsv", "json"]),
+    default="table",
+    show_default=True,
+    help="For eyes, for programs, or everything.",
+)
+
 
 @click.group(
     cls=Program,
@@ -128,11 +137,9 @@ def train(
     else:
         plan = recipe_from_pairs(pairs, overrides, folder=folder)
 
-    from bitextmine.train.trainer import (
-        train as train_encoder,
-    )  # only now: a bad recipe need not wait for torch
+    from bitextmine.train import trainer  # only now: a bad recipe need not wait for torch
 
-    train_encoder(plan, Path(out), device=device)
+    trainer.train(plan, Path(out), device=device)
 
 
 @program.command(
@@ -169,6 +176,138 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
         embed_corpus(corpus, encoder, out=out, **options)
 
 
+@program.command(
+    "mine",
+    example="bitextmine mine --src en --tgt fr",
+    resume="the same command again uses the vectors that are done",
+)
+@click.option("--src", metavar="L", help="Source language: its corpus is looked for in --dir.")
+@click.option("--tgt", metavar="L", help="Target language, likewise.")
+@click.option(
+    "--dir", "directory", default=".", metavar="FOLDER", help="Where the corpora lie.  [default: here]"
+)
+@click.option(
+    "--name", metavar="NAME", help="Which corpora, if --dir holds several: news for news.en and news.fr."
+)
+@click.option(
+    "--src-file", "src_corpus", metavar="FILE", help="The source corpus itself, instead of a search."
+)
+@click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
+@_model
+@click.option("-k", default=4, show_default=True, metavar="N", help="Neighbours that a margin is taken over.")
+@click.option(
+    "--margin",
+    type=click.Choice(["ratio", "distance", "absolute"]),
+    default="ratio",
+    show_default=True,
+    help="Score: cosine over, minus, or regardless of the mean cosine to the neighbours.",
+)
+@click.option(
+    "--retrieval",
+    type=click.Choice(["max", "intersect", "union", "forward", "backward"]),
+    default="max",
+    show_default=True,
+    help="One to one, best first; chosen by both sides; by either; by the source; by the target.",
+)
+@click.option(
+    "--threshold",
+    default="auto",
+    show_default=True,
+    metavar="NUMBER|auto|none",
+    help="Lowest score kept. auto: the best F1 on --gold, else the score that a share --fpr of the lines "
+    "without a translation would reach.",
+)
+@click.option(
+    "--gold", metavar="FILE", help="Known pairs for --threshold auto: source line, tab, target line, from 1."
+)
+@click.option(
+    "--fpr", default=0.01, show_default=True, metavar="X", help="False-positive rate for --threshold auto."
+)
+@click.option(
+    "--dedup",
+    type=click.Choice(["exact", "near", "none"]),
+    default="exact",
+    show_default=True,
+    help="Which lines count as the same and are mined once; near: up to case, digits and punctuation.",
+)
+@click.option(
+    "--duplicates",
+    type=click.Choice(["first", "all"]),
+    default="first",
+    show_default=True,
+    help="Pairs for the first of equal lines, or for each.",
+)
+@click.option(
+    "--search",
+    type=click.Choice(["auto", "exact", "index"]),
+    default="auto",
+    show_default=True,
+    help="Compare every line with every line, or use FAISS; auto: exact up to 10^12 comparisons.",
+)
+@click.option("--ids", is_flag=True, help="Add two columns after the score: both line numbers, from 1.")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    help="Where the pairs go, with FILE.json.  [default: standard output]",
+)
+@click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@_device
+@_batch_tokens
+@_errors
+def mine(output: str, ids: bool, **options: Any) -> None:
+    """Find the sentence pairs in two corpora.
+
+    Prints score, source sentence, target sentence, separated by tabs, best first. Corpora that are not embedded, or
+    whose text or model changed, are embedded first.
+
+    \b
+    bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz
+    bitextmine mine --src-file a.en --tgt-file b.fr --threshold 1.1 | cut -f 2,3
+    """
+    for side in ("src", "tgt"):
+        if options[side] is None and options[f"{side}_corpus"] is None:
+            raise click.UsageError(f"give --{side} or --{side}-file")
+    from bitextmine.mine.mining import mine as mine_corpora
+
+    bitext = mine_corpora(**options)
+    bitext.write(output, ids)
+    click.echo(bitext.to_table(), err=True)
+
+
+@program.group("evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
+def evaluate() -> None:
+    """Measure retrieval (P@1) or mining (precision, recall, F1)."""
+
+
+@evaluate.command("mining", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
+@click.argument("mined", metavar="MINED.tsv")
+@click.option(
+    "--gold", required=True, metavar="FILE", help="The true pairs: source line, tab, target line, from 1."
+)
+@click.option(
+    "--src-file", "src_corpus", metavar="FILE", help="The source corpus: equal texts count as one sentence."
+)
+@click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
+@click.option("--seed", default=1, show_default=True, metavar="N", help="Of the split and of the bootstrap.")
+@click.option("--resamples", default=2000, show_default=True, metavar="N", help="Of the bootstrap.")
+@_format
+@_errors
+def evaluate_mining(mined: str, form: str, **options: Any) -> None:
+    """Score mined pairs as the BUCC shared task does: precision, recall and F1 against gold.
+
+    MINED.tsv is what 'bitextmine mine --ids --threshold none' prints. The threshold is tuned on one half of the
+    source sentences and applied to the other, both ways.
+
+    \b
+    bitextmine mine --src en --tgt fr --ids --threshold none | bitextmine evaluate mining - --gold gold.tsv
+    """
+    from bitextmine.mine.evaluate_mining import evaluate_mining as evaluate_file
+
+    _report(evaluate_file(mined, **options), form)
+
+
 @program.command("info", example="bitextmine info corpus.fr.npy")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @_errors
@@ -185,3 +324,13 @@ def info(paths: tuple[str, ...], errors: str) -> None:
             click.echo(f"{chr(10) if number else ''}{path}")
         for name, value in describe(path, errors).items():
             click.echo(f"{name}: {value}")
+
+
+def _report(report: Any, form: str) -> None:
+    """Print the result of an evaluation in the form that was asked for."""
+    if form == "json":
+        import json
+
+        click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(report.to_table(tabs=form == "tsv"))

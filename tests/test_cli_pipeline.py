@@ -326,9 +326,15 @@ def test_evaluate_mining(shell, gold, tmp_path):
     assert piped == report
 
 
-def test_evaluate_mining_from_the_corpora(shell, gold):
-    report = shell("bitextmine evaluate mining --src en --tgt fr --gold gold.tsv")
-    assert "F1" in report
+def test_evaluate_mining_in_other_forms(shell, gold):
+    shell("bitextmine mine --src en --tgt fr --ids --threshold none -o mined.tsv")
+    args = "mined.tsv --gold gold.tsv --src-file corpus.en --tgt-file corpus.fr"
+    rows = [row.split("\t") for row in shell(f"bitextmine evaluate mining {args} --format tsv").splitlines()]
+    assert len({len(row) for row in rows}) == 1
+    whole = json.loads(shell(f"bitextmine evaluate mining {args} --format json"))
+    assert 0.8 < whole["f1"] <= 1
+    assert whole["low"] <= whole["f1"] <= whole["high"]
+    assert whole["gold"] == 200
 
 
 def test_evaluate_retrieval(shell, sentence_pairs, tmp_path):
