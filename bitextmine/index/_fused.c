@@ -243,6 +243,22 @@ static inline float exact(const tile *t, int64_t i, int64_t j) {
                                 : exact_avx2(t->xrows, i, t->yrows, j, t->d, t->dtype);
 }
 
+/* out[p] = row i[p] of x times row j[p] of y, both (.., d) of one dtype. */
+EXPORT void fused_products(const void *x, const int64_t *i, const void *y, const int64_t *j, int64_t count, int64_t d,
+                           int32_t dtype, int32_t isa, float *out) {
+    size_t bytes = (size_t)d * (dtype == F32 ? 4 : 2);
+    for (int64_t p = 0; p < count; p++) {
+        if (p + 1 < count) {
+            const char *a = (const char *)x + (size_t)i[p + 1] * bytes, *b = (const char *)y + (size_t)j[p + 1] * bytes;
+            for (size_t o = 0; o < bytes; o += 64) {
+                __builtin_prefetch(a + o);
+                __builtin_prefetch(b + o);
+            }
+        }
+        out[p] = isa == ISA_AVX512 ? exact_512(x, i[p], y, j[p], d, dtype) : exact_avx2(x, i[p], y, j[p], d, dtype);
+    }
+}
+
 /* ---- candidates ---- */
 
 /* Into the sorted k best, highest first, equal similarities by lowest id. */

@@ -91,10 +91,11 @@ class BlockSearch:
         rounded = exact.to(self._dtype)
         if not len(rows):
             return rounded, 0.0, 0.0, 0.0
-        back = rounded.float()
-        lost = torch.linalg.vector_norm(exact - back, dim=1).max()
-        long, near = (torch.linalg.vector_norm(v, dim=1).max() for v in (exact, back))
-        return rounded, float(long), float(near), float(lost)
+        long = float(torch.linalg.vector_norm(exact, dim=1).max())
+        if self._dtype == torch.float32:
+            return rounded, long, long, 0.0
+        lost = float(torch.linalg.vector_norm(exact - rounded, dim=1).max())
+        return rounded, long, long + lost, lost
 
     def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
@@ -132,8 +133,6 @@ class BlockSearch:
         a, _, a_near, a_lost = block
         b, b_long, b_near, b_lost = self._load(self._y.block(*cols))
         sims = self._product(a, b)
-        if sims.dtype == torch.bfloat16 and sims.device.type == "cpu":
-            sims = sims.float()
         roundoff = torch.finfo(self._dtype).eps / 2
         error = (
             a_lost * b_long + a_near * b_lost + (self._x.dim * 2.0**-23 + roundoff + 1e-6) * a_near * b_near
@@ -142,12 +141,12 @@ class BlockSearch:
         if self._dtype == torch.float16:
             error += 4 * roundoff * a_near * b_near
         out = []
-        row_limit = self._limit(sims, 1, fwd, rows, error)
-        hit = sims >= row_limit[:, None]
+        limit = _at_most(self._limit(sims, 1, fwd, rows, error), sims.dtype)
+        hit = sims >= limit[:, None]
         out.append((fwd, *self._select(hit, rows, cols)))
         if bwd is not None:
-            col_limit = self._limit(sims, 0, bwd, cols, error)
-            hit = torch.ge(sims, col_limit[None, :], out=hit)
+            limit = _at_most(self._limit(sims, 0, bwd, cols, error), sims.dtype)
+            hit = torch.ge(sims, limit[None, :], out=hit)
             row, col, sim = self._select(hit, rows, cols)
             out.append((bwd, col, row, sim))
         return out
@@ -155,24 +154,52 @@ class BlockSearch:
     def _limit(
         self, sims: torch.Tensor, dim: int, best: Best, span: tuple[int, int], error: float
     ) -> torch.Tensor:
-        """What a computed product must reach: the k-th best so far less one error; where there are fewer than
-        k, the k-th largest of this tile less two."""
+        """What a computed product must reach: the k-th best so far less one error; where there are fewer
+        than k so far, a lower bound of this tile's k-th best less two errors."""
         limit = torch.from_numpy(best.limit(*span) - np.float32(error)).to(sims.device)
         fresh = torch.isinf(limit)
         if bool(fresh.any()) and sims.shape[dim] >= best.k:
-            if bool(fresh.all()):
-                kth = torch.topk(sims, best.k, dim=dim, sorted=True).values.select(dim, best.k - 1)
-                return kth.float() - 2 * error
-            picked = sims[fresh] if dim == 1 else sims[:, fresh]
-            kth = torch.topk(picked, best.k, dim=dim, sorted=True).values.select(dim, best.k - 1)
-            limit[fresh] = kth.float() - 2 * error
+            limit[fresh] = _kth(sims, dim, best.k).float()[fresh] - 2 * error
         return limit
 
     def _select(
         self, hit: torch.Tensor, rows: tuple[int, int], cols: tuple[int, int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        where = hit.nonzero().cpu().numpy()
-        i, j = where[:, 0] + rows[0], where[:, 1] + cols[0]
+        at = _true(hit)
+        row, col = at // hit.shape[1], at % hit.shape[1]
         x, y = self._x.block(*rows), self._y.block(*cols)
-        self.rescored += len(i)
-        return i, j, pair_products(x, y, where[:, 0], where[:, 1], self._x.dtype)
+        self.rescored += len(at)
+        return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
+
+
+def _true(hit: torch.Tensor) -> NDArray[np.int64]:
+    """The flat positions of what is true, ascending. Few are, so eight are looked at together."""
+    if hit.device.type != "cpu" or hit.numel() % 8:
+        flat: NDArray[np.int64] = hit.view(-1).nonzero()[:, 0].cpu().numpy()
+        return flat
+    words = hit.view(-1).view(torch.int64).nonzero()[:, 0]
+    word, byte = hit.view(-1, 8)[words].numpy().nonzero()
+    where: NDArray[np.int64] = words.numpy()[word] * 8 + byte
+    return where
+
+
+def _at_most(limit: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The limits in a narrower type, rounded down."""
+    if dtype == torch.float32:
+        return limit
+    eps = torch.finfo(dtype).eps
+    return (limit - limit.abs() * eps - torch.finfo(dtype).tiny).to(dtype)
+
+
+def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
+    """A lower bound of the k-th largest along `dim`, close to it: the k-th largest of the maxima of parts.
+
+    The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost one
+    pass where a selection costs several.
+    """
+    size, parts = sims.shape[dim], 32 * k
+    if size < 4 * parts:
+        return torch.topk(sims, k, dim=dim).values.select(dim, k - 1)
+    width = size // parts
+    cut = sims.narrow(dim, 0, width * parts).unflatten(dim, (parts, width)).amax(dim=dim + 1)
+    return torch.topk(cut, k, dim=dim).values.select(dim, k - 1)

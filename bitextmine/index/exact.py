@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index.fused import FusedSearch, instruction_set, processors
+from bitextmine.index import native
+from bitextmine.index.fused import FusedSearch
 from bitextmine.index.rows import Rows, Vectors, check_pair, scan, unfold
 from bitextmine.index.state import Best
 
@@ -41,14 +42,14 @@ def _engine(
 ) -> _Engine:
     kind, _, detail = method.partition(":")
     if kind == "auto":
-        kind = "fused" if device == "cpu" and instruction_set() is not None else "torch"
+        kind = "fused" if device == "cpu" and native.instruction_set() is not None else "torch"
     if kind == "fused":
-        if instruction_set() is None:
+        if native.instruction_set() is None:
             raise BitextmineError(
                 "the compiled search was not built or this processor lacks AVX2; use method torch"
             )
         return FusedSearch(
-            x, y, names=names, threads=threads or processors(), memory=memory, isa=detail or None
+            x, y, names=names, threads=threads or native.processors(), memory=memory, isa=detail or None
         )
     if kind == "torch":
         from bitextmine.index.blocks import BlockSearch

@@ -1,29 +1,25 @@
 """The compiled search: int8 products with the selection fused in, every survivor rescored exactly.
 
 Built from _fused.c where a C compiler is at hand; without it, or on a processor without AVX2, blocks.py does
-the same work with torch. The answer is the same, to the byte. """
+the same work with torch. The answer is the same, to the byte.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.index.native import ISA, ISA_NAMES, aligned, library, pointer
 from bitextmine.index.rows import Rows, check_finite
 from bitextmine.index.state import Best
 
-ISA = {"avx2": 1, "avxvnni": 2, "avx512vnni": 3}
-_NAMES = {code: name for name, code in ISA.items()}
 _PANEL, _MR = 64, 6
 _TILE = 1024
 _SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similarity, for vectors of length 1
@@ -43,41 +39,6 @@ class _Tile(ctypes.Structure):
         *[(n, ctypes.c_void_p) for n in ("ypack", "yscale", "yloss", "yrows", "col_sim", "col_id", "work")],
         ("rescored", ctypes.c_int64),
     ]
-
-
-@cache
-def _library() -> ctypes.CDLL | None:
-    for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name("_fused" + suffix)
-        if path.exists():
-            try:
-                lib = ctypes.CDLL(str(path))
-            except OSError:  # built for another processor or system
-                return None
-            lib.fused_isa.restype = ctypes.c_int32
-            if lib.fused_isa() == 0:
-                return None
-            for name in ("fused_workspace", "fused_quantise", "fused_tile"):
-                getattr(lib, name).restype = ctypes.c_int64
-            lib.fused_pack.restype = None
-            return lib
-    return None
-
-
-def instruction_set() -> str | None:
-    """The best of ISA that this processor has, None where the compiled search cannot run."""
-    lib = _library()
-    return None if lib is None else _NAMES[int(lib.fused_isa())]
-
-
-def _aligned(nbytes: int) -> NDArray[np.uint8]:
-    raw = np.empty(nbytes + 64, dtype=np.uint8)
-    skip = -raw.ctypes.data % 64
-    return raw[skip : skip + nbytes]
-
-
-def _pointer(a: NDArray[Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(a.ctypes.data)
 
 
 @dataclass(frozen=True)
@@ -104,18 +65,19 @@ class FusedSearch:
     """Compares blocks of x's rows with all of y; `rescored` counts the exact products that took.
 
     Up to `memory` bytes are spent on keeping y in int8; without room for it, y is quantised again for every
-    block. """
+    block.
+    """
 
     def __init__(
         self, x: Rows, y: Rows, *, names: tuple[str, str], threads: int, memory: int, isa: str | None = None
     ) -> None:
-        lib = _library()
+        lib = library()
         if lib is None:
             raise RuntimeError("the compiled search is not available here")
         best = int(lib.fused_isa())
         self._isa = best if isa is None else ISA[isa]
         if self._isa > best:
-            raise RuntimeError(f"this processor has {_NAMES[best]}, not {isa}")
+            raise RuntimeError(f"this processor has {ISA_NAMES[best]}, not {isa}")
         self._lib, self._x, self._y, self._names = lib, x, y, names
         self._threads = max(1, threads)
         self._dpad = -(-x.dim // 32) * 32
@@ -135,9 +97,9 @@ class FusedSearch:
         codes[n:] = 0
         i64 = ctypes.c_int64
         bad = self._lib.fused_quantise(
-            _pointer(rows), ctypes.c_int32(rows.dtype == np.float32), i64(n), i64(d), i64(self._dpad),
-            ctypes.c_int32(levels), _pointer(codes), _pointer(scale),
-            _pointer(loss), _pointer(length), _pointer(out.sum),
+            pointer(rows), ctypes.c_int32(rows.dtype == np.float32), i64(n), i64(d), i64(self._dpad),
+            ctypes.c_int32(levels), pointer(codes), pointer(scale),
+            pointer(loss), pointer(length), pointer(out.sum),
         )  # fmt: skip
         if bad == -2:
             raise MemoryError
@@ -147,10 +109,10 @@ class FusedSearch:
 
     def _pack(self, rows: NDArray[Any], first: int) -> _Packed:
         q = self._quantise(rows, self._levels, 0, self._names[1], first)
-        panels = _aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
+        panels = aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
         self._lib.fused_pack(
-            _pointer(q.codes), ctypes.c_int64(len(rows)), ctypes.c_int64(self._dpad),
-            ctypes.c_int32(self._levels + 1), _pointer(panels),
+            pointer(q.codes), ctypes.c_int64(len(rows)), ctypes.c_int64(self._dpad),
+            ctypes.c_int32(self._levels + 1), pointer(panels),
         )  # fmt: skip
         return _Packed(panels, q.scale, q.loss, float(q.length.max(initial=0.0)))
 
@@ -167,7 +129,7 @@ class FusedSearch:
 
         def work(number: int) -> int:
             if getattr(self._local, "size", 0) < space:
-                self._local.work, self._local.size = _aligned(space), space
+                self._local.work, self._local.size = aligned(space), space
             j = self._tiles[number]
             cols = self._y.block(j, j + _TILE)
             packed = self._packed[number] or self._pack(cols, j)
@@ -203,13 +165,3 @@ def _each(work: Callable[[int], int], count: int, threads: int) -> int:
         return sum(pool.map(work, range(count)))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def processors() -> int:
-    """How many threads to use: OMP_NUM_THREADS if set, else the processors this process may run on."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -19,7 +19,8 @@ class Rows:
     """Some rows of a matrix (n, d), read block by block.
 
     `index` (ascending row numbers) picks them; None stands for all of them. `dtype` is what blocks come out
-    as. """
+    as.
+    """
 
     vectors: Vectors
     dtype: np.dtype[Any]

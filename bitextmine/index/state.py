@@ -16,7 +16,8 @@ class Best:
     does.
 
     The similarities are final ones (rescore.products), so what is in here does not depend on the way it came
-    in. """
+    in.
+    """
 
     sim: NDArray[np.float32]
     id: NDArray[np.int64]

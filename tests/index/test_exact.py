@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index import exact
+from bitextmine.index import native
 from bitextmine.index.blocks import BlockSearch
 from bitextmine.index.exact import Neighbours, search_both, search_one
-from bitextmine.index.fused import ISA, instruction_set
+from bitextmine.index.native import ISA, instruction_set
 from bitextmine.index.rows import Rows
 from bitextmine.index.state import Best
 
@@ -51,7 +51,8 @@ shares = st.sampled_from([0.0, 0.1, 0.9])
 @given(
     n=sides, m=sides, d=st.sampled_from([1, 2, 7, 32, 65]), k=st.integers(1, 12), repeats=shares,
     zeros=shares, near=shares, coarse=st.booleans(), block=st.sampled_from([1, 7, 64, 8192]),
-    method=st.sampled_from(METHODS), memory=st.sampled_from([0, 1 << 29]), threads=st.sampled_from([1, 3]), seed=st.integers(0, 2**32 - 1),
+    method=st.sampled_from(METHODS),
+    memory=st.sampled_from([0, 1 << 29]), threads=st.sampled_from([1, 3]), seed=st.integers(0, 2**32 - 1),
 )  # fmt: skip
 @example(90, 90, 7, 4, 0.9, 0.9, 0.9, True, 7, "torch:bfloat16", 0, 3, 0)
 @example(0, 5, 7, 4, 0.0, 0.0, 0.0, False, 7, METHODS[0], 0, 1, 0)
@@ -206,7 +207,7 @@ def test_input_that_cannot_be_searched():
 
 
 def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
-    monkeypatch.setattr(exact, "instruction_set", lambda: None)
+    monkeypatch.setattr(native, "library", lambda: None)
     rng = np.random.default_rng(14)
     x, y = oracle.vectors(rng, 30, 8), oracle.vectors(rng, 40, 8)
     assert_same(arrays(search_both(x, y, 3)), oracle.both(x, y, 3))

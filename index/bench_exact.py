@@ -1,0 +1,136 @@
+"""Time the exact both-way search against two faiss.knn calls, in alternating runs, and compare the neighbours.
+
+Example:  python index/bench_exact.py --rows 60000 --repeats 3
+          python index/bench_exact.py corpus.en.npy corpus.fr.npy --methods auto,torch:float32
+
+Without files it makes random vectors of length 1, half of which have a neighbour planted on the other side.
+Each method also runs once in a process of its own, which gives its peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+FAISS = "faiss.knn x2"
+
+
+def planted(rows: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x, y = (rng.standard_normal((rows, dim), dtype=np.float32) for _ in range(2))
+    y[: rows // 2] = 0.6 * x[: rows // 2] + 0.8 * y[: rows // 2]
+    y = y[rng.permutation(rows)]
+    for v in (x, y):
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+    return x.astype(np.float16), y.astype(np.float16)
+
+
+def load(args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    if args.files:
+        x, y = (np.load(name, mmap_mode="r") for name in args.files)
+        return x[: args.rows], y[: args.rows]
+    return planted(args.rows or 60000, args.dim, args.seed)
+
+
+def run(method: str, x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, ...]:
+    if method == FAISS:
+        import faiss
+
+        faiss.omp_set_num_threads(args.threads)
+        a, b = x.astype(np.float32), y.astype(np.float32)
+        fwd = faiss.knn(a, b, args.k, metric=faiss.METRIC_INNER_PRODUCT)
+        bwd = faiss.knn(b, a, args.k, metric=faiss.METRIC_INNER_PRODUCT)
+        return (*fwd, *bwd)
+    if method.startswith("torch"):
+        import torch
+
+        torch.set_num_threads(args.threads)
+    from bitextmine.index.exact import search_both
+
+    found = search_both(x, y, args.k, method=method, threads=args.threads, device=args.device)
+    return found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id
+
+
+def agreement(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> str:
+    """How many neighbours differ, and by how much the similarities of those that do."""
+    differing, worst, total = 0, 0.0, 0
+    for sim, ids, their_sim, their_ids in ((*ours[:2], *theirs[:2]), (*ours[2:], *theirs[2:])):
+        other = ids != their_ids
+        differing, total = differing + int(other.sum()), total + other.size
+        if other.any():
+            worst = max(worst, float(np.abs(sim[other] - their_sim[other]).max()))
+    return f"{differing} of {total} ids differ from faiss, their similarities by {worst:.1e} at most"
+
+
+def peak(method: str, args: argparse.Namespace) -> float:
+    """Peak resident memory, in MiB, of a process that does this and nothing else."""
+    command = [sys.executable, __file__, "--only", method, *map(str, args.files)]
+    for name in ("rows", "dim", "k", "seed", "threads", "device"):
+        if getattr(args, name) is not None:
+            command += [f"--{name}", str(getattr(args, name))]
+    return float(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["peak_mib"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, help="two .npy files (default: made-up vectors)")
+    parser.add_argument("--rows", type=int, help="this many rows a side (default: all of the files, or 60000)")
+    parser.add_argument("--dim", type=int, default=512)
+    parser.add_argument("-k", "--k", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each method, alternating")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--methods", default="auto,torch:float32,torch:bfloat16")
+    parser.add_argument("--no-peak", action="store_true", help="leave out the runs that measure memory")
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if len(args.files) not in (0, 2):
+        parser.error("give two files, or none")
+    x, y = load(args)
+    if args.only:
+        import resource
+
+        run(args.only, x, y, args)
+        print(json.dumps({"peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        return
+
+    methods = [FAISS, *args.methods.split(",")]
+    warm = x[:2000], y[:2000]
+    seconds: dict[str, list[float]] = {method: [] for method in methods}
+    cpu: dict[str, list[float]] = {method: [] for method in methods}
+    last: dict[str, tuple[np.ndarray, ...]] = {}
+    for method in methods:
+        run(method, *warm, args)
+    for _ in range(args.repeats):
+        for method in methods:
+            begin, begin_cpu = time.perf_counter(), time.process_time()
+            last[method] = run(method, x, y, args)
+            seconds[method].append(time.perf_counter() - begin)
+            cpu[method].append(time.process_time() - begin_cpu)
+
+    print(f"{len(x)} x {len(y)} rows, d = {x.shape[1]}, k = {args.k}, {args.threads} threads, {platform.processor()}")
+    operations = 2 * len(x) * len(y) * x.shape[1]
+    for method in methods:
+        took = statistics.median(seconds[method])
+        ratio = statistics.median(f / s for f, s in zip(seconds[FAISS], seconds[method], strict=True))
+        line = f"{method:16} {took:8.2f} s ({statistics.median(cpu[method]):8.2f} s of processor time)"
+        line += f"  {operations / took / 1e9:7.0f} GOP/s  {ratio:5.2f}x"
+        if not args.no_peak:
+            line += f"  peak {peak(method, args):6.0f} MiB"
+        if method != FAISS:
+            line += "  " + agreement(last[method], last[FAISS])
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
