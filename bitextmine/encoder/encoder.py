@@ -51,7 +51,7 @@ def unit_vectors(vectors: torch.Tensor) -> torch.Tensor:
 class Encoder:
     """Turns lines of any of its languages into comparable vectors; make one with `load_encoder`.
 
-    Attributes: dim (int), name (str, as given), hash (16 hex digits of the folder's content), languages
+    Attributes: dim (int), name (str, the folder's), hash (16 hex digits of the folder's content), languages
     (tuple of str, those it was trained on), device (torch.device).
     """
 
@@ -151,5 +151,4 @@ def load_encoder(model: str | os.PathLike[str] = "default", device: str = "auto"
     cuda:N). Raises BitextmineError that names the file or the value that is wrong."""
     folder = resolve(model)
     _, network, tokenizer = load_folder(folder)
-    name = os.fspath(model) if os.fspath(model) != str(folder) else Path(folder).resolve().name
-    return Encoder(network, tokenizer, name=name, hash=folder_hash(folder), device=pick_device(device))
+    return Encoder(network, tokenizer, name=Path(folder).resolve().name, hash=folder_hash(folder), device=pick_device(device))

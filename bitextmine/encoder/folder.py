@@ -19,13 +19,13 @@ __all__ = ["CONFIG", "TOKENIZER", "WEIGHTS", "folder_hash", "load_folder", "pack
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 
-# Encoders inside the package, by the name that --model takes.
-PACKAGED = {"default": "default"}
+# Encoders inside the package: the names that --model takes, and what each stands for.
+PACKAGED = {"default": "europe5-fast", "europe5-fast": "europe5-fast"}
 
 
 def packaged(name: str) -> Path:
     """The folder of an encoder that came with the package."""
-    return Path(str(resources.files("bitextmine.encoder"))) / PACKAGED[name]
+    return Path(str(resources.files("bitextmine.encoder"))) / "packaged" / PACKAGED[name]
 
 
 def resolve(model: str | os.PathLike[str]) -> Path:

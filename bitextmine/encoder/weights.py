@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from bitextmine.encoder.config import EncoderConfig
@@ -42,7 +42,11 @@ def save_model(model: SentenceModel, path: Path, *, dtype: str = "int8") -> None
         state[QUANTIZED], state[SCALE] = values, scale
     elif dtype != "float32":
         raise BitextmineError(f"weights: dtype must be int8 or float32, found {dtype!r}")
-    save_file(state, str(path))
+    # Through a file of our own: safetensors makes its files readable for their owner alone.
+    try:
+        path.write_bytes(save(state))
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot be written: {e.strerror}") from e
 
 
 def load_model(config: EncoderConfig, path: Path) -> SentenceModel:

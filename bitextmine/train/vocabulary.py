@@ -19,25 +19,21 @@ LONGEST_LINE = 4192
 
 
 def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
-    """Up to vocabulary.lines_per_language lines of each language, drawn evenly over its corpora (reservoir
-    sampling: memory does not grow with the corpora)."""
-    per_language: dict[str, int] = {}
+    """Up to vocabulary.lines_per_language lines of each language, every line of its corpora with the same chance
+    (reservoir sampling: memory does not grow with the corpora)."""
+    wanted = recipe.vocabulary.lines_per_language
+    lines: dict[str, list[str]] = {lang: [] for corpus in recipe.data.corpora for lang in corpus.langs}
+    seen = dict.fromkeys(lines, 0)
+    rng = random.Random(recipe.train.seed)
     for corpus in recipe.data.corpora:
-        for lang in corpus.langs:
-            per_language[lang] = per_language.get(lang, 0) + 1
-    lines: dict[str, list[str]] = {lang: [] for lang in per_language}
-    for number, corpus in enumerate(recipe.data.corpora):
-        sample: tuple[list[str], list[str]] = ([], [])
-        rng = random.Random(f"{recipe.train.seed} {number}")
-        wanted = [recipe.vocabulary.lines_per_language // per_language[lang] or 1 for lang in corpus.langs]
-        for seen, pair in enumerate(read_pairs(recipe, corpus)):
-            for side in (0, 1):
-                if len(sample[side]) < wanted[side]:
-                    sample[side].append(pair[side])
-                elif (slot := int(rng.random() * (seen + 1))) < wanted[side]:
-                    sample[side][slot] = pair[side]
-        for side in (0, 1):
-            lines[corpus.langs[side]].extend(sample[side])
+        for pair in read_pairs(recipe, corpus):
+            for lang, line in zip(corpus.langs, pair, strict=True):
+                sample = lines[lang]
+                seen[lang] += 1
+                if len(sample) < wanted:
+                    sample.append(line)
+                elif (slot := int(rng.random() * seen[lang])) < wanted:
+                    sample[slot] = line
     return lines
 
 

@@ -1,0 +1,42 @@
+"""Model folders made on the spot: a vocabulary of 120 pieces, random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SentencePiece model of 120 pieces."""
+    from bitextmine.train.recipe import recipe_from_pairs
+    from bitextmine.train.vocabulary import train_vocabulary
+
+    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
+    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 120})
+    train_vocabulary(recipe, path, [side for pair in sentence_pairs[:400] for side in pair])
+    return path
+
+
+@pytest.fixture(scope="session")
+def make_folder(tiny_tokenizer: Path) -> Callable[..., Path]:
+    """Makes a model folder of so many layers and dimensions, with random weights that are always the same."""
+    import torch
+
+    from bitextmine.encoder.config import EncoderConfig
+    from bitextmine.encoder.folder import save_folder
+    from bitextmine.encoder.model import SentenceModel
+    from bitextmine.encoder.tokenizer import Tokenizer
+
+    def make(folder: Path, layers: int, dim: int = 16) -> Path:
+        size = Tokenizer(tiny_tokenizer).vocab_size
+        config = EncoderConfig(size, dim, layers, heads=4, ffn=32, max_pieces=50, languages=("en", "fr"))
+        torch.manual_seed(3)
+        model = SentenceModel(config)
+        model.initialise(0.1)
+        save_folder(folder, model, tiny_tokenizer)
+        return folder
+
+    return make

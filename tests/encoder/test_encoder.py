@@ -1,0 +1,145 @@
+"""What an encoder promises: unit rows, zero rows for empty lines, the same whatever the batch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.folder import folder_hash
+from bitextmine.encoder.weights import quantize_rows, restore_rows
+from bitextmine.errors import BitextmineError
+
+Make = Callable[..., Path]
+
+LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
+
+
+@pytest.fixture(params=[0, 1, 2], ids=["mean", "1 layer", "2 layers"])
+def folder(request: pytest.FixtureRequest, make_folder: Make, tmp_path: Path) -> Path:
+    return make_folder(tmp_path / "model", request.param)
+
+
+def oracle(folder: Path, line: str) -> np.ndarray:
+    """One sentence at a time, in float64, for models without layers: the sum of its pieces' vectors."""
+    import sentencepiece
+    from safetensors.numpy import load_file
+
+    state = load_file(str(folder / "model.safetensors"))
+    table = state["embedding.weight"].astype(np.float64) * state["embedding.scale"][:, None]
+    ids = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).encode(line)[:50]
+    total = table[ids].sum(0) if ids else np.zeros(table.shape[1])
+    length = np.linalg.norm(total)
+    return total / length if length else total
+
+
+def test_rows_are_unit_or_zero_and_never_nan(folder: Path) -> None:
+    vectors = load_encoder(folder).encode(LINES)
+    assert vectors.dtype == np.float32 and vectors.shape == (len(LINES), 16)
+    assert np.isfinite(vectors).all()
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert lengths[1] == lengths[3] == 0, "empty and blank lines get the zero row"
+    np.testing.assert_allclose(lengths[[0, 2, 4, 5, 6]], 1, atol=1e-5)
+    assert (vectors[2] == vectors[5]).all(), "the same line has the same vector"
+
+
+def test_mean_of_pieces_agrees_with_the_oracle(make_folder: Make, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "model", 0)
+    expected = np.stack([oracle(folder, line) for line in LINES])
+    np.testing.assert_allclose(load_encoder(folder).encode(LINES), expected, atol=1e-5)
+
+
+def test_company_and_budget_do_not_change_a_vector(folder: Path) -> None:
+    encoder = load_encoder(folder)
+    together = encoder.encode(LINES)
+    for budget in (1, 60, 500):
+        np.testing.assert_allclose(encoder.encode(LINES, batch_tokens=budget), together, atol=2e-6)
+    for i, line in enumerate(LINES):
+        np.testing.assert_allclose(encoder.encode([line])[0], together[i], atol=2e-6)
+
+
+def test_word_order_matters_only_with_layers(make_folder: Make, tmp_path: Path) -> None:
+    for layers in (0, 2):
+        encoder = load_encoder(make_folder(tmp_path / f"{layers}", layers))
+        a, b = encoder.encode(["the cat saw the dog there", "the dog saw the cat there"])
+        assert np.allclose(a, b, atol=1e-5) == (layers == 0)
+
+
+def test_out_of_memory_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(folder)
+    expected = encoder.encode(LINES)
+    forward = encoder.model.forward
+    monkeypatch.setattr(
+        encoder.model, "forward", lambda ids, offsets: _out_of_memory() if len(offsets) > 2 else forward(ids, offsets)
+    )
+    np.testing.assert_allclose(encoder.encode(LINES), expected, atol=2e-6)
+
+
+def _out_of_memory() -> torch.Tensor:
+    raise torch.OutOfMemoryError("planted")
+
+
+def test_int8_rows_are_within_half_a_step() -> None:
+    weight = torch.randn(50, 8) * torch.logspace(-4, 2, 50)[:, None]
+    weight[7] = 0
+    values, scale = quantize_rows(weight)
+    assert values.dtype == torch.int8
+    assert bool(((restore_rows(values, scale) - weight).abs() <= scale[:, None] * 0.5001).all())
+
+
+def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    assert folder_hash(copy) == folder_hash(folder)
+    weights = bytearray((copy / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (copy / "model.safetensors").write_bytes(weights)
+    assert folder_hash(copy) != folder_hash(folder)
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda f: (f / "config.json").unlink(), "config.json: no such file"),
+        (lambda f: (f / "model.safetensors").unlink(), "model.safetensors: no such file"),
+        (lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model: no such file"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "not a readable safetensors"),
+        (lambda f: (f / "tokenizer.model").write_bytes(b"x" * 99), "not a SentencePiece model"),
+        (lambda f: (f / "config.json").write_text("{"), "not valid JSON"),
+        (lambda f: change_config(f, dim=24), "has shape"),
+        (lambda f: change_config(f, vocab_size=7), "but config.json says vocab_size 7"),
+        (lambda f: change_config(f, layers=-1), "layers"),
+        (lambda f: change_config(f, colour="red"), "unknown key 'colour'"),
+        (lambda f: change_config(f, format=99), "format 99"),
+        (lambda f: change_config(f, kind="cake"), "not a bitextmine encoder"),
+    ],
+)
+def test_damaged_folder_names_the_file(make_folder: Make, tmp_path: Path, damage, said: str) -> None:  # type: ignore[no-untyped-def]
+    folder = make_folder(tmp_path / "model", 1)
+    damage(folder)
+    with pytest.raises(BitextmineError, match="model") as e:
+        load_encoder(folder)
+    assert said in str(e.value)
+
+
+def test_unknown_model_lists_the_packaged_ones() -> None:
+    with pytest.raises(BitextmineError, match="default"):
+        load_encoder("no-such-model")
+
+
+def test_a_device_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(BitextmineError, match="no such kind of device"):
+        load_encoder(folder, device="toaster")
+    if not torch.cuda.is_available():
+        with pytest.raises(BitextmineError, match="0 CUDA devices"):
+            load_encoder(folder, device="cuda")
