@@ -40,8 +40,9 @@ def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
 def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
     """Trains a SentencePiece model of the recipe's size and type on ``lines`` and writes it to ``path``.
 
-    No control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown one.
-    Raises BitextmineError when the lines cannot fill a vocabulary of that size.
+    No control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown one. A
+    unigram vocabulary is smaller than asked where the lines cannot fill it; for BPE that is an error.
+    Raises BitextmineError when SentencePiece cannot make a vocabulary of the lines.
     """
     v = recipe.vocabulary
     kept = [line for line in lines if line.strip()]
@@ -54,7 +55,7 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 sentence_iterator=iter(kept), model_writer=file, vocab_size=v.size, model_type=v.type,
                 character_coverage=v.coverage, max_sentence_length=LONGEST_LINE,
                 normalization_rule_name="nmt_nfkc_cf" if v.fold_case else "nmt_nfkc",
-                unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2, hard_vocab_limit=True,
+                unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2, hard_vocab_limit=v.type != "unigram",
             )  # fmt: skip
     except (RuntimeError, OSError) as e:
         temporary.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""Recipes: defaults, overrides, and errors that name the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.train.recipe import load_recipe, recipe_from_pairs
+
+RECIPES = Path(__file__).resolve().parents[2] / "train" / "recipes"
+GOOD = '[[data.corpora]]\npairs = "a.en-fr.tsv"\nlangs = ["en", "fr"]\n'
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_recipes_of_the_project_are_valid(path: Path) -> None:
+    assert load_recipe(path).data.corpora
+
+
+def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", GOOD + "[train]\nbatch = 64\n")
+    recipe = load_recipe(path)
+    assert (recipe.train.batch, recipe.path("x")) == (64, tmp_path / "x")
+    other = load_recipe(path, {"train.batch": 32, "model.dim": 8}, folder=tmp_path / "data")
+    assert (other.train.batch, other.model.dim, other.path("x")) == (32, 8, tmp_path / "data" / "x")
+    assert other.digest() != recipe.digest() == load_recipe(path, folder=tmp_path / "data").digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[train\n", "not valid TOML"),
+        (GOOD + "[train]\nbach = 3\n", "unknown key 'train.bach'"),
+        (GOOD + "[tarin]\n", "unknown key 'tarin'"),
+        (GOOD + '[train]\nbatch = "many"\n', "train.batch: expected int, found 'many'"),
+        (GOOD + "[train]\nbatch = true\n", "train.batch: expected int"),
+        (GOOD + "[train]\nbatch = 1\n", "train.batch"),
+        (GOOD + "[train]\ntemperature = 0.0\n", "train.temperature"),
+        (GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n", "model.heads: 8 does not divide model.dim 100"),
+        (GOOD + '[vocabulary]\ntype = "word"\n', "vocabulary.type"),
+        ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
+        ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),
+        ('[[data.corpora]]\npairs = "a"\nlangs = ["en"]\n', "langs"),
+        ('[[data.corpora]]\npairs = "a"\n', "langs"),
+    ],
+)
+def test_errors_name_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path / "r.toml", text)
+    with pytest.raises(BitextmineError) as e:
+        load_recipe(path)
+    assert said in str(e.value) and str(path) in str(e.value)
+
+
+def test_languages_come_from_the_name() -> None:
+    recipe = recipe_from_pairs(["some/news.v2.en-fr.tsv.gz"])
+    assert recipe.data.corpora[0].langs == ("en", "fr")
+    with pytest.raises(BitextmineError, match="does not tell its two languages"):
+        recipe_from_pairs(["news.tsv"])
+
+
+def test_an_unknown_objective_lists_the_known(tmp_path: Path) -> None:
+    from bitextmine.train.objectives import make_objectives
+
+    with pytest.raises(BitextmineError, match="'magic' is not one of contrastive"):
+        make_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))

@@ -1,0 +1,55 @@
+"""Batches: a permutation a pass, the same wherever a run is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.train.sampling import Sampler, drop_pieces, permuted
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
+def test_permuted_is_a_permutation(n: int, seed: int) -> None:
+    assert sorted(permuted(np.arange(n), n, seed).tolist()) == list(range(n))
+
+
+def test_permuted_looks_random() -> None:
+    order = permuted(np.arange(10_000), 10_000, 7)
+    assert abs(np.corrcoef(np.arange(10_000), order)[0, 1]) < 0.05
+    assert (permuted(np.arange(10_000), 10_000, 8) == order).mean() < 0.01
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=10), st.floats(0, 0.99), st.integers(0, 99))
+def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(found: list[list[int]], share: float, seed: int) -> None:
+    left = drop_pieces(Pieces.from_lists(found), share, np.random.default_rng(seed))
+    assert len(left) == len(found)
+    for i, sentence in enumerate(found):
+        kept = left.ids[left.offsets[i] : left.offsets[i + 1]].tolist()
+        rest = iter(sentence)
+        assert all(piece in rest for piece in kept), "a subsequence"
+        assert bool(kept) == bool(sentence)
+
+
+def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(make_recipe: Callable[..., Any], tmp_path: Path) -> None:
+    from bitextmine.train.trainer import _caches, _tokenizer
+
+    recipe = make_recipe(train__batch=100)
+    out = tmp_path / "out"
+    (out / "work").mkdir(parents=True)
+    caches = _caches(recipe, out / "work", _tokenizer(recipe, out, out / "work"), True)
+    n = len(caches[0].train)
+    whole = Sampler(caches, recipe)
+    batches = [whole.draw(step) for step in range(2 * n // 100)]
+    seen = np.concatenate([batch.keys[0] for batch in batches])[:n]
+    assert sorted(seen.tolist()) == sorted(caches[0].keys[0][caches[0].train].tolist())
+    late = Sampler(caches, recipe)
+    late.skip(5)
+    for step in range(5, 12):
+        again = late.draw(step)
+        assert (again.keys == batches[step].keys).all() and (again.src.ids == batches[step].src.ids).all()
