@@ -35,9 +35,13 @@ class EncoderConfig:
         for key, least in (("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1)):
             value = getattr(self, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise BitextmineError(f"model: {key} must be a whole number of at least {least}, found {value!r}")
+                raise BitextmineError(
+                    f"model: {key} must be a whole number of at least {least}, found {value!r}"
+                )
         if self.layers and (not isinstance(self.heads, int) or self.heads < 1 or self.dim % self.heads):
-            raise BitextmineError(f"model: heads must divide dim, found heads {self.heads!r} and dim {self.dim}")
+            raise BitextmineError(
+                f"model: heads must divide dim, found heads {self.heads!r} and dim {self.dim}"
+            )
         if self.layers and (not isinstance(self.ffn, int) or self.ffn < 1):
             raise BitextmineError(f"model: ffn must be a whole number of at least 1, found {self.ffn!r}")
         if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
@@ -57,7 +61,9 @@ class EncoderConfig:
         values = dict(content)
         kind = values.pop("kind", None)
         if kind != "bitextmine-encoder":
-            raise BitextmineError(f"{where}: not a bitextmine encoder: \"kind\" is {kind!r}, not 'bitextmine-encoder'")
+            raise BitextmineError(
+                f"{where}: not a bitextmine encoder: \"kind\" is {kind!r}, not 'bitextmine-encoder'"
+            )
         found = values.pop("format", None)
         if found != FORMAT:
             raise BitextmineError(

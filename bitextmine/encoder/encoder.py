@@ -24,19 +24,23 @@ BATCH_TOKENS = {"cpu": 8_192, "cuda": 131_072}
 
 
 def pick_device(device: str = "auto") -> torch.device:
-    """"auto" is the GPU when there is one; raises BitextmineError for a device that is not there."""
+    """ "auto" is the GPU when there is one; raises BitextmineError for a device that is not there."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         picked = torch.device(device)
     except RuntimeError:
-        raise BitextmineError(f"--device {device}: no such kind of device; use auto, cpu, cuda or cuda:N") from None
+        raise BitextmineError(
+            f"--device {device}: no such kind of device; use auto, cpu, cuda or cuda:N"
+        ) from None
     if picked.type not in BATCH_TOKENS:
         raise BitextmineError(f"--device {device}: only cpu and cuda are supported")
     if picked.type == "cuda":
         count = torch.cuda.device_count()
         if (picked.index or 0) >= count:
-            raise BitextmineError(f"--device {device}: this machine shows {count} CUDA devices; use --device cpu")
+            raise BitextmineError(
+                f"--device {device}: this machine shows {count} CUDA devices; use --device cpu"
+            )
     return picked
 
 
@@ -151,4 +155,10 @@ def load_encoder(model: str | os.PathLike[str] = "default", device: str = "auto"
     cuda:N). Raises BitextmineError that names the file or the value that is wrong."""
     folder = resolve(model)
     _, network, tokenizer = load_folder(folder)
-    return Encoder(network, tokenizer, name=Path(folder).resolve().name, hash=folder_hash(folder), device=pick_device(device))
+    return Encoder(
+        network,
+        tokenizer,
+        name=Path(folder).resolve().name,
+        hash=folder_hash(folder),
+        device=pick_device(device),
+    )

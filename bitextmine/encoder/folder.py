@@ -15,7 +15,16 @@ from bitextmine.encoder.weights import load_model, save_model
 from bitextmine.errors import BitextmineError
 from bitextmine.manifest import read_json, write_json
 
-__all__ = ["CONFIG", "TOKENIZER", "WEIGHTS", "folder_hash", "load_folder", "packaged", "resolve", "save_folder"]
+__all__ = [
+    "CONFIG",
+    "TOKENIZER",
+    "WEIGHTS",
+    "folder_hash",
+    "load_folder",
+    "packaged",
+    "resolve",
+    "save_folder",
+]
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 
@@ -66,7 +75,9 @@ def load_folder(folder: Path) -> tuple[EncoderConfig, SentenceModel, Tokenizer]:
     """Reads a model folder; raises BitextmineError that names the file that is missing or wrong."""
     path = folder / CONFIG
     if not path.is_file():
-        raise BitextmineError(f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")
+        raise BitextmineError(
+            f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}"
+        )
     config = EncoderConfig.from_json(read_json(path), str(path))
     tokenizer = Tokenizer(folder / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:

@@ -102,7 +102,7 @@ def _embed(
     if not force and (reason := check_fresh(job.npy, digest, encoder.hash)) is None:
         log.info("%s: up to date (%d lines, model %s)", job.npy, rows, encoder.name)
         return job.npy
-    elif not force and reason != "not embedded yet":
+    if not force and reason != "not embedded yet":
         log.info("%s: embedding again: %s", job.npy, reason)
     if encoder.languages and job.lang not in encoder.languages:
         log.warning(
@@ -122,7 +122,9 @@ def _embed(
     cut = 0
     with (
         EmbeddingWriter(job.npy, rows, encoder.dim, identity) as writer,
-        progress(rows, f"embed {job.name}", "lines", disable=None if show_progress is None else not show_progress) as bar,
+        progress(
+            rows, f"embed {job.name}", "lines", disable=None if show_progress is None else not show_progress
+        ) as bar,
     ):
         bar.update(writer.resume_row)
         if writer.resume_row:
@@ -188,7 +190,13 @@ def _spooled_stdin(out: Path, errors: str) -> Iterator[Path]:
     """Stdin as a file beside ``out``: an embedding's size, and so its number of lines, must be known first."""
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=out.parent, prefix=f".{out.name}.", suffix=".stdin", delete=False
+            "w",
+            encoding="utf-8",
+            newline="\n",
+            dir=out.parent,
+            prefix=f".{out.name}.",
+            suffix=".stdin",
+            delete=False,
         ) as file:
             try:
                 file.writelines(line + "\n" for line in iter_lines("-", errors))

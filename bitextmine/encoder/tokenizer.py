@@ -39,7 +39,9 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return int(self._model.get_piece_size())
 
-    def encode(self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1) -> tuple[Pieces, int]:
+    def encode(
+        self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
+    ) -> tuple[Pieces, int]:
         """Pieces of each line, cut to ``max_pieces``, and how many lines were cut.
 
         Runs on ``threads`` threads of its own and lets other Python threads go on meanwhile.

@@ -73,12 +73,17 @@ def load_model(config: EncoderConfig, path: Path) -> SentenceModel:
     wanted = model.state_dict()
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
-            raise BitextmineError(f"{path}: no tensor {name!r}, which config.json (layers {config.layers}) calls for")
+            raise BitextmineError(
+                f"{path}: no tensor {name!r}, which config.json (layers {config.layers}) calls for"
+            )
         if name not in wanted:
-            raise BitextmineError(f"{path}: tensor {name!r} has no place in a model of {config.layers} layers")
+            raise BitextmineError(
+                f"{path}: tensor {name!r} has no place in a model of {config.layers} layers"
+            )
         if state[name].shape != wanted[name].shape:
             raise BitextmineError(
-                f"{path}: {name!r} has shape {tuple(state[name].shape)}, but config.json says {tuple(wanted[name].shape)}"
+                f"{path}: {name!r} has shape {tuple(state[name].shape)}, "
+                f"but config.json says {tuple(wanted[name].shape)}"
             )
         state[name] = state[name].float()
         if not bool(torch.isfinite(state[name]).all()):

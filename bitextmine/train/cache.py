@@ -48,7 +48,11 @@ class PairCache:
 
 
 def open_cache(
-    folder: Path, recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer, on_pairs: Callable[[int], object] = lambda n: None
+    folder: Path,
+    recipe: Recipe,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    on_pairs: Callable[[int], object] = lambda n: None,
 ) -> PairCache:
     """Opens the corpus' cache in ``folder``, tokenising the corpus if the folder lacks it.
 
@@ -64,9 +68,14 @@ def open_cache(
     counts = {key: int(value) for key, value in read_json(manifest)["counts"].items()}
     if not counts["kept"]:
         reasons = ", ".join(f"{value} {key}" for key, value in counts.items() if key not in ("read", "kept"))
-        raise BitextmineError(f"{corpus.name}: none of its {counts['read']} pairs is left after filtering ({reasons})")
+        raise BitextmineError(
+            f"{corpus.name}: none of its {counts['read']} pairs is left after filtering ({reasons})"
+        )
     pieces = [
-        Pieces(np.load(f"{stem}.{side}.ids.npy", mmap_mode="r"), np.load(f"{stem}.{side}.offsets.npy", mmap_mode="r"))
+        Pieces(
+            np.load(f"{stem}.{side}.ids.npy", mmap_mode="r"),
+            np.load(f"{stem}.{side}.offsets.npy", mmap_mode="r"),
+        )
         for side in SIDES
     ]
     keys = np.load(f"{stem}.keys.npy", mmap_mode="r")
@@ -106,7 +115,9 @@ def _build(
 ) -> None:
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32)
     counts = {"read": 0, "kept": 0, "too short": 0, "lengths too different": 0, "copied": 0}
-    names = [f"{stem}.{side}.{what}.npy" for side in SIDES for what in ("ids", "offsets")] + [f"{stem}.keys.npy"]
+    names = [f"{stem}.{side}.{what}.npy" for side in SIDES for what in ("ids", "offsets")] + [
+        f"{stem}.keys.npy"
+    ]
     temporary = [Path(f"{name}.part") for name in names]
     try:
         with contextlib.ExitStack() as stack:
@@ -114,7 +125,10 @@ def _build(
             lengths: list[list[np.ndarray]] = [[], []]
             keys: list[list[np.ndarray]] = [[], []]
             for part in _chunks(read_pairs(recipe, corpus)):
-                sides = [tokenizer.encode([p[i] for p in part], recipe.model.max_pieces, threads=_threads())[0] for i in (0, 1)]
+                sides = [
+                    tokenizer.encode([p[i] for p in part], recipe.model.max_pieces, threads=_threads())[0]
+                    for i in (0, 1)
+                ]
                 keep = _filter(sides[0].lengths, sides[1].lengths, part, recipe, counts)
                 for i in (0, 1):
                     kept = sides[i].take(keep)
@@ -127,7 +141,11 @@ def _build(
                 if counts["kept"]:
                     np.cumsum(np.concatenate(lengths[i]), out=offsets[1:])
                 raw[i].flush()
-                ids = np.memmap(raw[i], dtype=dtype, mode="r", shape=(int(offsets[-1]),)) if offsets[-1] else np.zeros(0, dtype)
+                ids = (
+                    np.memmap(raw[i], dtype=dtype, mode="r", shape=(int(offsets[-1]),))
+                    if offsets[-1]
+                    else np.zeros(0, dtype)
+                )
                 for array, path in ((ids, temporary[2 * i]), (offsets, temporary[2 * i + 1])):
                     with path.open("wb") as file:
                         np.save(file, array)
@@ -135,7 +153,9 @@ def _build(
                 np.save(file, np.stack([np.concatenate(k) if k else np.zeros(0, np.uint64) for k in keys]))
         for path, name in zip(temporary, names, strict=True):
             path.replace(name)
-        write_json(Path(f"{stem}.json"), {"kind": "bitextmine-pair-cache", "corpus": corpus.name, "counts": counts})
+        write_json(
+            Path(f"{stem}.json"), {"kind": "bitextmine-pair-cache", "corpus": corpus.name, "counts": counts}
+        )
     except OSError as e:
         raise BitextmineError(f"{stem.parent}: cannot write the token cache: {e.strerror}") from e
     finally:

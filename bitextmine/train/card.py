@@ -37,9 +37,11 @@ def model_card(
     ]
     for cache in caches:
         score = scores.get(cache.corpus.name)
-        shown = f"{score:.1f} of {min(len(cache.valid), recipe.data.valid_pairs)}" if score is not None else "-"
-        lines.append(
-            f"| {cache.corpus.name} | {'-'.join(cache.corpus.langs)} | {cache.counts['read']:,} | {cache.counts['kept']:,} | {shown} |"
+        shown = (
+            f"{score:.1f} of {min(len(cache.valid), recipe.data.valid_pairs)}" if score is not None else "-"
         )
+        langs = "-".join(cache.corpus.langs)
+        read, kept = cache.counts["read"], cache.counts["kept"]
+        lines.append(f"| {cache.corpus.name} | {langs} | {read:,} | {kept:,} | {shown} |")
     lines += ["", f"Signature: `{training_signature(recipe, steps)}`", ""]
     return "\n".join(lines)

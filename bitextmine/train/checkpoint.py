@@ -44,7 +44,9 @@ def load_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
         content = torch.load(path, map_location="cpu", weights_only=True)
         found = content["recipe"]
     except Exception as e:  # whatever a damaged archive raises
-        raise BitextmineError(f"{path}: not a readable checkpoint ({e}); remove it to train from the start") from e
+        raise BitextmineError(
+            f"{path}: not a readable checkpoint ({e}); remove it to train from the start"
+        ) from e
     if found != digest:
         raise BitextmineError(
             f"{path}: a checkpoint of another recipe ({found}, this one is {digest}); "

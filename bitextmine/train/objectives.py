@@ -57,12 +57,14 @@ def make_objectives(recipe: Recipe) -> dict[str, tuple[float, Objective]]:
     """The recipe's objectives by name, with their weights; BitextmineError for a name that is none."""
     for name in recipe.train.objective:
         if name not in OBJECTIVES:
-            raise BitextmineError(f"recipe: train.objective: {name!r} is not one of {', '.join(sorted(OBJECTIVES))}")
+            raise BitextmineError(
+                f"recipe: train.objective: {name!r} is not one of {', '.join(sorted(OBJECTIVES))}"
+            )
     return {name: (weight, OBJECTIVES[name](recipe)) for name, weight in recipe.train.objective.items()}
 
 
 def precision(name: str) -> torch.dtype:
-    """"auto" is bfloat16 where the processor multiplies it natively, float32 elsewhere."""
+    """ "auto" is bfloat16 where the processor multiplies it natively, float32 elsewhere."""
     if name == "auto":
         native = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)()
         return torch.bfloat16 if native or torch.cuda.is_available() else torch.float32

@@ -18,7 +18,10 @@ def make_optimizer(model: SentenceModel, training: Training) -> torch.optim.Opti
         {"params": [model.embedding.weight], "peak": training.embedding_learning_rate, "weight_decay": 0.0}
     ]
     rest = [p for name, p in model.named_parameters() if name != "embedding.weight"]
-    for decay, params in ((training.weight_decay, [p for p in rest if p.ndim > 1]), (0.0, [p for p in rest if p.ndim <= 1])):
+    for decay, params in (
+        (training.weight_decay, [p for p in rest if p.ndim > 1]),
+        (0.0, [p for p in rest if p.ndim <= 1]),
+    ):
         if params:
             groups.append({"params": params, "peak": training.learning_rate, "weight_decay": decay})
     return torch.optim.AdamW(groups, lr=training.learning_rate, fused=True)

@@ -80,7 +80,9 @@ class Training:
     floor: float = 0.02  # learning rate at the end, as a share of the highest
     clip: float = 1.0  # largest gradient norm of the layers; 0: no limit
     batch_tokens: int = 16_384  # pieces that go through the layers at once, padding included
-    precision: str = "auto"  # of the similarity products: float32, bfloat16, auto (bfloat16 where it is native)
+    precision: str = (
+        "auto"  # of the similarity products: float32, bfloat16, auto (bfloat16 where it is native)
+    )
     seed: int = 1
     valid_every: int = 500  # steps between two P@1 measurements
     checkpoint_seconds: float = 60.0
@@ -94,7 +96,7 @@ class Recipe:
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
     model: Model = dataclasses.field(default_factory=Model)
     train: Training = dataclasses.field(default_factory=Training)
-    base: Path = Path(".")
+    base: Path = Path()
 
     def path(self, name: str) -> Path:
         """Where a file that the recipe names lies."""
@@ -112,25 +114,56 @@ class Recipe:
     def check(self) -> Recipe:
         """Raises BitextmineError naming the first key with an impossible value; returns the recipe."""
         d, v, m, t = self.data, self.vocabulary, self.model, self.train
-        _must(bool(d.corpora), "data.corpora", "names no corpus", "add a [[data.corpora]] table, or pass --pairs")
+        _must(
+            bool(d.corpora),
+            "data.corpora",
+            "names no corpus",
+            "add a [[data.corpora]] table, or pass --pairs",
+        )
         for i, c in enumerate(d.corpora, 1):
             where = f"data.corpora {i}"
             _must(bool(c.pairs) != bool(c.src and c.tgt), where, "needs either pairs, or src and tgt")
-            _must(len(c.langs) == 2 and c.langs[0] != c.langs[1], f"{where}: langs", f"found {list(c.langs)}", "name two languages")
+            _must(
+                len(c.langs) == 2 and c.langs[0] != c.langs[1],
+                f"{where}: langs",
+                f"found {list(c.langs)}",
+                "name two languages",
+            )
             _must(c.weight > 0, f"{where}: weight", f"found {c.weight}", "it must be above 0")
-        _must(d.errors in ("strict", "replace"), "data.errors", f"found {d.errors!r}", 'it is "strict" or "replace"')
+        _must(
+            d.errors in ("strict", "replace"),
+            "data.errors",
+            f"found {d.errors!r}",
+            'it is "strict" or "replace"',
+        )
         _must(d.min_pieces >= 1, "data.min_pieces", f"found {d.min_pieces}", "it must be at least 1")
         _must(d.max_ratio >= 1, "data.max_ratio", f"found {d.max_ratio}", "it must be at least 1")
-        _must(v.type in ("unigram", "bpe"), "vocabulary.type", f"found {v.type!r}", 'it is "unigram" or "bpe"')
-        _must(8 <= v.size <= 1_000_000, "vocabulary.size", f"found {v.size}", "it must lie between 8 and 1,000,000")
-        _must(m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}")
+        _must(
+            v.type in ("unigram", "bpe"), "vocabulary.type", f"found {v.type!r}", 'it is "unigram" or "bpe"'
+        )
+        _must(
+            8 <= v.size <= 1_000_000,
+            "vocabulary.size",
+            f"found {v.size}",
+            "it must lie between 8 and 1,000,000",
+        )
+        _must(
+            m.layers == 0 or m.dim % m.heads == 0,
+            "model.heads",
+            f"{m.heads} does not divide model.dim {m.dim}",
+        )
         _must(m.layers >= 0 and m.dim > 0, "model", f"found layers {m.layers}, dim {m.dim}")
         _must(m.initial_std > 0, "model.initial_std", f"found {m.initial_std}", "it must be above 0")
         _must(bool(t.objective), "train.objective", "names no objective")
         _must(t.steps > 0 or t.epochs > 0, "train.epochs", f"found {t.epochs}", "it must be above 0")
         _must(t.batch >= 2, "train.batch", f"found {t.batch}", "in-batch negatives need at least 2")
         _must(0 < t.temperature <= 1, "train.temperature", f"found {t.temperature}", "it must lie in (0, 1]")
-        _must(0 <= t.piece_dropout < 1, "train.piece_dropout", f"found {t.piece_dropout}", "it must lie in [0, 1)")
+        _must(
+            0 <= t.piece_dropout < 1,
+            "train.piece_dropout",
+            f"found {t.piece_dropout}",
+            "it must lie in [0, 1)",
+        )
         _must(t.precision in ("auto", "float32", "bfloat16"), "train.precision", f"found {t.precision!r}")
         for key in ("learning_rate", "embedding_learning_rate"):
             _must(getattr(t, key) > 0, f"train.{key}", f"found {getattr(t, key)}", "it must be above 0")
@@ -142,7 +175,9 @@ def _must(holds: bool, key: str, found: str, hint: str = "") -> None:
         raise BitextmineError(f"recipe: {key}: {found}" + (f"; {hint}" if hint else ""))
 
 
-def load_recipe(path: Path, overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None) -> Recipe:
+def load_recipe(
+    path: Path, overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
+) -> Recipe:
     """Reads a TOML recipe; ``overrides`` ({"train.batch": 512, ...}) win over it, ``folder`` over data.folder.
 
     Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
@@ -201,7 +236,9 @@ def _build(cls: type, content: Any, where: str) -> Any:
     values = {}
     for key, value in content.items():
         if key not in known:
-            raise BitextmineError(f"recipe: unknown key {where + key!r}; {where or 'the recipe'} takes {', '.join(known)}")
+            raise BitextmineError(
+                f"recipe: unknown key {where + key!r}; {where or 'the recipe'} takes {', '.join(known)}"
+            )
         values[key] = _value(hints[key], value, where + key)
     try:
         return cls(**values)
@@ -223,6 +260,10 @@ def _value(kind: Any, value: Any, where: str) -> Any:
         return {str(key): _value(float, item, f"{where}.{key}") for key, item in value.items()}
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(kind, types.UnionType) or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if (
+        isinstance(kind, types.UnionType)
+        or not isinstance(value, kind)
+        or (isinstance(value, bool) and kind is not bool)
+    ):
         raise BitextmineError(f"recipe: {where}: expected {kind.__name__}, found {value!r}")
     return value

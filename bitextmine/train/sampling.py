@@ -91,7 +91,10 @@ class Sampler:
             rows[inside] = permuted(positions[inside] % n, n, hash_seed(self.seed, corpus, int(epoch)))
         rows = cache.train[rows]
         return Batch(
-            corpus, cache.src.take(rows, self.max_pieces), cache.tgt.take(rows, self.max_pieces), cache.keys[:, rows]
+            corpus,
+            cache.src.take(rows, self.max_pieces),
+            cache.tgt.take(rows, self.max_pieces),
+            cache.keys[:, rows],
         )
 
     def _choose(self, step: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class _SymmetricSoftmax(torch.autograd.Function):
         cut: list[tuple[Tensor, Tensor]] = []
         if masked is not None and len(masked[0]):
             edges = np.searchsorted(masked[0], np.arange(0, n + BLOCK_ROWS, BLOCK_ROWS))
-            for block, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            for block, (a, b) in enumerate(itertools.pairwise(edges)):
                 rows = torch.from_numpy(masked[0][a:b] - block * BLOCK_ROWS).to(src.device)
                 cut.append((rows, torch.from_numpy(masked[1][a:b]).to(src.device)))
         weights = src.new_empty(n, n)

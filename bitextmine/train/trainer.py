@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.objectives import make_objectives
 from bitextmine.train.optimizer import make_optimizer, rate_share, set_rates
 from bitextmine.train.recipe import Recipe
-from bitextmine.train.sampling import Sampler
+from bitextmine.train.sampling import Batch, Sampler
 from bitextmine.train.validation import validate
 from bitextmine.train.vocabulary import sample_lines, train_vocabulary
 
@@ -68,14 +69,19 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
     log_path = out / "log.jsonl"
     _cut_log(log_path, run.step)
     last_saved = time.monotonic()
-    with log_path.open("a", encoding="utf-8") as log_file, progress(run.steps, "train", "steps", disable) as bar:
+    with (
+        log_path.open("a", encoding="utf-8") as log_file,
+        progress(run.steps, "train", "steps", disable) as bar,
+    ):
         bar.update(run.step)
         for entry in run.entries():
             bar.update(1)
             if entry.get("loss") is not None:
                 log_file.write(json.dumps(entry) + "\n")
                 log_file.flush()
-                bar.set_postfix_str(f"loss {entry['loss']:.3f}, P@1 {run.scores.get('mean', float('nan')):.1f}")
+                bar.set_postfix_str(
+                    f"loss {entry['loss']:.3f}, P@1 {run.scores.get('mean', float('nan')):.1f}"
+                )
             if time.monotonic() - last_saved > recipe.train.checkpoint_seconds or run.step == run.steps:
                 save_checkpoint(checkpoint, {"recipe": digest, **run.state()})
                 last_saved = time.monotonic()
@@ -87,7 +93,9 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
 class Run:
     """A training run at some step: the model, its optimiser, and what it has seen."""
 
-    def __init__(self, recipe: Recipe, caches: list[PairCache], tokenizer: Tokenizer, device: torch.device) -> None:
+    def __init__(
+        self, recipe: Recipe, caches: list[PairCache], tokenizer: Tokenizer, device: torch.device
+    ) -> None:
         m = recipe.model
         self.recipe, self.caches, self.device = recipe, caches, device
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
@@ -102,7 +110,9 @@ class Run:
         self.optimizer = make_optimizer(self.model, recipe.train)
         self.sampler = Sampler(caches, recipe)
         per_pass = sum(len(cache.train) for cache in caches)
-        self.steps = recipe.train.steps or max(1, math.ceil(recipe.train.epochs * per_pass / recipe.train.batch))
+        self.steps = recipe.train.steps or max(
+            1, math.ceil(recipe.train.epochs * per_pass / recipe.train.batch)
+        )
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
 
@@ -119,11 +129,11 @@ class Run:
         torch.set_rng_state(saved["rng"])
         self.sampler.skip(self.step)
 
-    def entries(self) -> Any:
-        """Trains to the end, a step per item; items of every LOG_EVERY steps carry the log's fields."""
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Trains to the end, a step per item; the items of every LOG_EVERY steps and of every measurement of
+        P@1 carry the log's fields, "loss" among them."""
         t = self.recipe.train
-        sums: dict[str, float] = {}
-        since, started, pairs_before = 0, time.monotonic(), self.pairs
+        tally = Tally()
         with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
             pending = ahead.submit(self.sampler.draw, self.step)
             while self.step < self.steps:
@@ -131,41 +141,62 @@ class Run:
                 if self.step + 1 < self.steps:
                     pending = ahead.submit(self.sampler.draw, self.step + 1)
                 share = rate_share(self.step, self.steps, t)
-                set_rates(self.optimizer, share)
-                parts: dict[str, float] = {}
-                self.optimizer.zero_grad(set_to_none=True)
-                for number, (name, (weight, objective)) in enumerate(self.objectives.items()):
-                    loss = objective(self.model, batch, np.random.default_rng([t.seed, self.step, 1 + number]))
-                    (weight * loss).backward()
-                    parts[name] = float(loss.detach())
-                total = sum(self.objectives[name][0] * value for name, value in parts.items())
-                if not math.isfinite(total):
-                    raise BitextmineError(
-                        f"step {self.step + 1}: the loss is {total} ({parts}); training stops, the last good checkpoint "
-                        "stays. Try a lower train.learning_rate or a higher train.temperature"
-                    )
-                if t.clip and self.model.config.layers:
-                    rest = [p for name, p in self.model.named_parameters() if name != "embedding.weight"]
-                    torch.nn.utils.clip_grad_norm_(rest, t.clip)
-                self.optimizer.step()
-                self.step += 1
-                self.pairs += len(batch)
-                since += 1
-                for name, value in {"loss": total, **parts}.items():
-                    sums[name] = sums.get(name, 0.0) + value
+                losses = self._learn(batch, share)
+                tally.add(losses, len(batch))
                 entry: dict[str, Any] = {"step": self.step}
-                if self.step % LOG_EVERY == 0 or self.step == self.steps:
-                    seconds = max(1e-9, time.monotonic() - started)
-                    entry.update({name: value / since for name, value in sums.items()})
-                    entry["rate_share"] = share
-                    entry["pairs_per_second"] = round((self.pairs - pairs_before) / seconds, 1)
-                    sums, since, started, pairs_before = {}, 0, time.monotonic(), self.pairs
-                if self.step % t.valid_every == 0 or self.step == self.steps:
-                    self.scores = validate(self.model, self.caches, self.recipe)
-                    entry["p_at_1"] = self.scores
-                    entry.setdefault("loss", total)
-                    started = time.monotonic() if not since else started
+                last = self.step == self.steps
+                measure = last or self.step % t.valid_every == 0
+                if last or measure or self.step % LOG_EVERY == 0:
+                    entry |= {**tally.means(), "rate_share": share}
+                    if measure:
+                        self.scores = entry["p_at_1"] = validate(self.model, self.caches, self.recipe)
+                    tally = Tally()
                 yield entry
+
+    def _learn(self, batch: Batch, share: float) -> dict[str, float]:
+        """One step at ``share`` of the peak learning rates; the loss and its parts."""
+        t = self.recipe.train
+        set_rates(self.optimizer, share)
+        self.optimizer.zero_grad(set_to_none=True)
+        losses = {"loss": 0.0}
+        for number, (name, (weight, objective)) in enumerate(self.objectives.items(), 1):
+            loss = objective(self.model, batch, np.random.default_rng([t.seed, self.step, number]))
+            (weight * loss).backward()
+            losses[name] = float(loss.detach())
+            losses["loss"] += weight * losses[name]
+        if not math.isfinite(losses["loss"]):
+            raise BitextmineError(
+                f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); training stops, and the last good "
+                "checkpoint stays. Try a lower train.learning_rate or a higher train.temperature"
+            )
+        if t.clip and self.model.config.layers:
+            rest = [p for name, p in self.model.named_parameters() if name != "embedding.weight"]
+            torch.nn.utils.clip_grad_norm_(rest, t.clip)
+        self.optimizer.step()
+        self.step += 1
+        self.pairs += len(batch)
+        return losses
+
+
+class Tally:
+    """Means over the steps since the last entry of the log."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, float] = {}
+        self.steps = self.pairs = 0
+        self.started = time.monotonic()
+
+    def add(self, losses: dict[str, float], pairs: int) -> None:
+        self.steps += 1
+        self.pairs += pairs
+        for name, value in losses.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def means(self) -> dict[str, float]:
+        rate = self.pairs / max(1e-9, time.monotonic() - self.started)
+        return {name: value / self.steps for name, value in self.sums.items()} | {
+            "pairs_per_second": round(rate, 1)
+        }
 
 
 def _tokenizer(recipe: Recipe, out: Path, work: Path) -> Tokenizer:
@@ -207,7 +238,9 @@ def _caches(recipe: Recipe, work: Path, tokenizer: Tokenizer, disable: bool | No
                 c["read"], c["kept"], c["too short"], c["lengths too different"], c["copied"],
             )  # fmt: skip
             if not len(cache.train):
-                raise BitextmineError(f"{corpus.name}: no pair is left to train on after holding out {len(cache.valid)}")
+                raise BitextmineError(
+                    f"{corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"
+                )
             caches.append(cache)
     return caches
 

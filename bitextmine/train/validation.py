@@ -29,7 +29,11 @@ def validate(model: SentenceModel, caches: Sequence[PairCache], recipe: Recipe) 
             if len(rows) < 50:
                 continue
             vectors = [
-                unit_vectors(sentence_vectors(model, cache.side(i).take(rows, recipe.model.max_pieces), recipe.train.batch_tokens))
+                unit_vectors(
+                    sentence_vectors(
+                        model, cache.side(i).take(rows, recipe.model.max_pieces), recipe.train.batch_tokens
+                    )
+                )
                 for i in (0, 1)
             ]
             similar = vectors[0] @ vectors[1].T

@@ -55,7 +55,8 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 sentence_iterator=iter(kept), model_writer=file, vocab_size=v.size, model_type=v.type,
                 character_coverage=v.coverage, max_sentence_length=LONGEST_LINE,
                 normalization_rule_name="nmt_nfkc_cf" if v.fold_case else "nmt_nfkc",
-                unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2, hard_vocab_limit=v.type != "unigram",
+                unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2,
+                hard_vocab_limit=v.type != "unigram",
             )  # fmt: skip
     except (RuntimeError, OSError) as e:
         temporary.unlink(missing_ok=True)

@@ -76,7 +76,9 @@ def test_out_of_memory_halves_the_batch(folder: Path, monkeypatch: pytest.Monkey
     expected = encoder.encode(LINES)
     forward = encoder.model.forward
     monkeypatch.setattr(
-        encoder.model, "forward", lambda ids, offsets: _out_of_memory() if len(offsets) > 2 else forward(ids, offsets)
+        encoder.model,
+        "forward",
+        lambda ids, offsets: _out_of_memory() if len(offsets) > 2 else forward(ids, offsets),
     )
     np.testing.assert_allclose(encoder.encode(LINES), expected, atol=2e-6)
 

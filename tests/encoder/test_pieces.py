@@ -32,13 +32,17 @@ def test_take_is_indexing_and_cutting(found: list[list[int]], data: st.DataObjec
 def test_keep_drops_the_masked_pieces(found: list[list[int]], data: st.DataObject) -> None:
     masks = [data.draw(st.lists(st.booleans(), min_size=len(s), max_size=len(s))) for s in found]
     flat = np.array([flag for mask in masks for flag in mask], dtype=bool)
-    expected = [[x for x, flag in zip(s, mask, strict=True) if flag] for s, mask in zip(found, masks, strict=True)]
+    expected = [
+        [x for x, flag in zip(s, mask, strict=True) if flag] for s, mask in zip(found, masks, strict=True)
+    ]
     assert lists(Pieces.from_lists(found).keep(flat)) == expected
 
 
 @given(st.lists(sentences, min_size=1, max_size=4))
 def test_join_is_concatenation(parts: list[list[list[int]]]) -> None:
-    assert lists(Pieces.join([Pieces.from_lists(part) for part in parts])) == [s for part in parts for s in part]
+    assert lists(Pieces.join([Pieces.from_lists(part) for part in parts])) == [
+        s for part in parts for s in part
+    ]
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 120))

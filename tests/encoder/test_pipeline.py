@@ -91,7 +91,9 @@ def test_cut_lines_are_counted(corpus: Path, model: Path, caplog: pytest.LogCapt
     assert "1 of 2 lines were longer than 50 pieces" in caplog.text
 
 
-def test_a_text_that_changes_meanwhile_is_noticed(corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_changes_meanwhile_is_noticed(
+    corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = load_encoder(model)
     encode = encoder.encode_pieces
 
@@ -103,9 +105,7 @@ def test_a_text_that_changes_meanwhile_is_noticed(corpus: Path, model: Path, mon
     from bitextmine.encoder import pipeline
 
     identity = pipeline.text_identity
-    monkeypatch.setattr(
-        pipeline, "text_identity", lambda path, errors: (identity(path, errors)[0], "0" * 64)
-    )
+    monkeypatch.setattr(pipeline, "text_identity", lambda path, errors: (identity(path, errors)[0], "0" * 64))
     with pytest.raises(BitextmineError, match="changed while"):
         embed_corpus(corpus, encoder, chunk_lines=64)
 

@@ -42,7 +42,10 @@ def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path: Path) -> Non
         (GOOD + "[train]\nbatch = true\n", "train.batch: expected int"),
         (GOOD + "[train]\nbatch = 1\n", "train.batch"),
         (GOOD + "[train]\ntemperature = 0.0\n", "train.temperature"),
-        (GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n", "model.heads: 8 does not divide model.dim 100"),
+        (
+            GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n",
+            "model.heads: 8 does not divide model.dim 100",
+        ),
         (GOOD + '[vocabulary]\ntype = "word"\n', "vocabulary.type"),
         ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
         ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),

@@ -26,7 +26,9 @@ def test_permuted_looks_random() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=10), st.floats(0, 0.99), st.integers(0, 99))
-def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(found: list[list[int]], share: float, seed: int) -> None:
+def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(
+    found: list[list[int]], share: float, seed: int
+) -> None:
     left = drop_pieces(Pieces.from_lists(found), share, np.random.default_rng(seed))
     assert len(left) == len(found)
     for i, sentence in enumerate(found):
@@ -36,7 +38,9 @@ def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(found: list[lis
         assert bool(kept) == bool(sentence)
 
 
-def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(make_recipe: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
+    make_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
     from bitextmine.train.trainer import _caches, _tokenizer
 
     recipe = make_recipe(train__batch=100)

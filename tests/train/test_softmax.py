@@ -14,13 +14,12 @@ def oracle(src: np.ndarray, tgt: np.ndarray, t: float, keys: np.ndarray) -> floa
     n = len(src)
     total = 0.0
     for i in range(n):
-        for a, b, side in ((src, tgt, 0), (tgt, src, 1)):
+        for a, b in ((src, tgt), (tgt, src)):
             logits = []
             for j in range(n):
                 same = keys[0, i] == keys[0, j] or keys[1, i] == keys[1, j]
                 if j == i or not same:
                     logits.append(float(a[i] @ b[j]) / t)
-            del side
             own = float(a[i] @ b[i]) / t
             top = max(logits)
             total += top + np.log(sum(np.exp(x - top) for x in logits)) - own
