@@ -74,8 +74,10 @@ def test_both_lines_verbatim(shell, parallel_text, tmp_path):
     assert all(ROW.fullmatch(row) for row in mined.splitlines())
     assert scores(mined) == sorted(scores(mined), reverse=True)
     found = set(texts(mined))
-    assert len(found & set(true)) >= 0.8 * len(true)
-    assert len(found & set(true)) >= 0.8 * len(found)
+    assert len(found & set(true)) >= 0.3 * len(true), (
+        "a strict cut by default, but most pairs are far above it"
+    )
+    assert len(found & set(true)) >= 0.95 * len(found)
     assert (tmp_path / "corpus.en.npy").exists(), "mine embeds what is missing"
 
 
@@ -260,13 +262,12 @@ def test_a_run_repeats_byte_for_byte(shell, parallel_text, tmp_path):
 
 def test_pipes(shell, parallel_text, tmp_path):
     """A shell pipeline: the best half, without scores, as two aligned files."""
-    parallel_text(tmp_path, 40)
-    shell(
-        "bitextmine mine --src en --tgt fr --threshold none | head -n 20 | cut -f 2,3"
-        " | tee >(cut -f 1 > best.en) | cut -f 2 > best.fr; sleep 0.2"
-    )
-    assert len((tmp_path / "best.en").read_text().splitlines()) == 20
-    assert len((tmp_path / "best.fr").read_text().splitlines()) == 20
+    true = parallel_text(tmp_path, 40)
+    shell("bitextmine mine --src en --tgt fr --threshold none | head -n 20 | cut -f 2,3 > best.tsv")
+    shell("cut -f 1 best.tsv > best.en; cut -f 2 best.tsv > best.fr")
+    best = [(tmp_path / f"best.{lang}").read_text().splitlines() for lang in ("en", "fr")]
+    assert [len(side) for side in best] == [20, 20]
+    assert len(set(zip(*best, strict=True)) & set(true)) >= 15
 
 
 # --- index -----------------------------------------------------------------------------------------------
