@@ -22,7 +22,7 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     for what is missing, damaged, or contradicts its manifest.
     """
     file = Path(path)
-    if os.fspath(path) == "default" or file.is_dir():
+    if file.is_dir() or not (file.suffix or file.exists()):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
         from bitextmine.store import describe_embedding
@@ -42,7 +42,7 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:
-    if os.fspath(path) != "default" and not (Path(path) / "config.json").exists():
+    if Path(path).is_dir() and not (Path(path) / "config.json").exists():
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )

@@ -82,8 +82,6 @@ def test_both_lines_verbatim(shell, parallel_text, tmp_path):
 
 
 def test_both_lines_with_the_default_encoder(bitextmine, root, tmp_path):
-    if not (root / "bitextmine" / "encoder" / "default" / "config.json").exists():
-        pytest.skip("no default encoder in this checkout")
     (tmp_path / "corpus.en").write_text(
         "Good morning.\nThe train to Paris leaves at noon.\nI do not eat meat.\n"
     )
