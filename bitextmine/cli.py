@@ -451,6 +451,51 @@ def info(paths: tuple[str, ...], errors: str) -> None:
             click.echo(f"{name}: {value}")
 
 
+@program.command("report", example="bitextmine report bitext.tsv -o report.html")
+@click.argument("bitext", metavar="BITEXT.tsv")
+@click.option("-o", "--output", metavar="FILE.html", help='Where the page goes; "-" is standard output.')
+@click.option("--png", metavar="FILE.png", help="The plots alone, as a picture (needs matplotlib).")
+@click.option(
+    "--threshold",
+    default="auto",
+    show_default=True,
+    metavar="NUMBER|auto|none",
+    help="Score to mark and count at. auto: the one that the file was mined with.",
+)
+@click.option(
+    "--score-col", "score", metavar="COL", help="Column of the score: position from 1, or name in the header."
+)
+@click.option("--scol", "src", metavar="COL", help="Column of the source sentence.")
+@click.option("--tcol", "tgt", metavar="COL", help="Column of the target sentence.")
+@click.option(
+    "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: look]"
+)
+@click.option("--manifest", metavar="FILE.json", help="How it was mined.  [default: BITEXT.tsv.json]")
+@_errors
+def report(
+    bitext: str,
+    score: str | None,
+    src: str | None,
+    tgt: str | None,
+    header: bool | None,
+    **options: Any,
+) -> None:
+    """Show what is in a file of sentence pairs.
+
+    Makes one HTML file that needs no network: scores and thresholds, lengths, languages, high scores to doubt,
+    examples, how the file was made. Reads what 'mine' writes, and any tab-separated pairs, with scores or without.
+
+    \b
+    bitextmine report crawl.tsv.gz --scol 4 --tcol 5 --score-col 3 -o report.html
+    bitextmine mine --src en --tgt fr | bitextmine report - --threshold 1.1 -o report.html
+    """
+    if options["output"] is None and options["png"] is None:
+        raise click.UsageError("give -o FILE.html, --png FILE.png, or both")
+    from bitextmine.mine.report import Columns, write_report
+
+    write_report(bitext, columns=Columns(score, src, tgt, header), **options)
+
+
 def _report(report: Any, form: str) -> None:
     """Print the result of an evaluation in the form that was asked for."""
     if form == "json":
