@@ -24,7 +24,7 @@ from bitextmine.mine.retrieval import (
     ordered,
     retrieve,
 )
-from bitextmine.mine.rows import Rows, zero_rows
+from bitextmine.mine.rows import packed_rows, zero_rows
 from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
 from bitextmine.progress import progress
 from bitextmine.signature import signature
@@ -45,15 +45,15 @@ EXACT_UP_TO = 10**12
 class Side:
     """One corpus as mining sees it: where it is, which of its lines are mined, and their vectors.
 
-    vectors: (unique.rows, d), without rows of zeros; unknown: lines (after deduplication) left out because
-    the encoder knows nothing in them.
+    vectors: float16 (rows of unique, d), none of them zero; unknown: lines (after deduplication) left out
+    because the encoder knows nothing in them.
     """
 
     corpus: Path
     lang: str
     npy: Path
     unique: Unique
-    vectors: Rows
+    vectors: NDArray
     unknown: int
 
     def counts(self) -> dict[str, Any]:
@@ -83,14 +83,19 @@ def load_side(
     unique = unique_lines(iter_lines(corpus, errors), dedup)
     matrix, _ = open_embedding(npy, rows=unique.lines)
     blank = unique.empty
-    unique = unique.without(zero_rows(Rows(matrix, unique.rows)))
+    unique = unique.without(zero_rows(matrix, unique.rows))
     if not len(unique.rows):
         raise BitextmineError(
             f"{corpus}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
             f"{unique.empty - blank} with nothing in them that the model knows"
         )
     return Side(
-        Path(corpus), lang, Path(npy), unique, Rows(matrix, unique.rows), unknown=unique.empty - blank
+        Path(corpus),
+        lang,
+        Path(npy),
+        unique,
+        packed_rows(matrix, unique.rows, Path(npy).parent),
+        unknown=unique.empty - blank,
     )
 
 
@@ -245,9 +250,7 @@ def find_neighbours(
     from bitextmine.index.exact import search_both
 
     with progress(len(src.vectors), "search", "lines") as bar:
-        return search_both(
-            src.vectors.array, tgt.vectors.array, k, device=str(pick_device(device)), progress=bar.update
-        )
+        return search_both(src.vectors, tgt.vectors, k, device=str(pick_device(device)), progress=bar.update)
 
 
 def _way(search: str, n: int, m: int) -> str:

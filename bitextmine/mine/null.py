@@ -17,11 +17,18 @@ probability that a pair of score s is true,
     1 - pi = how many lines score low, where true pairs are rare, over how many noise alone would put there
     p(s) = 1 - (1 - pi) noise(s) / observed(s), made never to fall as s rises
 
-Both extremes, all true and all noise, would reproduce themselves in a histogram that may take any shape, so
-the upper fifth of the noise is kept to an exponential tail: a second hump at the top is then no noise. That
-is the one assumption made, and only p rests on it: the rate itself is counted from the weighted scores.
+A histogram that may take any shape leaves this open: all true and all noise both reproduce themselves. What
+closes it is that a line's best noise score is the maximum over a pool of many, so that the upper half of
+noise is given the shape of Gumbel's distribution, through its 50% and 80% points. The upper half decides p
+alone; the rate itself is counted from the scores, so that tails heavier than Gumbel's show in it.
 
-Taking pairs away is done for a fifth of them at a time, so that the others still hold the lines they hold.
+One ambiguity remains where translations are few: a tail a little lighter than Gumbel's looks like a handful
+of true pairs in front of it. So the iteration is also run with a slack (noise up to 5% above the curve is
+noise), from p = 0, which errs to the other side, and the two are averaged; unless lines drop so far without
+their pairs that translations must be plenty (`_plenty`), where the slack could swallow them all.
+
+p is found on the best candidate of each line, the rate counted on what the retrieval keeps. Pairs are taken
+away a fifth of them at a time, so that the others still hold the lines they hold.
 """
 
 from __future__ import annotations
@@ -43,7 +50,8 @@ MIN_LINES = 200
 _FOLDS = 5
 _BINS = 150
 _LOW = 0.5
-_TAIL = 0.8
+_UPPER = 0.8
+_SLACK = 0.03
 _ROUNDS = 300
 _NOTHING = -np.inf  # the score of a line that gets no pair
 
@@ -86,57 +94,84 @@ def _closed_up(
 
 @dataclass(frozen=True)
 class Mixture:
-    """What `fit_mixture` found: for each line the probability (n,) that its pair is true; the share of
-    noise.
+    """What `fit_mixture` found: bins of scores, and for each the probability that a pair in it is true.
+
+    edges: ascending, float64 (b - 1,); bin i holds edges[i - 1] <= s < edges[i]. true: float64 (b,), never
+    falling.
     """
 
+    edges: NDArray[np.float64]
     true: NDArray[np.float64]
-    noise_share: float
+
+    def probability(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability that a pair of this score is true."""
+        return self.true[np.searchsorted(self.edges, score, side="right")]
 
 
 def fit_mixture(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> Mixture:
-    """Tell true pairs from noise by their scores with (s1) and without (s2) their pair; -inf: no pair.
+    """Tell true pairs from noise by the best score of each line with (s1) and without (s2) its pair; -inf: none.
 
     See the module's text. Deterministic; n >= 1 lines, float64 (n,) each.
     """
-    n = len(s1)
     both = np.concatenate([s1, s2])
     finite = both[np.isfinite(both)]
-    if not len(finite):
-        return Mixture(np.zeros(n), 1.0)
-    edges = _edges(finite)  # bin i: edges[i - 1] <= s < edges[i]; "no pair" falls into bin 0
+    edges = _edges(finite) if len(finite) else np.zeros(1)
     bins = len(edges) + 1
+    if bins < 4:  # a handful of different scores tells nothing
+        return Mixture(edges, np.zeros(bins))
     b1 = np.searchsorted(edges, s1, side="right")
     b2 = np.searchsorted(edges, s2, side="right")
     observed = np.bincount(b1, minlength=bins).astype(np.float64)
     moves = np.bincount(b1 * bins + b2, minlength=bins * bins).reshape(bins, bins).astype(np.float64)
-    # Sums of scores, for the mean excess of the tail: of s1 by its bin, of s2 by the bins of both.
-    sum1 = np.bincount(b1, np.where(np.isfinite(s1), s1, 0), bins)
-    sum2 = np.bincount(b1 * bins + b2, np.where(np.isfinite(s2), s2, 0), bins * bins).reshape(bins, bins)
+    free = _iterate(edges, observed, moves, np.ones(bins), 0.0)
+    if _plenty(s1, s2):
+        return Mixture(edges, free)
+    return Mixture(edges, (free + _iterate(edges, observed, moves, np.zeros(bins), _SLACK)) / 2)
 
-    p = np.ones(bins)
-    noise_share = 1.0
+
+def _plenty(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> bool:
+    """Whether more than about a third of the lines are translated.
+
+    Were all pairs noise, with F the distribution of a line's best score, the second best would have F (1 -
+    ln F), which at the median is 0.85; with pairs that depend on each other it is less. What is found there
+    above 0.5 (1 - ln 0.5 + x) grows with pi, and at x = 0 already takes pi > 0.25 or so.
+    """
+    middle = np.quantile(s1, 0.5, method="higher")
+    return bool((s2 <= middle).mean() > (s1 <= middle).mean() * (1 - np.log(0.5)))
+
+
+def _iterate(
+    edges: NDArray[np.float64],
+    observed: NDArray[np.float64],
+    moves: NDArray[np.float64],
+    p: NDArray[np.float64],
+    slack: float,
+) -> NDArray[np.float64]:
+    """p (bins,) where it stays as it is. observed: lines by the bin of s1; moves: by the bins of s1 and s2."""
+    n = observed.sum()
+    weight = np.maximum(observed, 1e-9)
     for _ in range(_ROUNDS):
         noise = observed * (1 - p) + p @ moves
         cumulative = np.cumsum(noise) / n
         low = max(1, int(np.searchsorted(cumulative, _LOW)))
-        noise_share = min(1.0, float(observed[:low].sum() / max(noise[:low].sum(), 1e-12)))
-        tail = int(np.searchsorted(cumulative, _TAIL)) + 1
-        if tail < bins - 1:
-            start = edges[tail - 1]
-            mass = noise[tail:].sum()
-            scores = (sum1[tail:] * (1 - p[tail:])).sum() + (p @ sum2)[tail:].sum()
-            scale = scores / max(mass, 1e-12) - start
-            if scale > 0:
-                survival = np.append(np.exp(-(edges[tail - 1 :] - start) / scale), 0.0)
-                noise[tail:] = mass * (survival[:-1] - survival[1:])
-        share = _falling(noise_share * noise / np.maximum(observed, 1e-9), np.maximum(observed, 1e-9))
-        new = 1 - np.clip(share, 0, 1)
+        share = min(1.0, float(observed[:low].sum() / max(noise[:low].sum(), 1e-9)))
+        upper = low + 1
+        noise[upper:] = n * _gumbel(edges, cumulative)[upper:]
+        new = 1 - np.clip(_falling(share * noise / weight, weight) * (1 + slack), 0, 1)
         change = float(np.abs(new - p) @ observed) / n
         p = new
         if change < 1e-6:
             break
-    return Mixture(p[b1], noise_share)
+    return p
+
+
+def _gumbel(edges: NDArray[np.float64], cumulative: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of each bin (b,) under the Gumbel distribution through the points at _LOW and _UPPER."""
+    at = np.interp([_LOW, _UPPER], cumulative[:-1], edges)
+    reduced = -np.log(-np.log([_LOW, _UPPER]))
+    scale = max((at[1] - at[0]) / (reduced[1] - reduced[0]), 1e-9)
+    z = np.clip((edges - at[0]) / scale + reduced[0], -30, 700)
+    return np.diff(np.concatenate([[0.0], np.exp(-np.exp(-z)), [1.0]]))
 
 
 def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -245,25 +280,29 @@ def fit_null(
             "are needed); give --gold, a number, or --threshold none"
         )
 
+    def best_scores(both: BestBothWays) -> NDArray[np.float64]:
+        return (both.forward if by_source else both.backward).score
+
     def line_scores(pairs: Pairs) -> NDArray[np.float64]:
         scores = np.full(lines, _NOTHING)
         ends = pairs.src if by_source else pairs.tgt
         scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
         return scores
 
-    s1 = line_scores(retrieve(best, retrieval))
-    s2 = s1.copy()
+    best1, s1 = best_scores(best), line_scores(retrieve(best, retrieval))
+    best2, s2 = best1.copy(), s1.copy()
     one_to_one = retrieve(best, "max")
     fold = np.random.default_rng(seed).integers(0, _FOLDS, len(one_to_one))
     for f in range(_FOLDS):
         gone = one_to_one.take(fold == f)
-        again = line_scores(retrieve(candidates(without_pairs(neighbours, gone, k), k, margin), retrieval))
+        again = candidates(without_pairs(neighbours, gone, k), k, margin)
         ends = gone.src if by_source else gone.tgt
-        s2[ends] = again[ends]
-    mixture = fit_mixture(s1, s2)
+        best2[ends] = best_scores(again)[ends]
+        s2[ends] = line_scores(retrieve(again, retrieval))[ends]
+    true = fit_mixture(best1, best2).probability(s1)
 
     score = np.concatenate([s1, s2])
-    weight = np.concatenate([1 - mixture.true, mixture.true]) / lines
+    weight = np.concatenate([1 - true, true]) / lines
     order = np.argsort(-score, kind="stable")
     order = order[(score[order] > _NOTHING) & (weight[order] > 0)]
     found = np.argsort(-s1, kind="stable")
@@ -272,8 +311,8 @@ def fit_null(
         score=score[order],
         weight=weight[order],
         s1=s1[found],
-        true=mixture.true[found],
+        true=true[found],
         lines=lines,
-        noise_share=1 - float(mixture.true.mean()),
+        noise_share=1 - float(true.mean()),
         side="source" if by_source else "target",
     )

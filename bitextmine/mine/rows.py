@@ -1,52 +1,64 @@
-"""The rows of an embedding that take part in mining, gathered block by block as the search asks for them."""
+"""The rows of an embedding that take part in mining, packed together for the search."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import os
+import tempfile
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-__all__ = ["Rows", "zero_rows"]
+from bitextmine.errors import BitextmineError
 
-_BLOCK = 1 << 15
+__all__ = ["IN_MEMORY", "packed_rows", "zero_rows"]
+
+_BLOCK = 1 << 14
+
+# Packed rows up to this many bytes are held in memory, more in a temporary file.
+IN_MEMORY = 1 << 28
 
 
-class Rows:
-    """A view of some rows (ascending) of a matrix, as far as the search needs an array: no copy of the whole.
+def packed_rows(
+    matrix: NDArray, rows: NDArray[np.int64], folder: str | os.PathLike[str], in_memory: int = IN_MEMORY
+) -> NDArray:
+    """These rows (ascending) of a matrix (n, d) as an array of their own, (len(rows), d), of the same type.
 
-    Indexing with a slice or an integer array gives those rows as an array. The wanted rows of a memory-mapped
-    file are read in file order, so a pass over the view costs as much as a pass over the file.
+    All of them: the matrix itself, not a copy. Above `in_memory` bytes the array is a map of a temporary
+    file in `folder` (in the system's folder for those, where `folder` cannot be written) that vanishes with
+    the array. The matrix is read once, from front to back. Raises BitextmineError when the disk has no room
+    for the file.
     """
+    if len(rows) == len(matrix):
+        return matrix
+    shape = (len(rows), matrix.shape[1])
+    size = shape[0] * shape[1] * matrix.itemsize
+    out: NDArray
+    if size <= in_memory:
+        out = np.empty(shape, matrix.dtype)
+    else:
+        try:
+            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        except OSError:
+            folder = Path(tempfile.gettempdir())
+            file = tempfile.TemporaryFile()  # noqa: SIM115
+        with file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as e:
+                raise BitextmineError(
+                    f"{folder}: cannot set {size:,} bytes aside for the lines without repetitions: "
+                    f"{e.strerror}; free some space"
+                ) from None
+            out = np.memmap(file, dtype=matrix.dtype, mode="r+", shape=shape)  # the map keeps the file alive
+    for start in range(0, len(rows), _BLOCK):
+        out[start : start + _BLOCK] = matrix[rows[start : start + _BLOCK]]
+    return out
 
-    def __init__(self, matrix: NDArray[Any], rows: NDArray[np.int64]) -> None:
-        self.matrix = matrix
-        self.rows = rows
-        self.all = len(rows) == len(matrix)
-        self.shape = (len(rows), matrix.shape[1])
-        self.dtype = matrix.dtype
-        self.ndim = 2
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, which: Any) -> NDArray[Any]:
-        return np.asarray(self.matrix[which] if self.all else self.matrix[self.rows[which]])
-
-    @property
-    def array(self) -> NDArray[Any]:
-        """The view itself, for functions that ask for an array and only index it."""
-        return cast("NDArray[Any]", self)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.asarray(self[:], dtype=dtype)
-
-
-def zero_rows(matrix: NDArray[Any] | Rows) -> NDArray[np.bool_]:
-    """Which rows are all zero (n,): lines of which the vocabulary knows nothing, near to everything and
-    nothing.
-    """
-    zero = np.empty(len(matrix), dtype=bool)
-    for start in range(0, len(matrix), _BLOCK):
-        zero[start : start + _BLOCK] = ~np.asarray(matrix[start : start + _BLOCK]).any(axis=1)
+def zero_rows(matrix: NDArray, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these rows are all zero (len(rows),): the vocabulary knows nothing in those lines."""
+    zero = np.empty(len(rows), dtype=bool)
+    for start in range(0, len(rows), _BLOCK):
+        zero[start : start + _BLOCK] = ~matrix[rows[start : start + _BLOCK]].any(axis=1)
     return zero

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.bitext import Bitext, PickedLines, one_cell, read_mined
+from bitextmine.mine.gold import read_gold
+
+
+def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
+    for lang, lines in (("en", src), ("fr", tgt)):
+        (folder / f"c.{lang}").write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8", newline=""
+        )
+    s, t, score = zip(*pairs, strict=True) if pairs else ((), (), ())
+    return Bitext(
+        np.array(s, dtype=np.int64), np.array(t, dtype=np.int64), np.array(score, dtype=np.float64),
+        folder / "c.en", folder / "c.fr", "k:4|version:0", {"candidates": 3}, ("a note",),
+    )  # fmt: skip
+
+
+def test_one_pair_is_one_line_whatever_is_inside(tmp_path):
+    nasty = "a\tb\rc\x0bd\x0ce\x1cf\x85g\u2028h\u2029\r\ri"
+    found = bitext(tmp_path, [nasty, "x"], ["y", "z\x1e"], [(0, 1, 1.5), (1, 0, 1.25)])
+    rows = list(found.rows())
+    assert rows == ["1.500000\ta b c d e f g h i\tz ", "1.250000\tx\ty"]
+    assert all(len(row.splitlines()) == 1 for row in rows)
+    assert next(found.rows(ids=True)).startswith("1.500000\t1\t2\ta b")
+    assert one_cell("a  b") == "a  b"
+
+
+def test_a_file_and_its_json(tmp_path):
+    found = bitext(tmp_path, ["é", "b"], ["c", "d"], [(0, 1, 1.5)])
+    found.write(tmp_path / "out.tsv.gz", ids=True)
+    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode() == "1.500000\t1\t2\té\td\n"
+    about = json.loads((tmp_path / "out.tsv.gz.json").read_text())
+    assert (about["kind"], about["pairs"], about["signature"]) == ("bitext", 1, "k:4|version:0")
+    assert "a note" in found.to_table()
+    mined = read_mined(tmp_path / "out.tsv.gz")
+    assert (mined.src_line.tolist(), mined.tgt_line.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
+
+
+def test_no_pair_is_an_empty_file(tmp_path):
+    found = bitext(tmp_path, ["a"], ["b"], [])
+    found.write(tmp_path / "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == b""
+    assert len(read_mined(tmp_path / "out.tsv")) == 0
+
+
+def test_a_text_that_changed_leaves_nothing_behind(tmp_path):
+    found = bitext(tmp_path, ["a", "b"], ["c", "d"], [(1, 1, 1.0)])
+    (tmp_path / "c.fr").write_text("c\n")
+    with pytest.raises(BitextmineError, match="line 2 is wanted, but the text ends before it"):
+        found.write(tmp_path / "out.tsv")
+    assert {p.name for p in tmp_path.iterdir()} == {"c.en", "c.fr"}
+
+
+def test_picked_lines_from_memory_and_from_a_file(monkeypatch):
+    lines = [f"line {i} \u00e9\udc80" * (i % 3) for i in range(100)]
+    wanted = np.array([99, 3, 3, 50, 0])
+    for limit in (1 << 20, 10):
+        monkeypatch.setattr("bitextmine.mine.bitext._IN_MEMORY", limit)
+        with PickedLines(iter(lines), wanted) as picked:
+            assert [picked[i] for i in wanted.tolist()] == [lines[i] for i in wanted.tolist()]
+            with pytest.raises(KeyError):
+                picked[4]
+    with PickedLines(iter(lines), np.array([], dtype=np.int64)):
+        pass
+
+
+@pytest.mark.parametrize(
+    "row", ["a\t1\t2", "1.0\t1", "1.0\tx\ty", "", "nan\t1\t2", "1.0\t0\t2", "1.5\tsome text\tdu texte"]
+)
+def test_what_is_no_mined_pair_is_named(tmp_path, row):
+    path = tmp_path / "mined.tsv"
+    path.write_text(f"1.0\t1\t2\ta\tb\n{row}\n")
+    with pytest.raises(BitextmineError, match=r"mined.tsv: line 2: expected"):
+        read_mined(path)
+
+
+def test_gold(tmp_path):
+    path = tmp_path / "gold.tsv"
+    path.write_text("3\t4\n\n1\t2\tanything\r\n3\t4\n")
+    gold = read_gold(path)
+    assert list(zip(gold.src.tolist(), gold.tgt.tolist(), strict=True)) == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize("row", ["1", "1 2", "a\tb", "-1\t2", "0\t1", "1\t0", "1.0\t2", "\u0661\t1"])
+def test_what_is_no_gold_pair_is_named(tmp_path, row):
+    path = tmp_path / "gold.tsv"
+    path.write_text(f"1\t1\n{row}\n", encoding="utf-8")
+    with pytest.raises(BitextmineError, match=r"gold.tsv: line 2: "):
+        read_gold(path)
+
+
+def test_gold_without_a_pair(tmp_path):
+    path = tmp_path / "gold.tsv"
+    path.write_text("\n")
+    with pytest.raises(BitextmineError, match="no gold pair"):
+        read_gold(path)

@@ -1,0 +1,149 @@
+"""The estimated false-positive rate against the true one, on corpora whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.index.exact import search_both
+from bitextmine.mine.margin import MARGINS
+from bitextmine.mine.null import MIN_LINES, fit_mixture, fit_null, without_pairs
+from bitextmine.mine.retrieval import Pairs, candidates, retrieve
+
+
+def two_sides(
+    n: int, m: int, true: int, *, dim: int = 64, noise: float = 0.9, topics: int = 60, seed: int = 0
+):
+    """n and m sentences around common topics, the first `true` of both sides translations of each other."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((topics, dim))
+
+    def sentences(count: int) -> np.ndarray:
+        return 0.7 * centres[rng.integers(0, topics, count)] + rng.standard_normal((count, dim))
+
+    meaning = sentences(true)
+    sides = []
+    for size in (n, m):
+        v = np.concatenate([meaning, sentences(size - true)]) + noise * rng.standard_normal((size, dim))
+        sides.append((v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float16))
+    return sides
+
+
+def true_rate(pairs: Pairs, true: int, lines: int, by_source: bool, threshold: float) -> float:
+    ends = pairs.src if by_source else pairs.tgt
+    kept = np.unique(ends[pairs.score >= threshold])
+    return float((kept >= true).sum() / (lines - true))
+
+
+@pytest.mark.parametrize("k", [4, 16])
+@pytest.mark.parametrize("true", [2000, 300, 30, 0])
+def test_within_a_factor_of_two(k, true):
+    n, m = 5000, 5500
+    x, y = two_sides(n, m, true)
+    neighbours = search_both(x, y, k + 1)
+    best = candidates(neighbours, k)
+    null = fit_null(neighbours, best, k=k, margin="ratio", retrieval="max")
+    assert null.side == "source"
+    pairs = retrieve(best, "max")
+    for rate in (0.01, 0.05):
+        found = true_rate(pairs, true, n, True, null.threshold(rate))
+        assert rate / 2 <= found <= rate * 2
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+@pytest.mark.parametrize("retrieval", ["forward", "backward", "intersect", "union", "max"])
+def test_every_margin_and_retrieval(margin, retrieval):
+    n, m, true = 5000, 4500, 1500
+    x, y = two_sides(n, m, true, noise=0.7)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4, margin)
+    null = fit_null(neighbours, best, k=4, margin=margin, retrieval=retrieval)
+    by_source = retrieval == "forward"
+    assert null.side == ("source" if by_source else "target")
+    found = true_rate(retrieve(best, retrieval), true, n if by_source else m, by_source, null.threshold(0.05))
+    assert 0.025 <= found <= 0.1
+
+
+def test_the_estimates_hang_together():
+    x, y = two_sides(3000, 3000, 1000, noise=0.7)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    again = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    assert np.array_equal(null.true, again.true)
+    assert null.noise_share == pytest.approx(2 / 3, abs=0.06)
+    cuts = [null.threshold(rate) for rate in (0.2, 0.05, 0.01, 0.001, 1e-5)]
+    assert cuts == sorted(cuts)
+    for rate, cut in zip((0.2, 0.05, 0.01), cuts, strict=False):
+        assert null.rate(cut) <= rate
+        assert null.rate(cut) == pytest.approx(rate, rel=0.1)
+    assert null.rate(-np.inf) == pytest.approx(1, abs=0.35)
+    assert null.rate(99) == 0
+    # the precision that it promises is about the true one
+    pairs = retrieve(best, "max")
+    kept = pairs.take(pairs.score >= cuts[2])
+    true = float(((kept.src == kept.tgt) & (kept.src < 1000)).mean())
+    assert null.precision(cuts[2]) == pytest.approx(true, abs=0.03)
+    assert null.precision(99) == 1.0
+    with pytest.raises(BitextmineError, match="--fpr"):
+        null.threshold(0)
+
+
+def test_too_few_lines():
+    x, y = two_sides(MIN_LINES - 1, 500, 50)
+    neighbours = search_both(x, y, 5)
+    with pytest.raises(BitextmineError, match=f"{MIN_LINES - 1} lines are too few"):
+        fit_null(neighbours, candidates(neighbours, 4), k=4, margin="ratio", retrieval="max")
+
+
+def test_all_lines_translated():
+    """No noise to speak of: the threshold must not cost true pairs."""
+    x, y = two_sides(2000, 2000, 2000, noise=0.3)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    pairs = retrieve(best, "max")
+    assert (pairs.score >= null.threshold(0.01)).mean() > 0.97
+    assert null.noise_share < 0.05
+
+
+# --- taking pairs away -----------------------------------------------------------------------------------
+
+
+def test_without_pairs_is_a_search_in_which_they_never_met():
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((30, 8)).astype(np.float32) for _ in range(2))
+    wide = search_both(x, y, 5)
+    chosen = Pairs(
+        np.array([3, 8, 0]), np.array([int(wide.fwd_id[3, 0]), int(wide.fwd_id[8, 3]), 29]), np.zeros(3)
+    )
+    assert len(set(chosen.tgt.tolist())) == 3
+    got = without_pairs(wide, chosen, 4)
+    cos = x.astype(np.float64) @ y.astype(np.float64).T
+    cos[chosen.src, chosen.tgt] = -np.inf
+    assert np.array_equal(got.fwd_id, np.argsort(-cos, axis=1, kind="stable")[:, :4])
+    assert np.array_equal(got.bwd_id, np.argsort(-cos.T, axis=1, kind="stable")[:, :4])
+    assert np.allclose(got.fwd_sim, -np.sort(-cos, axis=1)[:, :4], atol=1e-5)
+
+
+def test_without_pairs_when_there_is_no_spare_neighbour():
+    wide = search_both(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), 3)
+    got = without_pairs(wide, Pairs(np.array([0]), np.array([0]), np.zeros(1)), 3)
+    assert got.fwd_id.tolist() == [[1, -1, -1], [1, 0, -1]]
+    assert np.isneginf(got.fwd_sim[0, 1:]).all()
+
+
+@given(
+    st.lists(st.floats(-2, 3, allow_nan=False) | st.just(float("-inf")), min_size=1, max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_any_scores_give_probabilities_that_do_not_fall(scores, random):
+    s1 = np.array(scores)
+    s2 = np.array([random.choice([s, s - random.random(), float("-inf")]) for s in scores])
+    found = fit_mixture(s1, s2)
+    true = found.probability(np.sort(s1))
+    assert ((true >= 0) & (true <= 1)).all()
+    assert (np.diff(true) >= -1e-9).all()
