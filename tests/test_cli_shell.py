@@ -88,6 +88,22 @@ def test_help_imports_nothing_heavy(args):
     assert done.stderr.decode() == "[]\n"
 
 
+def test_choices_are_those_of_the_stage():
+    """The command line lists them by itself, so that --help need not import the stage."""
+    from bitextmine.mine import dedup, margin, mining, retrieval
+
+    offered = {
+        option.name: set(option.type.choices)
+        for option in program.commands["mine"].params
+        if isinstance(option.type, click.Choice)
+    }
+    assert offered["margin"] == set(margin.MARGINS)
+    assert offered["retrieval"] == set(retrieval.RETRIEVALS)
+    assert offered["dedup"] == set(dedup.LEVELS)
+    assert offered["duplicates"] == set(mining.DUPLICATES)
+    assert offered["search"] == set(mining.SEARCHES)
+
+
 def test_help_answers_at_once(bitextmine):
     best = min(timed(bitextmine, "--help") for _ in range(5))
     assert best < 0.3 * 3, f"{best:.2f} s; 0.3 s on an idle machine, three times that on a busy one"
