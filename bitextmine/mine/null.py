@@ -17,15 +17,13 @@ probability that a pair of score s is true,
     1 - pi = how many lines score low, where true pairs are rare, over how many noise alone would put there
     p(s) = 1 - (1 - pi) noise(s) / observed(s), made never to fall as s rises
 
-A histogram that may take any shape leaves this open: all true and all noise both reproduce themselves. What
-closes it is that a line's best noise score is the maximum over a pool of many, so that the upper half of
-noise is given the shape of Gumbel's distribution, through its 50% and 80% points. The upper half decides p
-alone; the rate itself is counted from the scores, so that tails heavier than Gumbel's show in it.
-
-One ambiguity remains where translations are few: a tail a little lighter than Gumbel's looks like a handful
-of true pairs in front of it. So the iteration is also run with a slack (noise up to 5% above the curve is
-noise), from p = 0, which errs to the other side, and the two are averaged; unless lines drop so far without
-their pairs that translations must be plenty (`_plenty`), where the slack could swallow them all.
+Where translations are plenty, that is all. Where they are few, a histogram that may take any shape leaves
+it open: that all is true and that all is noise both reproduce themselves. What closes it is that a line's
+best noise score is the maximum over a pool of many, so that the upper half of noise is given the shape of
+Gumbel's distribution, through its 50% and 80% points. The shape decides p alone; the rate itself is counted
+from the scores, so that a tail heavier than Gumbel's shows in it. A tail a little lighter still looks like
+a handful of true pairs in front of it, so the iteration is run twice: from p = 1, and from p = 0 with a
+slack (what is up to 3% above the curve is noise), which errs to the other side; p is the average.
 
 p is found on the best candidate of each line, the rate counted on what the retrieval keeps. Pairs are taken
 away a fifth of them at a time, so that the others still hold the lines they hold.
@@ -123,10 +121,11 @@ def fit_mixture(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> Mixture:
     b2 = np.searchsorted(edges, s2, side="right")
     observed = np.bincount(b1, minlength=bins).astype(np.float64)
     moves = np.bincount(b1 * bins + b2, minlength=bins * bins).reshape(bins, bins).astype(np.float64)
-    free = _iterate(edges, observed, moves, np.ones(bins), 0.0)
     if _plenty(s1, s2):
-        return Mixture(edges, free)
-    return Mixture(edges, (free + _iterate(edges, observed, moves, np.zeros(bins), _SLACK)) / 2)
+        return Mixture(edges, _iterate(edges, observed, moves, np.ones(bins), None))
+    most = _iterate(edges, observed, moves, np.ones(bins), 0.0)
+    least = _iterate(edges, observed, moves, np.zeros(bins), _SLACK)
+    return Mixture(edges, (most + least) / 2)
 
 
 def _plenty(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> bool:
@@ -145,9 +144,12 @@ def _iterate(
     observed: NDArray[np.float64],
     moves: NDArray[np.float64],
     p: NDArray[np.float64],
-    slack: float,
+    slack: float | None,
 ) -> NDArray[np.float64]:
-    """p (bins,) where it stays as it is. observed: lines by the bin of s1; moves: by the bins of s1 and s2."""
+    """p (bins,) where it stays as it is. observed: lines by the bin of s1; moves: by the bins of s1 and s2.
+
+    slack: None leaves noise the shape it has; a number gives its upper half Gumbel's.
+    """
     n = observed.sum()
     weight = np.maximum(observed, 1e-9)
     for _ in range(_ROUNDS):
@@ -155,9 +157,9 @@ def _iterate(
         cumulative = np.cumsum(noise) / n
         low = max(1, int(np.searchsorted(cumulative, _LOW)))
         share = min(1.0, float(observed[:low].sum() / max(noise[:low].sum(), 1e-9)))
-        upper = low + 1
-        noise[upper:] = n * _gumbel(edges, cumulative)[upper:]
-        new = 1 - np.clip(_falling(share * noise / weight, weight) * (1 + slack), 0, 1)
+        if slack is not None:
+            noise[low + 1 :] = n * _gumbel(edges, cumulative)[low + 1 :]
+        new = 1 - np.clip(_falling(share * noise / weight, weight) * (1 + (slack or 0)), 0, 1)
         change = float(np.abs(new - p) @ observed) / n
         p = new
         if change < 1e-6:
