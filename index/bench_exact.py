@@ -16,10 +16,13 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+
+from bitextmine.index.native import instruction_set
 
 FAISS = "faiss.knn x2"
 
@@ -71,13 +74,26 @@ def agreement(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> s
     return f"{differing} of {total} ids differ from faiss, their similarities by {worst:.1e} at most"
 
 
-def peak(method: str, args: argparse.Namespace) -> float:
-    """Peak resident memory, in MiB, of a process that does this and nothing else."""
-    command = [sys.executable, __file__, "--only", method, *map(str, args.files)]
-    for name in ("rows", "dim", "k", "seed", "threads", "device"):
-        if getattr(args, name) is not None:
-            command += [f"--{name}", str(getattr(args, name))]
+def peak(method: str, files: list[Path], args: argparse.Namespace) -> float:
+    """Peak resident memory, in MiB, of a process that maps the files and does this and nothing else."""
+    command = [sys.executable, __file__, "--only", method, *map(str, files)]
+    for name in ("k", "threads", "device"):
+        command += [f"--{name}", str(getattr(args, name))]
     return float(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["peak_mib"])
+
+
+def own_peak() -> float:
+    """Of this process, since it began (ru_maxrss also counts the process that started it)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def main() -> None:
@@ -98,10 +114,8 @@ def main() -> None:
         parser.error("give two files, or none")
     x, y = load(args)
     if args.only:
-        import resource
-
         run(args.only, x, y, args)
-        print(json.dumps({"peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        print(json.dumps({"peak_mib": own_peak()}))
         return
 
     methods = [FAISS, *args.methods.split(",")]
@@ -118,15 +132,35 @@ def main() -> None:
             seconds[method].append(time.perf_counter() - begin)
             cpu[method].append(time.process_time() - begin_cpu)
 
-    print(f"{len(x)} x {len(y)} rows, d = {x.shape[1]}, k = {args.k}, {args.threads} threads, {platform.processor()}")
+    print(
+        f"{len(x)} x {len(y)} rows, d = {x.shape[1]}, k = {args.k}, {args.threads} threads of {processor()}, "
+        f"compiled search: {instruction_set() or 'none'}"
+    )
     operations = 2 * len(x) * len(y) * x.shape[1]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, "x.npy"), Path(folder, "y.npy")]
+        if not args.no_peak:
+            for file, rows in zip(files, (x, y), strict=True):
+                np.save(file, rows)
+        report(methods, seconds, cpu, last, operations, files, args)
+
+
+def report(
+    methods: list[str],
+    seconds: dict[str, list[float]],
+    cpu: dict[str, list[float]],
+    last: dict[str, tuple[np.ndarray, ...]],
+    operations: int,
+    files: list[Path],
+    args: argparse.Namespace,
+) -> None:
     for method in methods:
         took = statistics.median(seconds[method])
         ratio = statistics.median(f / s for f, s in zip(seconds[FAISS], seconds[method], strict=True))
         line = f"{method:16} {took:8.2f} s ({statistics.median(cpu[method]):8.2f} s of processor time)"
         line += f"  {operations / took / 1e9:7.0f} GOP/s  {ratio:5.2f}x"
         if not args.no_peak:
-            line += f"  peak {peak(method, args):6.0f} MiB"
+            line += f"  peak {peak(method, files, args):6.0f} MiB"
         if method != FAISS:
             line += "  " + agreement(last[method], last[FAISS])
         print(line, flush=True)
