@@ -39,6 +39,10 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return int(self._model.get_piece_size())
 
+    def pieces(self) -> list[str]:
+        """The vocabulary, piece i for id i; the unknown piece is an empty string."""
+        return ["" if self._model.is_unknown(i) else self._model.id_to_piece(i) for i in range(self.vocab_size)]
+
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
     ) -> tuple[Pieces, int]:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from bitextmine.encoder.batching import length_batches
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 
-__all__ = ["sentence_vectors"]
+__all__ = ["piece_states", "sentence_vectors"]
 
 
-def sentence_vectors(model: SentenceModel, pieces: Pieces, batch_tokens: int) -> Tensor:
-    """(n, dim) sentence vectors with gradients, not normalised, row i for sentence i."""
+def sentence_vectors(
+    model: SentenceModel, pieces: Pieces, batch_tokens: int, recompute: bool = False
+) -> Tensor:
+    """(n, dim) sentence vectors with gradients, not normalised, row i for sentence i.
+
+    ``recompute`` keeps only the vectors and computes the layers of one part of the batch at a time anew in the
+    backward pass (dropout repeats): memory then depends on batch_tokens and not on the batch, for a third
+    more work. These are the cached gradients of Gao et al. 2021 ("Scaling deep contrastive learning batch size under
+    memory limited setup"), reached by checkpointing.
+    """
     device = model.embedding.weight.device
     if not model.config.layers:
         return model(_tensor(pieces.ids, device).long(), _tensor(pieces.offsets, device))
@@ -22,9 +31,32 @@ def sentence_vectors(model: SentenceModel, pieces: Pieces, batch_tokens: int) ->
     parts = []
     for chosen in rows:
         part = pieces.take(chosen)
-        parts.append(model(_tensor(part.ids, device).long(), _tensor(part.offsets, device)))
+        arguments = (_tensor(part.ids, device).long(), _tensor(part.offsets, device))
+        parts.append(checkpoint(model, *arguments, use_reentrant=False) if recompute else model(*arguments))
     back = np.argsort(np.concatenate(rows), kind="stable")
     return torch.cat(parts)[_tensor(back, device)]
+
+
+def piece_states(model: SentenceModel, pieces: Pieces, positions: np.ndarray, batch_tokens: int) -> Tensor:
+    """(m, dim) states at ``positions`` (m,) int64, increasing, in pieces.ids."""
+    device = model.embedding.weight.device
+    found, order = [], []
+    for chosen in length_batches(pieces.lengths, batch_tokens):
+        part = pieces.take(chosen)
+        lengths = part.lengths
+        width = max(1, int(lengths.max()))
+        inside = np.arange(width)[None, :] < lengths[:, None]
+        padded = np.zeros((len(chosen), width), dtype=np.int64)
+        padded[inside] = part.ids
+        begins = np.searchsorted(positions, pieces.offsets[chosen])
+        ends = np.searchsorted(positions, pieces.offsets[chosen + 1])
+        which = np.concatenate([np.arange(a, b) for a, b in zip(begins, ends, strict=True)])
+        row = np.repeat(np.arange(len(chosen)), ends - begins)
+        column = positions[which] - pieces.offsets[chosen][row]
+        states = model.states(_tensor(padded, device), _tensor(inside, device))
+        found.append(states[_tensor(row, device), _tensor(column, device)])
+        order.append(which)
+    return torch.cat(found)[_tensor(np.argsort(np.concatenate(order), kind="stable"), device)]
 
 
 def _tensor(array: np.ndarray, device: torch.device) -> Tensor:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import nn
 
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.train.recipe import Training
 
-__all__ = ["make_optimizer", "rate_share", "set_rates"]
+__all__ = ["layer_parameters", "make_optimizer", "rate_share", "set_rates"]
 
 
-def make_optimizer(model: SentenceModel, training: Training) -> torch.optim.Optimizer:
+def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
+    """All that is learned but the piece vectors; what the objectives share comes once."""
+    rest = [p for name, p in model.named_parameters() if name != "embedding.weight"]
+    return rest + list(objectives.parameters())
+
+
+def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
     """AdamW; piece vectors have a learning rate of their own and no decay, biases and norms have no decay."""
     groups: list[dict[str, object]] = [
         {"params": [model.embedding.weight], "peak": training.embedding_learning_rate, "weight_decay": 0.0}
     ]
-    rest = [p for name, p in model.named_parameters() if name != "embedding.weight"]
+    rest = layer_parameters(model, objectives)
     for decay, params in (
         (training.weight_decay, [p for p in rest if p.ndim > 1]),
         (0.0, [p for p in rest if p.ndim <= 1]),

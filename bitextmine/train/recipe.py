@@ -71,7 +71,9 @@ class Training:
     steps: int = 0  # 0: as many as `epochs` passes over the data take
     epochs: float = 5.0
     batch: int = 4096  # pairs a step; a batch is drawn from one corpus, which makes its negatives hard
-    temperature: float = 0.05
+    temperature: float = 0.05  # of the contrastive objective
+    learn_temperature: bool = False
+    margin: float = 0.0  # taken off the cosine of a true pair in the contrastive objective
     piece_dropout: float = 0.1  # share of the pieces of a sentence left out at random in training
     learning_rate: float = 3e-4  # of the layers
     embedding_learning_rate: float = 6e-3  # of the piece vectors
@@ -80,6 +82,7 @@ class Training:
     floor: float = 0.02  # learning rate at the end, as a share of the highest
     clip: float = 1.0  # largest gradient norm of the layers; 0: no limit
     batch_tokens: int = 16_384  # pieces that go through the layers at once, padding included
+    recompute: bool = False  # compute the layers anew in the backward pass: memory independent of `batch`
     precision: str = (
         "auto"  # of the similarity products: float32, bfloat16, auto (bfloat16 where it is native)
     )
@@ -108,8 +111,14 @@ class Recipe:
         return content
 
     def digest(self) -> str:
-        """16 hex digits that change with anything in the recipe but the folder of the data."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+        """16 hex digits that change with anything in the recipe but the folder of the data.
+
+        Keys at their defaults do not count, so that a key added by a later version changes no digest.
+        """
+        content = _changed(
+            dataclasses.replace(self, base=Path(), data=dataclasses.replace(self.data, folder="."))
+        )
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def check(self) -> Recipe:
         """Raises BitextmineError naming the first key with an impossible value; returns the recipe."""
@@ -165,9 +174,26 @@ class Recipe:
             "it must lie in [0, 1)",
         )
         _must(t.precision in ("auto", "float32", "bfloat16"), "train.precision", f"found {t.precision!r}")
+        _must(0 <= t.margin < 1, "train.margin", f"found {t.margin}", "it must lie in [0, 1)")
         for key in ("learning_rate", "embedding_learning_rate"):
             _must(getattr(t, key) > 0, f"train.{key}", f"found {getattr(t, key)}", "it must be above 0")
         return self
+
+
+def _changed(part: Any) -> Any:
+    """A (nested) dataclass as a dictionary without the fields that are at their defaults."""
+    if isinstance(part, tuple):
+        return [_changed(item) for item in part]
+    if not dataclasses.is_dataclass(part):
+        return str(part) if isinstance(part, Path) else part
+    found = {}
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        made = field.default_factory
+        default = made() if made is not dataclasses.MISSING else field.default
+        if value != default:
+            found[field.name] = _changed(value)
+    return found
 
 
 def _must(holds: bool, key: str, found: str, hint: str = "") -> None:

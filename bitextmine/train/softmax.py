@@ -17,20 +17,23 @@ BLOCK_ROWS = 512
 def symmetric_softmax_loss(
     src: Tensor,
     tgt: Tensor,
-    temperature: float,
+    temperature: float | Tensor,
     masked: tuple[np.ndarray, np.ndarray] | None = None,
     precision: torch.dtype = torch.float32,
+    margin: float = 0.0,
 ) -> Tensor:
-    """Mean over i of [-log softmax_j(s_ij)_i - log softmax_j(s_ji)_i] / 2, where s_ij = cos(src_i, tgt_j) / t.
+    """Mean over i of [-log softmax_j(s_ij)_i - log softmax_j(s_ji)_i] / 2, where s_ij = cos(src_i, tgt_j) / t, and
+    s_ii = (cos(src_i, tgt_i) - margin) / t.
 
     src, tgt: (n, d) float32, rows of length 1. masked: rows and columns (m,) int64, sorted by row, of the pairs
     (never i = j) left out of both sums. precision is that of the n x n products; the diagonal and all sums are
-    float32. Returns a scalar with a gradient for src and tgt.
+    float32. Returns a scalar with a gradient for src, tgt and, if it is a tensor that wants one, the temperature.
 
     The exponentials are written once and serve both directions: cosines do not exceed 1, so that exp((s - 1)/t)
     needs no maximum per row. It underflows in float32 only where the cosine is 103 t below 1, for t = 0.05 never.
     """
-    out: Tensor = _SymmetricSoftmax.apply(src, tgt, temperature, masked, precision)  # type: ignore[no-untyped-call]
+    t = torch.as_tensor(temperature, dtype=torch.float32, device=src.device)
+    out: Tensor = _SymmetricSoftmax.apply(src, tgt, t, masked, precision, margin)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -40,14 +43,15 @@ class _SymmetricSoftmax(torch.autograd.Function):
         ctx: Any,
         src: Tensor,
         tgt: Tensor,
-        temperature: float,
+        learned: Tensor,
         masked: tuple[np.ndarray, np.ndarray] | None,
         precision: torch.dtype,
+        margin: float,
     ) -> Tensor:
-        n = len(src)
+        n, temperature = len(src), float(learned)
         low_src, low_tgt = src.to(precision), tgt.to(precision)
         columns = low_tgt.T.contiguous()
-        diagonal = (src * tgt).sum(1)
+        diagonal = (src * tgt).sum(1) - margin
         on_diagonal = torch.exp((diagonal - 1) / temperature)
         cut: list[tuple[Tensor, Tensor]] = []
         if masked is not None and len(masked[0]):
@@ -70,18 +74,26 @@ class _SymmetricSoftmax(torch.autograd.Function):
         loss = ((1 - diagonal) / temperature + (row_sum.log() + column_sum.log()) / 2).mean()
         grad_src, grad_tgt = torch.empty_like(src), torch.zeros_like(tgt)
         by_row, by_column = 1 / row_sum, 1 / column_sum
+        diagonal_mass = 0.0
         for start in range(0, n, BLOCK_ROWS):
             part = weights[start : start + BLOCK_ROWS]
             part.mul_(by_row[start : start + len(part), None] + by_column[None])
+            diagonal_mass += float(part.diagonal(start).sum())
             part.diagonal(start).sub_(2)
             low = part.to(precision)
             grad_src[start : start + len(part)] = low @ low_tgt
             grad_tgt += low.T @ low_src[start : start + len(part)]
         scale = 1 / (2 * n * temperature)
-        ctx.save_for_backward(grad_src.mul_(scale), grad_tgt.mul_(scale))
+        grad_src.mul_(scale)
+        grad_tgt.mul_(scale)
+        # The temperature divides every logit: dL/dt = -sum (dL/ds) s / t, and that sum is src . dL/dsrc, but for the
+        # margin, which is in the diagonal's logits and not in src . tgt. What the diagonal weighs was kept for that.
+        by_margin = margin * scale * (2 * n - diagonal_mass)
+        grad_t = -((src * grad_src).sum() + by_margin) / temperature
+        ctx.save_for_backward(grad_src, grad_tgt, grad_t.to(learned))
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        grad_src, grad_tgt = ctx.saved_tensors
-        return grad_src * grads[0], grad_tgt * grads[0], None, None, None
+        grad_src, grad_tgt, grad_t = ctx.saved_tensors
+        return grad_src * grads[0], grad_tgt * grads[0], grad_t * grads[0], None, None, None

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from bitextmine.encoder.config import EncoderConfig
@@ -24,12 +23,12 @@ from bitextmine.progress import progress
 from bitextmine.train.cache import PairCache, open_cache
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
-from bitextmine.train.objectives import make_objectives
-from bitextmine.train.optimizer import make_optimizer, rate_share, set_rates
+from bitextmine.train.objectives import check_objectives, make_objectives
+from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.sampling import Batch, Sampler
 from bitextmine.train.validation import validate
-from bitextmine.train.vocabulary import sample_lines, train_vocabulary
+from bitextmine.train.vocabulary import content_pieces, sample_lines, train_vocabulary
 
 __all__ = ["train"]
 
@@ -50,6 +49,7 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
     and when the loss is no longer finite (the last good checkpoint stays).
     """
     recipe.check()
+    check_objectives(recipe)
     place = pick_device(device)
     work = out / "work"
     try:
@@ -106,8 +106,8 @@ class Run:
         self.model = SentenceModel(config)
         self.model.initialise(m.initial_std)
         self.model.to(device).train()
-        self.objectives = make_objectives(recipe)
-        self.optimizer = make_optimizer(self.model, recipe.train)
+        self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(device)
+        self.optimizer = make_optimizer(self.model, self.objectives, recipe.train)
         self.sampler = Sampler(caches, recipe)
         per_pass = sum(len(cache.train) for cache in caches)
         self.steps = recipe.train.steps or max(
@@ -119,12 +119,14 @@ class Run:
     def state(self) -> dict[str, Any]:
         return {
             "step": self.step, "pairs": self.pairs, "scores": self.scores, "model": self.model.state_dict(),
+            "objectives": self.objectives.state_dict(),
             "optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state(),
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
         self.step, self.pairs, self.scores = saved["step"], saved["pairs"], saved["scores"]
         self.model.load_state_dict(saved["model"])
+        self.objectives.load_state_dict(saved["objectives"])
         self.optimizer.load_state_dict(saved["optimizer"])
         torch.set_rng_state(saved["rng"])
         self.sampler.skip(self.step)
@@ -158,19 +160,16 @@ class Run:
         t = self.recipe.train
         set_rates(self.optimizer, share)
         self.optimizer.zero_grad(set_to_none=True)
-        losses = {"loss": 0.0}
-        for number, (name, (weight, objective)) in enumerate(self.objectives.items(), 1):
-            loss = objective(self.model, batch, np.random.default_rng([t.seed, self.step, number]))
-            (weight * loss).backward()
-            losses[name] = float(loss.detach())
-            losses["loss"] += weight * losses[name]
+        parts = self.objectives(self.model, batch, self.step)
+        total = sum((self.objectives.weights[name] * part for name, part in parts.items()), torch.zeros(()))
+        losses = {name: float(part.detach()) for name, part in {"loss": total, **parts}.items()}
         if not math.isfinite(losses["loss"]):
             raise BitextmineError(
                 f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); training stops, and the last good "
                 "checkpoint stays. Try a lower train.learning_rate or a higher train.temperature"
             )
-        if t.clip and self.model.config.layers:
-            rest = [p for name, p in self.model.named_parameters() if name != "embedding.weight"]
+        total.backward()
+        if t.clip and (rest := layer_parameters(self.model, self.objectives)):
             torch.nn.utils.clip_grad_norm_(rest, t.clip)
         self.optimizer.step()
         self.step += 1

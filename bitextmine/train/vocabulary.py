@@ -6,13 +6,15 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
+from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.train.pairs import read_pairs
 from bitextmine.train.recipe import Recipe
 
-__all__ = ["sample_lines", "train_vocabulary"]
+__all__ = ["content_pieces", "sample_lines", "train_vocabulary"]
 
 # SentencePiece refuses longer sentences itself; bytes.
 LONGEST_LINE = 4192
@@ -64,3 +66,8 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
             f"recipe: vocabulary.size: SentencePiece could not train {v.size} pieces on {len(kept)} lines: {e}"
         ) from None
     temporary.replace(path)
+
+
+def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
+    """(V,) bool, the pieces with a letter or a digit in them: those worth predicting."""
+    return np.array([any(map(str.isalnum, piece)) for piece in tokenizer.pieces()])

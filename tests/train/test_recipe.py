@@ -68,7 +68,7 @@ def test_languages_come_from_the_name() -> None:
 
 
 def test_an_unknown_objective_lists_the_known(tmp_path: Path) -> None:
-    from bitextmine.train.objectives import make_objectives
+    from bitextmine.train.objectives import check_objectives
 
     with pytest.raises(BitextmineError, match="'magic' is not one of contrastive"):
-        make_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))
+        check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))

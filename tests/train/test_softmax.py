@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bitextmine.train import softmax
-from bitextmine.train.objectives import false_negatives
+from bitextmine.train.objectives.contrastive import false_negatives
 
 
 def oracle(src: np.ndarray, tgt: np.ndarray, t: float, keys: np.ndarray) -> float:

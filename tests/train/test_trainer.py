@@ -111,17 +111,17 @@ def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: 
 def test_a_loss_that_is_not_finite_stops_and_names_the_step(
     make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bitextmine.train.objectives import Contrastive
+    from bitextmine.train.objectives.contrastive import Contrastive
 
-    call = Contrastive.__call__
+    call = Contrastive.forward
     count = 0
 
-    def sick(self, model, batch, rng):  # type: ignore[no-untyped-def]
+    def sick(self, views):  # type: ignore[no-untyped-def]
         nonlocal count
         count += 1
-        return call(self, model, batch, rng) * (float("nan") if count == 7 else 1)
+        return call(self, views) * (float("nan") if count == 7 else 1)
 
-    monkeypatch.setattr(Contrastive, "__call__", sick)
+    monkeypatch.setattr(Contrastive, "forward", sick)
     with pytest.raises(BitextmineError, match="step 7: the loss is nan"):
         train(make_recipe(train__checkpoint_seconds=0.0), tmp_path / "out")
     import torch

@@ -1,0 +1,28 @@
+"""What stands between a state and a distribution over the vocabulary, in training only."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.train.precision import product_precision
+from bitextmine.train.recipe import Training
+
+__all__ = ["Head"]
+
+
+class Head(nn.Module):
+    """Linear, GELU, LayerNorm, then the tied softmax's bias (paper, section 3.1: the fully connected layer keeps
+    the generative task's needs out of the sentence vector, which is taken before it)."""
+
+    def __init__(self, config: EncoderConfig, training: Training) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.dim, config.dim)
+        self.norm = nn.LayerNorm(config.dim)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.precision = product_precision(training.precision)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(m, d) -> (m, d), to be multiplied with the piece vectors."""
+        return self.norm(nn.functional.gelu(self.linear(states)))

@@ -1,0 +1,66 @@
+"""Our sentence-level objective: symmetric in-batch softmax on cosine."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bitextmine.encoder.encoder import unit_vectors
+from bitextmine.train.objectives.views import Views
+from bitextmine.train.precision import product_precision
+from bitextmine.train.recipe import Training
+from bitextmine.train.softmax import symmetric_softmax_loss
+
+__all__ = ["Contrastive", "false_negatives"]
+
+
+class Contrastive(nn.Module):
+    """Softmax over the batch of cosine / temperature, both directions, with an optional additive margin on the
+    true pairs (Yang et al. 2019) and an optional learned temperature.
+
+    The batch's other pairs are the negatives, except those with the same source or the same target sentence.
+    """
+
+    def __init__(self, training: Training) -> None:
+        super().__init__()
+        self.margin = training.margin
+        self.precision = product_precision(training.precision)
+        log_temperature = torch.tensor(math.log(training.temperature))
+        if training.learn_temperature:
+            self.log_temperature = nn.Parameter(log_temperature)
+        else:
+            self.register_buffer("log_temperature", log_temperature)
+
+    def forward(self, views: Views) -> Tensor:
+        vectors = unit_vectors(views.vectors)
+        n = len(views.batch)
+        # Below 0.01 a learned temperature would make float32's exponentials underflow.
+        temperature = self.log_temperature.clamp(math.log(0.01), 0.0).exp()
+        return symmetric_softmax_loss(
+            vectors[:n],
+            vectors[n:],
+            temperature,
+            false_negatives(views.batch.keys),
+            self.precision,
+            self.margin,
+        )
+
+
+def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """keys (2, n) -> rows i and columns j (m,), i != j, where source i and target j are no true negatives: source
+    i is also source j, or target i is also target j. Sorted by i, then j."""
+    n = keys.shape[1]
+    found = []
+    for side in keys:
+        order = np.argsort(side, kind="stable")
+        starts = np.flatnonzero(np.concatenate([[True], side[order][1:] != side[order][:-1], [True]]))
+        for group in np.flatnonzero(np.diff(starts) > 1):
+            same = order[starts[group] : starts[group + 1]]
+            found.append(np.repeat(same, len(same)) * n + np.tile(same, len(same)))
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    i, j = np.divmod(np.unique(np.concatenate(found)), n)
+    return i[i != j], j[i != j]
