@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.retrieval import SCORE_DECIMALS
+from bitextmine.mine.table import aligned
 from bitextmine.text import iter_lines, open_output
 
 __all__ = ["Bitext", "Mined", "PickedLines", "one_cell", "read_mined"]
@@ -129,8 +130,18 @@ class Bitext:
         }
 
     def to_table(self) -> str:
-        """A few lines for a person: the counts, the notes, the signature."""
-        return "\n".join([f"{len(self):,} pairs", *self.notes, self.signature])
+        """A few lines for a person: how many pairs reach which score, the notes, the signature."""
+        header = {
+            "threshold": ("threshold", "{:g}"),
+            "pairs": ("pairs", "{:,}"),
+            "false_positive_rate": ("est. false positives", "{:.2%}"),
+            "precision": ("est. precision", "{:.1%}"),
+        }
+        counts = self.details.get("counts", [])
+        columns = [key for key in header if counts and key in counts[0]]
+        rows = [[header[key][1].format(row[key]) for key in columns] for row in counts]
+        table = [aligned([header[key][0] for key in columns], rows)] if rows else []
+        return "\n".join([*table, f"{len(self):,} pairs", *self.notes, self.signature])
 
 
 def _is_special(path: str | os.PathLike[str]) -> bool:

@@ -186,6 +186,11 @@ def mine_sides(
             f"an estimated {100 * null.noise_share:.0f}% of the lines have none, "
             f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
         )
+        if margin == "absolute":
+            notes.append(
+                "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several "
+                "times lower than stated; use --margin ratio"
+            )
     counts = [_count(t, n, null) for t, n in counts_around(pairs.score, cut)]
     details: dict[str, Any] = {
         "candidates": len(pairs),
@@ -242,19 +247,38 @@ def _check_choices(**given: tuple[str, tuple[str, ...]]) -> None:
 
 def find_neighbours(
     src: Side, tgt: Side, k: int, *, search: str = "auto", device: str = "auto"
-) -> NeighboursLike:
-    """The k nearest neighbours of both sides' rows, exactly or through FAISS indexes; see `mine`."""
-    if _way(search, len(src.unique.rows), len(tgt.unique.rows)) == "index":
-        raise NotImplementedError
+) -> tuple[NeighboursLike, str]:
+    """The k nearest neighbours of both sides' rows, and how they were found, for the signature.
+
+    search: "exact"; "index": through the FAISS indexes beside the embeddings, built where they are missing
+    or of other vectors, candidates rescored exactly; "auto": exact up to EXACT_UP_TO similarities.
+    """
+    n, m = len(src.unique.rows), len(tgt.unique.rows)
+    if search == "index" or (search == "auto" and n * m > EXACT_UP_TO):
+        from bitextmine.index.faiss_index import search_both_indexed
+        from bitextmine.index.index_file import open_index
+
+        indexes = [open_index(side.npy) for side in (src, tgt)]
+        kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
+        with progress(n + m, "search", "lines") as bar:
+            found = search_both_indexed(
+                src.vectors,
+                tgt.vectors,
+                indexes[0],
+                indexes[1],
+                k,
+                x_rows=src.unique.line_to_row,
+                y_rows=tgt.unique.line_to_row,
+                progress=bar.update,
+            )
+        return found, f"index-{'/'.join(kinds)}"
     from bitextmine.encoder.encoder import pick_device
     from bitextmine.index.exact import search_both
 
-    with progress(len(src.vectors), "search", "lines") as bar:
-        return search_both(src.vectors, tgt.vectors, k, device=str(pick_device(device)), progress=bar.update)
-
-
-def _way(search: str, n: int, m: int) -> str:
-    return search if search != "auto" else "exact" if n * m <= EXACT_UP_TO else "index"
+    with progress(n, "search", "lines") as bar:
+        return search_both(
+            src.vectors, tgt.vectors, k, device=str(pick_device(device)), progress=bar.update
+        ), "exact"
 
 
 def mine(
@@ -334,10 +358,9 @@ def mine(
         load_side(path, npy, lang=lang, dedup=dedup, errors=errors)
         for path, npy, lang in zip(paths, npys, langs, strict=True)
     ]
-    way = _way(search, len(sides[0].unique.rows), len(sides[1].unique.rows))
     # One neighbour more than the margin needs: the null distribution takes one away.
     spare = 1 if rule == "auto" and gold is None else 0
-    neighbours = find_neighbours(sides[0], sides[1], k + spare, search=way, device=device)
+    neighbours, way = find_neighbours(sides[0], sides[1], k + spare, search=search, device=device)
     return mine_sides(
         sides[0],
         sides[1],

@@ -78,7 +78,7 @@ def tune(score: NDArray[np.float64], correct: NDArray[np.bool_], gold: int) -> T
 def counts_around(score: NDArray[np.float64], around: float | None = None) -> list[tuple[float, int]]:
     """How many pairs reach each of a few round thresholds: [(threshold, pairs)], lowest threshold first.
 
-    The steps are 0.01, 0.02, 0.05, ... wide, so that about ten of them cover what lies between the median
+    The steps are 0.01, 0.02, 0.05, ... wide, so that ten to twenty of them cover what lies between the median
     and the top 1% of the scores (and `around`).
     """
     score = score[np.isfinite(score)]
@@ -87,7 +87,7 @@ def counts_around(score: NDArray[np.float64], around: float | None = None) -> li
     low, high = np.quantile(score, [0.5, 0.99])
     if around is not None and math.isfinite(around):
         low, high = min(low, around), max(high, around)
-    wanted = max(float(high - low) / 10, 1e-6)
+    wanted = max(float(high - low) / 20, 1e-6)
     magnitude = 10.0 ** math.floor(math.log10(wanted))
     step = next(f * magnitude for f in (1, 2, 5, 10) if f * magnitude >= wanted * 0.999)
     ranked = np.sort(score)
