@@ -119,7 +119,8 @@ T_AVX2 EXPORT int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n,
             free(v);
             return r;
         }
-        float s = top / (float)levels, inv = top > 0.0f ? (float)levels / top : 0.0f;
+        int some = top > 1e-30f; /* below, 1/top overflows: all of the row is then loss */
+        float s = some ? top / (float)levels : 0.0f, inv = some ? (float)levels / top : 0.0f;
         const __m256 vinv = _mm256_set1_ps(inv), vs = _mm256_set1_ps(s);
         __m256d lost = _mm256_setzero_pd(), len = _mm256_setzero_pd();
         __m256i total = _mm256_setzero_si256();

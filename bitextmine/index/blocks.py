@@ -3,7 +3,9 @@ CUDA."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,12 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.index.rescore import pair_products
-from bitextmine.index.rows import Rows
+from bitextmine.index.rows import Rows, check_length
 from bitextmine.index.state import Best
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SMALLEST = 64
 
-_Loaded = tuple[torch.Tensor, float, float, float]
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -50,6 +51,17 @@ def _halve(todo: list[Area], failed: Area) -> list[Area]:
             (p, q, r, s) for p, q in ((a, i), (i, b)) for r, s in ((c, j), (j, e)) if q > p and s > r
         )
     return sorted(areas, reverse=True)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Rows x on the device, divided by `scale` and rounded to x'; the largest |x|, |x'|, |x - x'|, so divided."""
+
+    rows: torch.Tensor
+    scale: float
+    long: float
+    near: float
+    lost: float
 
 
 class BlockSearch:
@@ -86,16 +98,20 @@ class BlockSearch:
         self.rescored = 0
 
     def _load(self, rows: NDArray[Any]) -> _Loaded:
-        """The rows on the device, and the largest |x|, |x'| and |x - x'| among them."""
         exact = torch.from_numpy(np.array(rows)).to(self._device).float()
-        rounded = exact.to(self._dtype)
         if not len(rows):
-            return rounded, 0.0, 0.0, 0.0
+            return _Loaded(exact.to(self._dtype), 1.0, 0.0, 0.0, 0.0)
         long = float(torch.linalg.vector_norm(exact, dim=1).max())
+        check_length(long, "vectors")
         if self._dtype == torch.float32:
-            return rounded, long, long, 0.0
+            return _Loaded(exact, 1.0, long, long, 0.0)
+        scale = 1.0
+        if self._dtype == torch.float16 and long > 16:  # products of float16 end at 65504
+            scale = 2.0 ** math.ceil(math.log2(long))
+            exact, long = exact / scale, long / scale
+        rounded = exact.to(self._dtype)
         lost = float(torch.linalg.vector_norm(exact - rounded, dim=1).max())
-        return rounded, long, long + lost, lost
+        return _Loaded(rounded, scale, long, long + lost, lost)
 
     def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
@@ -130,33 +146,31 @@ class BlockSearch:
     def _compare(
         self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: Best, bwd: Best | None
     ) -> list[tuple[Best, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-        a, _, a_near, a_lost = block
-        b, b_long, b_near, b_lost = self._load(self._y.block(*cols))
-        sims = self._product(a, b)
+        a, b = block, self._load(self._y.block(*cols))
+        sims = self._product(a.rows, b.rows)
         roundoff = torch.finfo(self._dtype).eps / 2
-        error = (
-            a_lost * b_long + a_near * b_lost + (self._x.dim * 2.0**-23 + roundoff + 1e-6) * a_near * b_near
-        )
         # float16 arithmetic on a GPU may add up partial sums in float16
-        if self._dtype == torch.float16:
-            error += 4 * roundoff * a_near * b_near
+        roundings = 5 if self._dtype == torch.float16 else 1
+        relative = self._x.dim * 2.0**-23 + roundings * roundoff + 1e-6
+        error = a.lost * b.long + a.near * b.lost + relative * a.near * b.near
+        scale = a.scale * b.scale
         out = []
-        limit = _at_most(self._limit(sims, 1, fwd, rows, error), sims.dtype)
+        limit = _at_most(self._limit(sims, 1, fwd, rows, error, scale), sims.dtype)
         hit = sims >= limit[:, None]
         out.append((fwd, *self._select(hit, rows, cols)))
         if bwd is not None:
-            limit = _at_most(self._limit(sims, 0, bwd, cols, error), sims.dtype)
+            limit = _at_most(self._limit(sims, 0, bwd, cols, error, scale), sims.dtype)
             hit = torch.ge(sims, limit[None, :], out=hit)
             row, col, sim = self._select(hit, rows, cols)
             out.append((bwd, col, row, sim))
         return out
 
     def _limit(
-        self, sims: torch.Tensor, dim: int, best: Best, span: tuple[int, int], error: float
+        self, sims: torch.Tensor, dim: int, best: Best, span: tuple[int, int], error: float, scale: float
     ) -> torch.Tensor:
         """What a computed product must reach: the k-th best so far less one error; where there are fewer
         than k so far, a lower bound of this tile's k-th best less two errors."""
-        limit = torch.from_numpy(best.limit(*span) - np.float32(error)).to(sims.device)
+        limit = torch.from_numpy(best.limit(*span) / np.float32(scale) - np.float32(error)).to(sims.device)
         fresh = torch.isinf(limit)
         if bool(fresh.any()) and sims.shape[dim] >= best.k:
             limit[fresh] = _kth(sims, dim, best.k).float()[fresh] - 2 * error
@@ -194,9 +208,8 @@ def _at_most(limit: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
     """A lower bound of the k-th largest along `dim`, close to it: the k-th largest of the maxima of parts.
 
-    The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost one
-    pass where a selection costs several.
-    """
+    The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost
+    one pass where a selection costs several. """
     size, parts = sims.shape[dim], 32 * k
     if size < 4 * parts:
         return torch.topk(sims, k, dim=dim).values.select(dim, k - 1)

@@ -17,6 +17,7 @@ from bitextmine.index.state import Best
 
 BLOCK_ROWS = 8192
 MEMORY = 512 * 1024 * 1024
+WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,16 @@ def _engine(
 ) -> _Engine:
     kind, _, detail = method.partition(":")
     if kind == "auto":
-        kind = "fused" if device == "cpu" and native.instruction_set() is not None else "torch"
+        kind = (
+            "fused"
+            if x.dim <= WIDEST and device == "cpu" and native.instruction_set() is not None
+            else "torch"
+        )
     if kind == "fused":
-        if native.instruction_set() is None:
+        if native.instruction_set() is None or x.dim > WIDEST:
             raise BitextmineError(
-                "the compiled search was not built or this processor lacks AVX2; use method torch"
+                "the compiled search was not built, this processor lacks AVX2, or "
+                f"{x.dim} dimensions are too many for it; use method torch"
             )
         return FusedSearch(
             x, y, names=names, threads=threads or native.processors(), memory=memory, isa=detail or None
@@ -79,7 +85,7 @@ def search_both(
     memory and threads.
 
     block_rows: rows of x compared at a time. device: "cpu" or a torch device such as "cuda".
-    progress: called with the number of distinct rows of x finished since the last call.
+    progress: called with the number of rows of x finished since the last call.
     method: "fused" (compiled, CPU), "torch", "torch:float32|bfloat16|float16", or "auto".
     memory: bytes that the search may hold besides its input and output (a working minimum of about 30 MiB per
     thread is not counted). threads: default the processors available, or OMP_NUM_THREADS.
@@ -136,8 +142,9 @@ def _search(
         for start in range(0, len(rows_x), block_rows):
             stop = min(start + block_rows, len(rows_x))
             engine.block(start, stop, fwd, bwd)
-            if progress is not None:
-                progress(stop - start)
+            if progress is not None:  # rows that were folded count as well, so that a bar gets to its end
+                total, of = len(x), len(rows_x)
+                progress(total * stop // of - total * start // of)
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     if bwd is None:
         nothing = np.empty((0, k))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.index.native import ISA, ISA_NAMES, aligned, library, pointer
-from bitextmine.index.rows import Rows, check_finite
+from bitextmine.index.rows import Rows, check_finite, check_length
 from bitextmine.index.state import Best
 
 _PANEL, _MR = 64, 6
@@ -105,6 +105,7 @@ class FusedSearch:
             raise MemoryError
         if bad >= 0:
             check_finite(rows, name, first)
+        check_length(float(length.max(initial=0.0)), name)
         return out
 
     def _pack(self, rows: NDArray[Any], first: int) -> _Packed:

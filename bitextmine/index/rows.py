@@ -82,6 +82,12 @@ def check_finite(vectors: Vectors, name: str, first_row: int = 0) -> None:
         )
 
 
+def check_length(longest: float, name: str) -> None:
+    """BitextmineError for vectors so long that the searches' float32 bounds would overflow."""
+    if longest > 1e12:
+        raise BitextmineError(f"{name}: a vector of length {longest:.1e}; embed() makes them of length 1")
+
+
 def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
     """A 64-bit hash of each row's bytes; checks on the way that every number is finite."""
     n, d = vectors.shape
@@ -92,7 +98,7 @@ def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
     hashes = np.empty(n, dtype=np.uint64)
     exact_width = d * vectors.dtype.itemsize == width * 8
     for start in range(0, n, _SCAN_ROWS):
-        block = np.ascontiguousarray(vectors[start : start + _SCAN_ROWS])
+        block = np.ascontiguousarray(vectors[start : start + _SCAN_ROWS], dtype=vectors.dtype.newbyteorder("="))
         if vectors.dtype == np.float16:
             # an exponent of all ones is what infinities and NaNs share
             suspicious = bool(((block.view(np.uint16) & np.uint16(0x7C00)) == np.uint16(0x7C00)).any())

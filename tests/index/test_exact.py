@@ -104,6 +104,19 @@ def test_vectors_that_quantise_badly(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_float32_lengths_near_the_ends_of_the_range(method):
+    rng = np.random.default_rng(17)
+    x, y = (oracle.vectors(rng, n, 40, np.float32) for n in (60, 70))
+    x[::3] *= np.float32(1e-35)
+    x[1::3] *= np.float32(1e-44)
+    y[::4] *= np.float32(1e9)
+    assert_same(arrays(search_both(x, y, 4, method=method)), arrays(search_both(x, y, 4, method="torch:float32")))
+    y[5] *= np.float32(1e30)
+    with pytest.raises(BitextmineError, match="vector of length"):
+        search_both(x, y, 4, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_lengths_other_than_one(method):
     rng = np.random.default_rng(4)
     x, y = (oracle.vectors(rng, n, 48).astype(np.float32) for n in (200, 1100))
@@ -177,6 +190,8 @@ def test_progress_counts_the_rows():
         oracle.vectors(rng, 100, 8), oracle.vectors(rng, 10, 8), 2, block_rows=30, progress=seen.append
     )
     assert seen == [30, 30, 30, 10]
+    search_both(np.ones((100, 8), np.float16), np.ones((10, 8), np.float16), 2, progress=seen.append)
+    assert sum(seen) == 200
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

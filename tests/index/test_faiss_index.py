@@ -153,7 +153,7 @@ def test_recall_is_what_the_oracle_counts():
     _, true = oracle.best_of(oracle.similarities(queries, pool), 3)
     assert recall.sample == 300
     assert recall.at_1 == pytest.approx((found[:, 0] == true[:, 0]).mean())
-    assert recall.at_k == pytest.approx(np.mean([len(set(f) & set(t)) / 3 for f, t in zip(found, true)]))
+    assert recall.at_k == pytest.approx(np.mean([len(set(f) & set(t)) / 3 for f, t in zip(found, true, strict=True)]))
 
 
 def test_recall_of_a_flat_index_is_one_and_seeded():
@@ -185,7 +185,7 @@ def test_the_same_rows_make_the_same_index():
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("NoSuchIndex", "could not parse index string NoSuchIndex"),
+        ("NoSuchIndex", r"could not parse index string NoSuchIndex"),
         ("IVF16,PQ7", "dimension"),
         ("PQ5", "multiple of the number of subquantizers"),
         ("IVF500,Flat", "300 distinct rows are too few"),
@@ -216,7 +216,7 @@ def test_vectors_that_cannot_be_indexed():
     bad[123, 4] = np.nan
     with pytest.raises(BitextmineError, match="line 124 holds a NaN"):
         build_index(bad)
-    with pytest.raises(BitextmineError, match="queries: .*line 124 holds a NaN"):
+    with pytest.raises(BitextmineError, match=r"queries: .*line 124 holds a NaN"):
         index.search(bad, pool, 2)
 
 

@@ -95,7 +95,7 @@ def test_damage_is_told(npy):
     with pytest.raises(BitextmineError, match="not an index"):
         load_index(file)
     manifest.unlink()
-    with pytest.raises(BitextmineError, match="manifest corpus.fr.faiss.json is missing"):
+    with pytest.raises(BitextmineError, match=r"manifest corpus.fr.faiss.json is missing"):
         load_index(file)
     file.unlink()
     with pytest.raises(BitextmineError, match="no such index"):
