@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 from bitextmine.mine.report.counts import ScoreCounts, nice_step
 from bitextmine.mine.report.reasons import LENGTH_FACTOR
 
-__all__ = ["Histogram", "LengthGrid", "histogram", "length_grid", "length_svg", "number", "score_svg"]
+__all__ = [
+    "Histogram",
+    "LengthGrid",
+    "density_levels",
+    "histogram",
+    "length_grid",
+    "length_legend",
+    "length_svg",
+    "number",
+    "score_svg",
+    "share_bar",
+    "thresholds",
+]
 
 _BARS = 50
 _CELLS = 48
@@ -106,7 +118,7 @@ def score_svg(h: Histogram, label: str) -> str:
         if not count:
             continue
         height = max(400 * count / top, 2)
-        pale = h.cut is not None and h.edges[i] < h.cut - 1e-12
+        pale = h.cut is not None and h.edges[i] + h.edges[i + 1] < 2 * h.cut
         marks.append(
             f'<rect{" class=below" if pale else ""} x="{i * unit + 0.06 * unit:.2f}" y="{400 - height:.1f}" '
             f'width="{0.88 * unit:.2f}" height="{height:.1f}"><title>{number(float(h.edges[i]))} to '
@@ -143,8 +155,9 @@ class LengthGrid:
 
 
 def length_grid(lengths: NDArray[np.int64]) -> LengthGrid:
-    """lengths (s, 2), s > 0; the axes take in all but the longest half percent."""
-    longest = max(int(np.quantile(lengths.max(axis=1), 0.995)), 10)
+    """lengths (s, 2), s > 0; the axes take in all, or all but the longest half percent."""
+    most, all_of_them = (int(x) for x in np.quantile(lengths.max(axis=1), [0.995, 1.0]))
+    longest = max(all_of_them if all_of_them <= 1.3 * most else most, 10)
     width = max(int(nice_step(longest / _CELLS)), 1)
     cells = longest // width + 1
     at = lengths // width
@@ -185,7 +198,7 @@ def length_svg(grid: LengthGrid, usual_ratio: float, label: str) -> str:
 
 
 def _shade(i: int, levels: int) -> float:
-    return round(0.22 + 0.78 * (i / max(levels - 1, 1)), 2) if levels > 1 else 0.7
+    return round(0.28 + 0.72 * (i / max(levels - 1, 1)), 2) if levels > 1 else 0.7
 
 
 def length_legend(grid: LengthGrid) -> str:
@@ -217,7 +230,7 @@ def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
     low, high = scores.quantile(0.05), scores.quantile(0.99)
     if threshold is not None and scores.low <= threshold <= scores.high:
         low, high = min(low, threshold), max(high, threshold)
-    step = nice_step(max((high - low) / 12, 10.0**-scores.decimals))
+    step = nice_step(max((high - low) / 16, 10.0**-scores.decimals))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     found = {round(i * step, 9) for i in range(first, last + 1)}
     if threshold is not None:

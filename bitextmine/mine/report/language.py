@@ -13,6 +13,7 @@ __all__ = ["LanguageSurvey", "identifier", "survey_language"]
 _TEXTS = 2000
 _CHARACTERS = 200
 _ENOUGH = 20  # characters; what is shorter is not guessed at
+_FEW = 10  # texts; of fewer, nothing is said
 
 # How the names of letters in the Unicode Character Database begin, where that is not the name of their script.
 _SCRIPTS = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "IDEOGRAPHIC": "Han"}
@@ -20,8 +21,8 @@ _SCRIPTS = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "IDEOGR
 
 @dataclass(frozen=True)
 class LanguageSurvey:
-    """scripts: shares of the letters, the largest first; guesses: shares of the texts guessed at, or None
-    where no identifier is installed; texts: how many were guessed at.
+    """scripts: shares of the letters, the largest first; guesses: shares of the texts guessed at (none
+    of fewer than ten), or None where no identifier is installed; texts: how many were guessed at.
     """
 
     scripts: tuple[tuple[str, float], ...]
@@ -59,6 +60,8 @@ def survey_language(texts: Sequence[str]) -> LanguageSurvey:
     if identify is None:
         return LanguageSurvey(_shares(letters), None, 0)
     long_enough = [text for text in texts[:_TEXTS] if len(text.strip()) >= _ENOUGH]
+    if len(long_enough) < _FEW:
+        return LanguageSurvey(_shares(letters), (), len(long_enough))
     guesses = Counter(identify(text) for text in long_enough)
     return LanguageSurvey(_shares(letters), _shares(guesses), len(long_enough))
 

@@ -87,7 +87,7 @@ def _table(
     """A table whose first cells are the headers of their rows; cells are HTML."""
     head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
     body = "".join(
-        f"<tr{' class=marked' if i == marked else ''}>"
+        f"<tr{' class=marked' if i == marked else ' class=none' if row[1:2] == ['0'] else ''}>"
         + f'<th scope="row">{row[0]}</th>'
         + "".join(f"<td>{cell}</td>" for cell in row[1:])
         + "</tr>"
@@ -162,14 +162,11 @@ class _Page:
                 facts.append(("Reach it", _share(kept, s.rows), _count(kept, "pair")))
             middle = f"half lie from {number(s.scores.quantile(0.25))} to {number(s.scores.quantile(0.75))}"
             facts.append(("Median score", number(s.scores.quantile(0.5)), middle))
-            doubt = s.any_flag.high or 0
-            facts.append(
-                (
-                    "High scores to doubt",
-                    _share(doubt, s.high_rows),
-                    f"{doubt:,} of {s.high_rows:,}, see below",
-                )
+            doubt = min(s.any_flag.high or 0, s.high_rows)
+            of = (
+                f"{'about ' if s.any_flag.estimated else ''}{doubt:,} of the {s.high_rows:,} in the top tenth"
             )
+            facts.append(("High scores to doubt", _share(doubt, s.high_rows), of))
         elif s.rows:
             facts.append(("Scores", "none", ""))
         cards = "".join(
@@ -186,7 +183,7 @@ class _Page:
         notes = []
         if not s.rows:
             made = ", as its manifest says" if self.origin.content.get("pairs") == 0 else ""
-            notes.append(f"There are no pairs in this file{made}. Nothing below was left out by mistake.")
+            notes.append(f"There are no pairs in this file{made}.")
         pairs = self.origin.content.get("pairs")
         if isinstance(pairs, int) and pairs != s.rows:
             notes.append(
@@ -203,14 +200,20 @@ class _Page:
                 f"{_count(file.wide[0], 'line')} with more columns than the others; the first is line "
                 f"{file.wide[1]:,}. What is in the further columns was not read."
             )
-        for kind, (n, first) in sorted(file.odd_scores.items()):
+        if file.odd_scores:
+            odd = ", ".join(
+                f"{n:,} {kind} (the first in line {first:,})"
+                for kind, (n, first) in sorted(file.odd_scores.items())
+            )
+            total = sum(n for n, _ in file.odd_scores.values())
             notes.append(
-                f"{_count(n, 'pair')} without a usable score ({kind}); the first is in line {first:,}. They count "
-                "everywhere but in what is said about scores."
+                f"{_count(total, 'pair')} without a usable score: {odd}. They count everywhere but in what is said "
+                "about scores."
             )
         if s.rows and s.layout is not None and s.layout.score is None:
             notes.append("No column of scores: what is said about scores is missing from this report.")
-        notes += map(visible, self.origin.notes)
+        if self.origin.problem:
+            notes.append(visible(self.origin.problem))
         if not notes:
             return ""
         return f'<ul class="notes">{"".join(f"<li>{note}</li>" for note in notes)}</ul>'
@@ -218,7 +221,8 @@ class _Page:
     def scores(self) -> str:
         s = self.s
         if not s.scores.total:
-            return ""
+            before = self.before_the_cut()
+            return f"<section><h2>Scores</h2>{before}</section>" if before else ""
         h = histogram(s.scores, s.threshold)
         low, high = number(s.scores.low), number(s.scores.high)
         words = (
@@ -246,9 +250,9 @@ class _Page:
         figure = (
             f"<figure><figcaption>How many pairs have which score. {' '.join(remarks)}</figcaption>"
             f"{score_svg(h, words)}<details><summary>The chart as a table</summary>"
-            f"{_table('Pairs by score', ['Score', 'Pairs'], bins)}</details></figure>"
+            f"{_table('Pairs by score', ['Score', 'Pairs'], bins, kind='compact')}</details></figure>"
         )
-        return f"<section><h2>Scores</h2>{figure}{self._thresholds()}{self._before_the_cut()}</section>"
+        return f"<section><h2>Scores</h2>{figure}{self._thresholds()}{self.before_the_cut()}</section>"
 
     def _thresholds(self) -> str:
         s = self.s
@@ -264,13 +268,19 @@ class _Page:
             else " (scores are spread so far that counts are exact at coarse thresholds only)"
         )
         return _table(
-            f"Pairs kept at each threshold{exact}", ["Threshold", "Pairs kept", "Share"], rows, marked
+            f"Pairs kept at each threshold{exact}",
+            ["Threshold", "Pairs kept", "Share"],
+            rows,
+            marked,
+            "compact",
         )
 
-    def _before_the_cut(self) -> str:
+    def before_the_cut(self) -> str:
+        """What mining said about its candidates, if anything."""
+        said = "".join(f"<p>{visible(note)}</p>" for note in self.origin.notes)
         counts = self.origin.counts()
         if not counts:
-            return ""
+            return f"<h3>What mining said</h3>{said}" if said else ""
         columns = [("pairs", "Pairs", "{:,.0f}")]
         for key, title in (("false_positive_rate", "False positives"), ("precision", "Precision")):
             if any(key in row for row in counts):
@@ -289,13 +299,14 @@ class _Page:
         cut = self.origin.threshold
         near = [i for i, value in enumerate(values) if cut is not None and abs(value - cut) < 5e-7]
         return (
-            "<h3>Before the cut</h3><p>What mining counted among all its candidates, those that are not in this "
-            f"file included. {estimated}</p>"
+            f"<h3>Before the cut</h3>{said}<p>What mining counted among all its candidates, those that are not in "
+            f"this file included. {estimated}</p>"
             + _table(
                 "Candidates at each threshold",
                 ["Threshold", *(title for _, title, _ in columns)],
                 rows,
                 near[0] if near else None,
+                kind="compact",
             )
         )
 
@@ -321,7 +332,7 @@ class _Page:
         ratio = s.lengths[:, 1] / np.maximum(s.lengths[:, 0], 1)
         rows = [
             [
-                f"{100 * q:g}%",
+                f"{100 * q:g}",
                 f"{np.quantile(s.lengths[:, 0], q):,.0f}",
                 f"{np.quantile(s.lengths[:, 1], q):,.0f}",
                 f"{np.quantile(ratio, q):.2f}",
@@ -334,9 +345,10 @@ class _Page:
             f"than that.{beyond}</figcaption>{length_svg(grid, s.usual_ratio, words)}{length_legend(grid)}"
             f"<details><summary>Lengths as a table</summary>"
             + _table(
-                "So many percent of the pairs are no longer, and their ratio is no higher",
-                ["Share", "Source", "Target", "Target / source"],
+                "Percentiles of the lengths, in characters, and of their ratio",
+                ["Percentile", "Source", "Target", "Target / source"],
                 rows,
+                kind="compact",
             )
             + "</details></figure></section>"
         )
@@ -351,7 +363,7 @@ class _Page:
         ):
             row = [side, escape(stated) or "not told", _shares(found.scripts)]
             if guessed:
-                row.append(_shares(found.guesses or ()) or "texts too short")
+                row.append(_shares(found.guesses or ()) or "too few texts")
             rows.append(row)
         header = ["Side", "Stated", "Scripts, by letters", *(["Guessed, by texts"] if guessed else [])]
         how = (
@@ -396,7 +408,7 @@ class _Page:
         )
         parts = [self._doubt(reason.key, reason.title) for reason in REASONS]
         return (
-            f"<section><h2>High scores to doubt</h2><p>A high score is no proof. These rules know no language and "
+            f"<section><h2>{'High scores' if scored else 'Pairs'} to doubt</h2><p>A high score is no proof. These rules know no language and "
             f"look at what often scores high and is of no use; a pair may have several reasons, and be right all the "
             f"same. {top}{missed}</p>{_table('Reasons for doubt', header, rows)}{''.join(parts)}</section>"
         )
@@ -422,14 +434,14 @@ class _Page:
             if key == "pair_repeated":
                 cell = self._pair(r.pair)
             else:
-                mine, theirs = (
-                    ((r.pair.tgt, r.pair.tgt_length, self.tgt), self.src)
+                mine, theirs, word = (
+                    ((r.pair.tgt, r.pair.tgt_length, self.tgt), self.src, "sources")
                     if key == "target_repeated"
-                    else ((r.pair.src, r.pair.src_length, self.src), self.tgt)
+                    else ((r.pair.src, r.pair.src_length, self.src), self.tgt, "targets")
                 )
                 others = "".join(self._text(t, len(t), theirs) for t in r.partners)
                 cell = (
-                    f"{self._text(*mine)}<div class=partners><small>among its partners</small>{others}</div>"
+                    f"{self._text(*mine)}<div class=partners><small>some of its {word}</small>{others}</div>"
                 )
             rows.append(
                 f"<tr><td>{r.times:,} times<small>row {r.pair.row:,}</small></td><td>{cell}</td></tr>"
@@ -496,14 +508,19 @@ class _Page:
             else "There was no manifest beside the file (<code>mine -o FILE</code> writes one, <code>--manifest</code> "
             "names one), so it does not tell how it was made."
         )
-        commands = [c for c in (origin.mine_command(), self._report_command()) if c]
+        mined = origin.mine_command()
+        commands = [c for c in (mined, self._report_command()) if c]
+        where = (
+            "Mining looks for its corpora in the current folder (<code>--dir</code>, <code>--name</code> and "
+            "<code>--model</code> say otherwise) and gives the same file for the same corpora and model. "
+            if mined
+            else ""
+        )
         return (
             f"<section><h2>Where it comes from</h2><p>{known}</p>"
-            f"{_table('How the file was made', ['What', 'Which'], rows, kind='words')}"
+            f"{_table('How the file was made', ['What', 'Which'], rows, kind='words origin')}"
             f"<h3>To repeat it</h3><pre><code>{chr(10).join(map(visible, commands))}</code></pre>"
-            "<p>Mining looks for its corpora in the current folder (<code>--dir</code>, <code>--name</code> and "
-            "<code>--model</code> say otherwise) and gives the same file for the same corpora and model. The random "
-            "sample of this report is the same in every run.</p></section>"
+            f"<p>{where}A report is the same, to the byte, in every run.</p></section>"
         )
 
     def _report_command(self) -> str:
@@ -521,7 +538,7 @@ def _shares(shares: Sequence[tuple[str, float]]) -> str:
 
 
 def _guessed(surveys: tuple[LanguageSurvey, LanguageSurvey]) -> str:
-    return f"{surveys[0].texts:,} sources and {surveys[1].texts:,} targets"
+    return f"{_count(surveys[0].texts, 'source')} and {_count(surveys[1].texts, 'target')}"
 
 
 def _sides(origin: Provenance) -> list[tuple[str, str]]:

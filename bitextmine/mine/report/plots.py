@@ -7,7 +7,7 @@ from typing import BinaryIO
 import numpy as np
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.report.charts import histogram, length_grid, number
+from bitextmine.mine.report.charts import density_levels, histogram, length_grid, number
 from bitextmine.mine.report.reasons import LENGTH_FACTOR
 from bitextmine.mine.report.survey import Survey
 
@@ -31,7 +31,7 @@ def draw(survey: Survey, name: str, file: BinaryIO) -> None:
     """
     need_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.figure import Figure
 
     # Not through pyplot: it would look for a screen and keep the figure.
@@ -42,7 +42,7 @@ def draw(survey: Survey, name: str, file: BinaryIO) -> None:
     figure.suptitle(f"{_plain(name)}: {survey.rows:,} pairs", parse_math=False)
     if survey.scores.total:
         h = histogram(survey.scores, survey.threshold)
-        pale = h.edges[:-1] < (-np.inf if h.cut is None else h.cut - 1e-12)
+        pale = h.edges[:-1] + h.edges[1:] < (-np.inf if h.cut is None else 2 * h.cut)
         colors = np.where(pale, "#b3c3d3", "#1f6fb2")
         left.bar(h.edges[:-1], h.counts, width=np.diff(h.edges) * 0.9, align="edge", color=colors.tolist())
         if h.cut is not None:
@@ -55,10 +55,11 @@ def draw(survey: Survey, name: str, file: BinaryIO) -> None:
         grid = length_grid(survey.lengths)
         shown = np.ma.masked_equal(grid.counts.T, 0)
         edges = np.arange(len(grid.counts) + 1) * grid.width
-        mesh = right.pcolormesh(
-            edges, edges, shown, norm=LogNorm(1, max(int(grid.counts.max()), 2)), cmap="Blues"
-        )
-        figure.colorbar(mesh, ax=right, label="pairs")
+        most = int(grid.counts.max())
+        blues = LinearSegmentedColormap.from_list("blues", ["#bcd3e8", "#1f6fb2", "#0b2f52"])
+        mesh = right.pcolormesh(edges, edges, shown, norm=LogNorm(1, max(most, 2)), cmap=blues)
+        marks = [least for least, _ in density_levels(most)]
+        figure.colorbar(mesh, ax=right, label="pairs", ticks=marks, format="%d").minorticks_off()
         x = np.array([0.0, grid.size])
         for factor, dash in ((1.0, "-"), (LENGTH_FACTOR, "--"), (1 / LENGTH_FACTOR, "--")):
             right.plot(x, survey.usual_ratio * factor * (x + 10) - 10, dash, color="#b9430b", linewidth=1)

@@ -26,7 +26,7 @@ class Provenance:
 
     name: the file's; manifest: the name of its manifest, empty if there is none; content: the manifest;
     parts: of its signature; threshold: where the file was cut, None for nowhere or not known; notes: what the
-    manifest says for people, and what is wrong with it.
+    manifest says for people; problem: why a manifest was not used.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Provenance:
     parts: Mapping[str, str] = field(default_factory=dict)
     threshold: float | None = None
     notes: list[str] = field(default_factory=list)
+    problem: str = ""
 
     def language(self, side: str) -> str:
         """The language of a side (src, tgt), empty if not known."""
@@ -91,7 +92,7 @@ def load_provenance(
     except BitextmineError as error:
         if manifest is not None:
             raise
-        found.notes.append(f"The manifest beside the file was not used: {error}.")
+        found.problem = f"The manifest beside the file was not used: {error}."
         return found
     found.manifest = beside.name
     found.content = content

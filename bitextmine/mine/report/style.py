@@ -51,7 +51,7 @@ rect:hover{fill:var(--ink)}
 .usual,.limit{fill:none;stroke:var(--cut);stroke-width:1.5;vector-effect:non-scaling-stroke}
 .limit{stroke-dasharray:5 4}
 .legend{color:var(--soft);font-size:.85rem;margin:.5rem 0}
-.key{display:inline-flex;align-items:center;gap:.3rem;margin-right:.7rem;white-space:nowrap}
+.key{display:inline-flex;align-items:center;gap:.3rem;margin:0 .35rem;white-space:nowrap}
 .key svg{width:.85rem;height:.85rem}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;margin:1.25rem 0 .5rem;font-variant-numeric:tabular-nums}
@@ -64,16 +64,20 @@ tbody th{font-weight:500}
 .marked th{font-weight:700}
 .bar{display:block;height:.3rem;min-width:1px;background:var(--accent);border-radius:.15rem;margin-left:auto}
 td:has(.bar){width:40%}
-.words td{text-align:left;overflow-wrap:anywhere}
+.words td,.words th{text-align:left}
+.origin td{overflow-wrap:anywhere}
+.origin th:first-child{width:32%}
+.compact{max-width:34rem}
+.none{color:var(--soft)}
 .pairs{table-layout:fixed}
 .pairs th:first-child,.pairs td:first-child{width:6.2rem}
 .pairs td{text-align:left;overflow:hidden}
 .pairs th{text-align:left}
-.pairs p{margin:0;overflow-wrap:anywhere;max-width:none}
+.pairs p{margin:0;text-align:start;overflow-wrap:anywhere;max-width:none}
 .pairs p+p{color:var(--soft);margin-top:.15rem}
 .pairs tbody th{font-weight:600;padding-top:1.1rem}
-.partners{margin:.3rem 0 0 1rem}
-.partners p+p{margin:0}
+.partners{margin:.3rem 0 0;padding-left:.7rem;border-left:2px solid var(--line)}
+.partners p+p{margin:.15rem 0 0}.partners p{color:var(--soft)}
 .c{font:.72rem/1 ui-monospace,SFMono-Regular,Consolas,monospace;color:var(--cut);border:1px solid;
 border-radius:.2rem;padding:0 .15rem;margin:0 .1rem;unicode-bidi:isolate;white-space:nowrap}
 details{margin:.75rem 0}

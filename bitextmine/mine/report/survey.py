@@ -41,12 +41,15 @@ class Pair(NamedTuple):
 
 
 class _Drawn(NamedTuple):
-    """A row of the random sample, with the keys of its texts for a look at how often they occur."""
+    """A row of the random sample, with the keys of its texts for a look at how often they occur; flagged:
+    whether a reason was found on the row alone.
+    """
 
     pair: Pair
     src_key: int
     tgt_key: int
     pair_key: int
+    flagged: bool
 
 
 @dataclass
@@ -170,7 +173,7 @@ class _Pass:
             self.usual_ratio = float(np.median(ratio))
         src_key, tgt_key = [text_key(s) for s in block.src], [text_key(t) for t in block.tgt]
         flags = judge(block.src, block.tgt, src_key, tgt_key, ratio, self.usual_ratio)
-        flags["any"] = np.logical_or.reduce(list(flags.values()))
+        some = np.logical_or.reduce(list(flags.values()))
         # Without scores the first rows are the examples.
         order = np.where(np.isnan(block.score), np.inf, -block.score)
         for key, flag in flags.items():
@@ -178,7 +181,10 @@ class _Pass:
         src_hash, tgt_hash = text_keys(src_key), text_keys(tgt_key)
         pair_hash = src_hash * np.int64(0x3E3779B97F4A7C15) + tgt_hash
         self._count_repeats(src_hash, tgt_hash, pair_hash, ~flags["empty"], pair)
-        self.sample.offer(n, lambda i: _Drawn(pair(i), int(src_hash[i]), int(tgt_hash[i]), int(pair_hash[i])))
+        self.sample.offer(
+            n,
+            lambda i: _Drawn(pair(i), int(src_hash[i]), int(tgt_hash[i]), int(pair_hash[i]), bool(some[i])),
+        )
         self.rows += n
 
     def _flag(
@@ -235,19 +241,24 @@ class _Pass:
             result.high = self.scores.quantile(_TOP)
             result.high_rows = self.scores.at_least(result.high)
         for key, rows in self.flag_rows.items():
-            high = None if result.high is None else self.flag_scores[key].at_least(result.high)
-            flagged = Flagged(rows, high, list(self.flag_best[key]))
-            if key == "any":
-                result.any_flag = flagged
-            else:
-                result.flagged[key] = flagged
+            result.flagged[key] = Flagged(
+                rows,
+                None if result.high is None else self.flag_scores[key].at_least(result.high),
+                list(self.flag_best[key]),
+            )
+        some = np.array([d.flagged for d in drawn], dtype=bool)
         for key, watched, hashes in (
             ("pair_repeated", self.pairs, [d.pair_key for d in drawn]),
             ("target_repeated", self.targets, [d.tgt_key for d in drawn]),
             ("source_repeated", self.sources, [d.src_key for d in drawn]),
         ):
+            many = watched.counts.get(np.array(hashes, dtype=np.int64)) >= MANY
+            some |= many
             result.repeated[key] = watched.top(_SHOWN)
-            result.flagged[key] = self._repeats(watched, hashes, result)
+            result.flagged[key] = self._scaled(many, result.high)
+            # The sample may miss what is rare; the table knows of so many at least.
+            result.flagged[key].rows = max(result.flagged[key].rows, watched.times())
+        result.any_flag = self._scaled(some, result.high)
         result.levels = self._levels()
         if drawn:
             result.languages = (
@@ -256,20 +267,15 @@ class _Pass:
             )
         return result
 
-    def _repeats(self, watched: _Watched, hashes: list[int], result: Survey) -> Flagged:
-        """The sampled rows whose text occurs MANY times, scaled up to all rows."""
+    def _scaled(self, flag: NDArray[np.bool_], high: float | None) -> Flagged:
+        """How many rows there are like the flagged ones of the sample, its rows in order."""
         drawn = self.sample.items
-        if not drawn:
-            return Flagged(0, None if result.high is None else 0, [])
-        many = watched.counts.get(np.array(hashes, dtype=np.int64)) >= MANY
-        scale = self.rows / len(drawn)
-        rows = round(int(many.sum()) * scale)
-        high = None
-        if result.high is not None:
-            is_high = np.array([d.pair.score >= result.high for d in drawn], dtype=bool)
-            high = round(int((many & is_high).sum()) * scale)
-        # The sample may miss what is rare; the tables know of so many at least.
-        return Flagged(max(rows, watched.times()), high, [], estimated=self.rows > len(drawn))
+        scale = self.rows / max(len(drawn), 1)
+        high_rows = None
+        if high is not None:
+            is_high = np.array([d.pair.score >= high for d in drawn], dtype=bool)
+            high_rows = round(int((flag & is_high).sum()) * scale)
+        return Flagged(round(int(flag.sum()) * scale), high_rows, [], estimated=self.rows > len(drawn))
 
     def _levels(self) -> list[tuple[str, list[Pair]]]:
         """Pairs from the best to the worst score: the ends of the file, and sampled rows between."""
@@ -285,6 +291,8 @@ class _Pass:
         worst = list(self.worst)[::-1]
         shown = {p.row for p in [*self.best, *worst]}
         for level in _LEVELS:
+            if min(level, 1 - level) * len(ranked) < _PER_LEVEL:
+                continue  # in a small file the ends say it all
             at = round((1 - level) * (len(ranked) - 1))
             window = range(max(at - 2 * _ENDS, 0), min(at + 2 * _ENDS + 1, len(ranked)))
             nearest = sorted(window, key=lambda i: abs(i - at))
