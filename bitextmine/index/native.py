@@ -44,7 +44,8 @@ def instruction_set() -> str | None:
 def compiled_products(
     x: NDArray[Any], y: NDArray[Any], i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> NDArray[np.float32] | None:
-    """What rescore.pair_products() is, None where the compiled search or the layout of the rows does not allow it.
+    """What rescore.pair_products() is, None where the compiled search or the layout of the rows does not
+    allow it.
 
     The rows go in by address: the caller has checked that i and j are within x and y.
     """
