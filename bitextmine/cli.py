@@ -496,6 +496,177 @@ def report(
     write_report(bitext, columns=Columns(score, src, tgt, header), **options)
 
 
+_header = click.option("--header", is_flag=True, help="The first line names the columns.")
+_scol = click.option(
+    "--scol",
+    default="1",
+    show_default=True,
+    metavar="COL",
+    help="Column of the source: position from 1, or name.",
+)
+_tcol = click.option(
+    "--tcol", default="2", show_default=True, metavar="COL", help="Column of the target, likewise."
+)
+_stream_output = click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Where the rows go.  [default: standard output]"
+)
+
+
+@program.command("score", example="bitextmine score pairs.tsv > scored.tsv")
+@click.argument("path", metavar="[PAIRS.tsv]", default="-")
+@_stream_output
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="Columns to add, in this order.  [default: cosine,length_ratio,numbers,copy,quality, and lang before quality "
+    "where --src and --tgt are given]",
+)
+@click.option("--score-only", is_flag=True, help="Print the added columns alone, for 'paste'.")
+@click.option("--src", default="", metavar="L", help="The language that the sources should be in.")
+@click.option("--tgt", default="", metavar="L", help="The language that the targets should be in.")
+@_scol
+@_tcol
+@_header
+@click.option(
+    "--strict", is_flag=True, help="Stop at a row that is no pair, instead of leaving its scores empty."
+)
+@_model
+@click.option(
+    "-k", default=4, show_default=True, metavar="N", help="Neighbours that the margin is taken over."
+)
+@click.option(
+    "--margin",
+    type=click.Choice(["ratio", "distance", "absolute"]),
+    default="ratio",
+    show_default=True,
+    help="Cosine over, minus, or regardless of the mean cosine to the neighbours.",
+)
+@click.option(
+    "--window",
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Pairs of the stream that the margin's neighbours are looked for among.",
+)
+@click.option(
+    "--src-index",
+    metavar="FILE",
+    help="Look for them in this embedded corpus instead (corpus.en, .npy or .faiss), and in --tgt-index: such margins "
+    "compare with those of 'mine'.",
+)
+@click.option("--tgt-index", metavar="FILE", help="See --src-index.")
+@_device
+@_batch_tokens
+def score(path: str, **options: Any) -> None:
+    """Add columns to sentence pairs: one line out for each line in.
+
+    Reads tab-separated lines, or Parquet by its suffix; a row of another width or that is not UTF-8 keeps its place,
+    with empty scores.
+
+    \b
+    cosine              of the two sentence vectors
+    margin              that, against the cosines to the nearest neighbours
+    length_ratio        characters of the longer side over those of the shorter
+    numbers             agreement of the numbers, from 0 to 1 (1: all of them, or none there)
+    copy                words that both sides have, from 0 to 1 (1: nothing is translated)
+    lang                both sides look like --src and --tgt: above 0.5
+    quality             cosine, length, numbers, copy and lang in one probability
+    shorter, longer     characters of that side
+    letters             share of letters, in the side that has fewer
+    src_lang, tgt_lang  what language a side looks like
+    key                 the same for pairs that differ in case, digits and punctuation alone
+
+    \b
+    zstdcat crawl.tsv.zst | bitextmine score | bitextmine filter --rejected bad.tsv > clean.tsv
+    bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | sort -k 1,1gr
+    """
+    from bitextmine.mine.score import score as score_rows
+
+    click.echo(score_rows(path, **options).to_table(), err=True)
+
+
+@program.command("filter", example="bitextmine filter scored.tsv --rejected bad.tsv > clean.tsv")
+@click.argument("path", metavar="[SCORED.tsv]", default="-")
+@_stream_output
+@click.option("--rejected", metavar="FILE", help="Where the others go, with the rule that each fails.")
+@click.option(
+    "--preset",
+    type=click.Choice(["mild", "strict", "cheap", "none"]),
+    help="A set of rules; cheap needs no scores.  [default: mild, unless rules are given]",
+)
+@click.option(
+    "--rules", "rules_file", metavar="RULES.toml", help="Rules from a file, after those of the preset."
+)
+@click.option(
+    "--min", "least", type=Setting(), multiple=True, metavar="COL=X", help="Keep X and more; may be repeated."
+)
+@click.option(
+    "--max", "most", type=Setting(), multiple=True, metavar="COL=X", help="Keep X and less; may be repeated."
+)
+@click.option(
+    "--equal", type=Setting(), multiple=True, metavar="COL=TEXT", help="Keep just this; may be repeated."
+)
+@click.option(
+    "--duplicates",
+    type=click.Choice(["exact", "near", "none"]),
+    help="Keep the first of equal pairs; near: up to case, digits and punctuation.  [default: as the preset says, "
+    "else none]",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    metavar="MIB",
+    help="Most that the search for duplicates may take; 100 million pairs need 1,024.",
+)
+@click.option(
+    "--explain",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Show N pairs just outside and just inside each rule.",
+)
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="What the last columns are, as given to 'score'.  [default: its default, where rows look so]",
+)
+@_scol
+@_tcol
+@_header
+@click.option("--src", default="", metavar="L", help="For a rule on lang, where 'score' did not add it.")
+@click.option("--tgt", default="", metavar="L", help="Likewise.")
+def filter_command(
+    path: str,
+    output: str,
+    preset: str | None,
+    rules_file: str | None,
+    least: tuple[tuple[str, Any], ...],
+    most: tuple[tuple[str, Any], ...],
+    equal: tuple[tuple[str, Any], ...],
+    duplicates: str | None,
+    memory: int,
+    **options: Any,
+) -> None:
+    """Keep the sentence pairs that meet every rule.
+
+    A rule is on a column: its name, or its position from 1. What 'score' did not add is computed from the texts, but
+    for cosine, margin and quality. Rows of another width and invalid UTF-8 count as malformed.
+
+    \b
+    bitextmine filter scored.tsv --preset strict --min numbers=1 --explain 3 > clean.tsv
+    bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv
+    bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet
+    """
+    from bitextmine.mine.filter import filter_rows
+    from bitextmine.mine.rules import choose_rules
+
+    rules = choose_rules(preset, rules_file, {"min": least, "max": most, "equal": equal}, duplicates)
+    done = filter_rows(path, output, rules, memory=memory << 20, **options)
+    click.echo(done.to_table(), err=True)
+
+
 def _report(report: Any, form: str) -> None:
     """Print the result of an evaluation in the form that was asked for."""
     if form == "json":

@@ -19,9 +19,10 @@ _FULL = 0.75
 class Seen:
     """Open addressing with linear probing over one array of uint64, which doubles as it fills.
 
-    State: 8 bytes per place, at most `memory` bytes (rounded down to a power of two), three quarters of it occupied:
-    100 million hashes take 1 GiB. While it doubles, the old array is held besides the new one. When it may not
-    double any more, hashes that come are still looked up, but not remembered: `forgotten` counts them.
+    State: 8 bytes per place, at most `memory` bytes (rounded down to a power of two), three quarters of it
+    occupied: 100 million hashes take 1 GiB. While it doubles, the old array is held besides the new one.
+    When it may not double any more, hashes that come are still looked up, but not remembered: `forgotten`
+    counts them.
 
     Two different pairs of n share a hash with a probability of about n * n / 2**65: 0.0003 for 100 million.
     """
@@ -39,8 +40,12 @@ class Seen:
         return self._table.nbytes
 
     def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of the hashes (n,) are new, in their order: of equal ones the first is, if it is; adds them."""
-        hashes = np.where(hashes == 0, np.uint64(1), hashes.astype(np.uint64, copy=False))  # 0 marks a free place
+        """Which of the hashes (n,) are new, in their order: of equal ones the first is, if it is; adds
+        them.
+        """
+        hashes = np.where(
+            hashes == 0, np.uint64(1), hashes.astype(np.uint64, copy=False)
+        )  # 0 marks a free place
         unique, first = np.unique(hashes, return_index=True)
         fresh = np.zeros(len(hashes), dtype=bool)
         for start in range(0, len(unique), 1 << 16):

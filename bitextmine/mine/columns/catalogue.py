@@ -1,0 +1,208 @@
+"""All the columns by name, and the pairs that they are computed for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.columns import copied, duplicate, lengths, numbers
+from bitextmine.mine.columns.quality import quality
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+    from bitextmine.mine.columns.language import LanguageGuesser
+    from bitextmine.mine.columns.neighbourhood import Neighbourhood
+
+__all__ = ["COLUMNS", "Column", "Pairs", "Tools", "default_columns"]
+
+_BASIC = ("cosine", "length_ratio", "numbers", "copy")
+
+
+@dataclass
+class Tools:
+    """What columns are computed with; whatever a wanted column needs must be there.
+
+    src_lang, tgt_lang: the languages that the sides should be in, "" for not stated.
+    """
+
+    encoder: Encoder | None = None
+    neighbourhood: Neighbourhood | None = None
+    margin: str = "ratio"
+    src_lang: str = ""
+    tgt_lang: str = ""
+    device: str = "auto"
+    batch_tokens: int | None = None
+    _guesser: LanguageGuesser | None = field(default=None, repr=False)
+
+    @property
+    def guesser(self) -> LanguageGuesser:
+        """Made when it is first asked for, as its model takes a moment to load."""
+        if self._guesser is None:
+            from bitextmine.mine.columns.language import LanguageGuesser
+
+            self._guesser = LanguageGuesser()
+        return self._guesser
+
+    def check_languages(self) -> None:
+        """BitextmineError unless both languages are stated and can be told from others."""
+        if not (self.src_lang and self.tgt_lang):
+            raise BitextmineError(
+                "the column lang needs both languages: pass --src and --tgt, as in --src en --tgt fr"
+            )
+        self.src_lang, self.tgt_lang = self.guesser.check(self.src_lang), self.guesser.check(self.tgt_lang)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, what it says (for people), and whether its cells are text.
+
+    encoder, languages: whether it needs an encoder, and the languages that the sides should be in.
+    """
+
+    name: str
+    compute: Callable[[Pairs], Any]
+    text: str
+    is_text: bool = False
+    encoder: bool = False
+    languages: bool = False
+
+
+class Pairs:
+    """Some sentence pairs and their columns, each computed once.
+
+    index: where the first of them lies in the stream, for columns that look at the pairs around.
+    """
+
+    def __init__(self, src: Sequence[str], tgt: Sequence[str], tools: Tools) -> None:
+        if len(src) != len(tgt):
+            raise ValueError(f"{len(src)} sources but {len(tgt)} targets")
+        self.src, self.tgt, self.tools = src, tgt, tools
+        self._columns: dict[str, Any] = {}
+        self._vectors: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def column(self, name: str) -> Any:
+        """The values (n,): float64, or a list of str for a column of text."""
+        if name not in self._columns:
+            self._columns[name] = COLUMNS[name].compute(self)
+        return self._columns[name]
+
+    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Unit vectors of both sides, (n, d) each."""
+        if self._vectors is None:
+            encoder = self.tools.encoder
+            if encoder is None:
+                raise ValueError("no encoder")
+            tokens = self.tools.batch_tokens
+            self._vectors = (
+                encoder.encode(self.src, batch_tokens=tokens),
+                encoder.encode(self.tgt, batch_tokens=tokens),
+            )
+        return self._vectors
+
+    def each(self, function: Callable[[str, str], float]) -> NDArray[np.float64]:
+        """A function of two texts, for every pair."""
+        return np.fromiter(map(function, self.src, self.tgt), dtype=np.float64, count=len(self))
+
+
+def _cosine(pairs: Pairs) -> NDArray[np.float64]:
+    x, y = pairs.vectors()
+    return np.einsum("ij,ij->i", x, y, dtype=np.float64)
+
+
+def _margin(pairs: Pairs) -> NDArray[np.float64]:
+    from bitextmine.mine.margin import margin
+
+    assert pairs.tools.neighbourhood is not None
+    src, tgt = pairs.tools.neighbourhood.means(pairs)
+    return margin(pairs.column("cosine"), src, tgt, pairs.tools.margin)
+
+
+def _lang(pairs: Pairs) -> NDArray[np.float64]:
+    tools = pairs.tools
+    probability = tools.guesser.probability
+    return pairs.each(lambda s, t: min(probability(s, tools.src_lang), probability(t, tools.tgt_lang)))
+
+
+def _quality(pairs: Pairs) -> NDArray[np.float64]:
+    tools = pairs.tools
+    usual = lengths.USUAL_LENGTH
+    ratio = usual.get(tools.tgt_lang, 1.0) / usual.get(tools.src_lang, 1.0)
+    if not (tools.src_lang and tools.tgt_lang):
+        ratio = 1.0
+    return quality(
+        pairs.column("cosine"),
+        pairs.each(lambda s, t: lengths.length_deviation(s, t, ratio)),
+        pairs.column("numbers"),
+        pairs.column("copy"),
+        pairs.column("lang") if tools.src_lang and tools.tgt_lang else None,
+    )
+
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column("cosine", _cosine, "cosine of the two sentence vectors", encoder=True),
+        Column("margin", _margin, "cosine against the mean cosine of the nearest neighbours", encoder=True),
+        Column(
+            "length_ratio",
+            lambda pairs: pairs.each(lengths.length_ratio),
+            "characters of the longer side over those of the shorter",
+        ),
+        Column(
+            "numbers",
+            lambda pairs: pairs.each(numbers.number_agreement),
+            "agreement of the numbers, 0 to 1; 1 without any",
+        ),
+        Column(
+            "copy", lambda pairs: pairs.each(copied.copied), "words that both sides have, 0 to 1; 1 for a copy"
+        ),
+        Column("lang", _lang, "the sides are in --src and --tgt: above 0.5 when both look so", languages=True),
+        Column("quality", _quality, "all of that in one probability, 0 to 1", encoder=True),
+        Column(
+            "shorter",
+            lambda pairs: pairs.each(lambda s, t: min(lengths.lengths(s, t))),
+            "characters of the shorter side",
+        ),
+        Column(
+            "longer",
+            lambda pairs: pairs.each(lambda s, t: max(lengths.lengths(s, t))),
+            "characters of the longer side",
+        ),
+        Column(
+            "letters",
+            lambda pairs: pairs.each(lambda s, t: min(lengths.letters(s), lengths.letters(t))),
+            "share of letters in the side that has fewer",
+        ),
+        Column(
+            "src_lang",
+            lambda pairs: list(map(pairs.tools.guesser.guess, pairs.src)),
+            "language that the source looks like",
+            is_text=True,
+        ),
+        Column(
+            "tgt_lang",
+            lambda pairs: list(map(pairs.tools.guesser.guess, pairs.tgt)),
+            "language that the target looks like",
+            is_text=True,
+        ),
+        Column(
+            "key",
+            lambda pairs: list(map(duplicate.pair_key, pairs.src, pairs.tgt)),
+            "the same for near-duplicate pairs",
+            is_text=True,
+        ),
+    )
+}  # fmt: skip
+
+
+def default_columns(languages: bool) -> tuple[str, ...]:
+    """What `score` adds when it is not told; the presets of `filter` rest on these."""
+    return (*_BASIC, "lang", "quality") if languages else (*_BASIC, "quality")
