@@ -4,9 +4,9 @@ Example: python train/bench_training.py --threads 2
 
 Two workloads on made-up batches (lengths and piece frequencies like running text): `mean`, the mean-of-pieces
 encoder with the contrastive objective (batch 4,096, d 256), and `paper`, the configuration of Mao et al. 2021
-(2 layers, d 512, 50,000 pieces, batch 128, ugt + 2 align + 2 sim). The peer is what one writes first: batches padded to their
-longest sentence, nn.TransformerEncoder, the whole matrix of logits or similarities, autograd for everything. Both start
-from the same weights, see the same batches and must come to the same loss.
+(2 layers, d 512, 50,000 pieces, batch 128, ugt + 2 align + 2 sim). The peer is what one writes first: batches padded
+to their longest sentence, nn.TransformerEncoder, the whole matrix of logits or similarities, autograd for everything.
+Both start from the same weights, see the same batches and must come to the same loss.
 """
 
 from __future__ import annotations
