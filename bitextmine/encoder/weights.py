@@ -68,8 +68,8 @@ def load_model(config: EncoderConfig, path: Path) -> SentenceModel:
                 f"{path}: {SCALE} has shape {tuple(scale.shape)}, {QUANTIZED} {tuple(values.shape)}"
             )
         state[QUANTIZED] = restore_rows(values, scale)
-    with torch.device("meta"):
-        model = SentenceModel(config)
+    # Not on the "meta" device: initialising there imports SymPy, a second against 50 ms for random numbers.
+    model = SentenceModel(config)
     wanted = model.state_dict()
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
