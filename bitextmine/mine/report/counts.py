@@ -32,7 +32,7 @@ class ScoreCounts:
     """
 
     def __init__(self, limit: int = 1 << 18) -> None:
-        self.decimals = _DECIMALS
+        self._decimals = _DECIMALS
         self.total = 0
         self.low = math.inf
         self.high = -math.inf
@@ -42,8 +42,11 @@ class ScoreCounts:
         self._waiting: list[NDArray[np.int64]] = []
         self._waiting_size = 0
 
-    def __len__(self) -> int:
-        return self.total
+    @property
+    def decimals(self) -> int:
+        """Bins are 10**-decimals wide."""
+        self._merge()
+        return self._decimals
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Count finite scores (n,)."""
@@ -64,17 +67,17 @@ class ScoreCounts:
             return
         fresh, fresh_counts = np.unique(np.concatenate(self._waiting), return_counts=True)
         self._waiting, self._waiting_size = [], 0
-        fresh //= 10 ** (_DECIMALS - self.decimals)
+        fresh //= 10 ** (_DECIMALS - self._decimals)
         self._keys, self._counts = _summed(
             np.concatenate([self._keys, fresh]), np.concatenate([self._counts, fresh_counts])
         )
         while len(self._keys) > self._limit:
-            self.decimals -= 1
+            self._decimals -= 1
             self._keys, self._counts = _summed(self._keys // 10, self._counts)
 
     def _edge(self, threshold: float) -> float:
         """The number of the first bin that lies at or above a threshold, as a float."""
-        return math.ceil(float(np.clip(threshold, -_LARGEST, _LARGEST)) * 10.0**self.decimals - 1e-3)
+        return math.ceil(float(np.clip(threshold, -_LARGEST, _LARGEST)) * 10.0**self._decimals - 1e-3)
 
     def at_least(self, threshold: float) -> int:
         """How many scores reach the threshold (a bin that it cuts does not count)."""
@@ -90,7 +93,7 @@ class ScoreCounts:
             return math.nan
         rank = min(max(math.ceil(share * self.total) - 1, 0), self.total - 1)
         at = int(np.searchsorted(np.cumsum(self._counts), rank, side="right"))
-        value = float(self._keys[at]) / 10.0**self.decimals
+        value = float(self._keys[at]) / 10.0**self._decimals
         return min(max(value, self.low), self.high)
 
     def between(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:

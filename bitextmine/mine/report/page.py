@@ -407,10 +407,11 @@ class _Page:
             else ""
         )
         parts = [self._doubt(reason.key, reason.title) for reason in REASONS]
+        title = f"{'High scores' if scored else 'Pairs'} to doubt"
         return (
-            f"<section><h2>{'High scores' if scored else 'Pairs'} to doubt</h2><p>A high score is no proof. These rules know no language and "
-            f"look at what often scores high and is of no use; a pair may have several reasons, and be right all the "
-            f"same. {top}{missed}</p>{_table('Reasons for doubt', header, rows)}{''.join(parts)}</section>"
+            f"<section><h2>{title}</h2><p>A high score is no proof. These rules know no language and look "
+            "at what often scores high and is of no use; a pair may have several reasons, and be right all the same. "
+            f"{top}{missed}</p>{_table('Reasons for doubt', header, rows)}{''.join(parts)}</section>"
         )
 
     def _doubt(self, key: str, title: str) -> str:
