@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -489,6 +491,23 @@ def test_the_command(bitextmine, tmp_path):
     )
     assert "threshold 1.1000" in Page(piped.out).text
     assert "bitextmine report - --threshold 1.1 -o -" in Page(piped.out).text
+
+
+def test_report_of_what_mine_wrote(bitextmine, tiny_model, parallel_text, tmp_path):
+    parallel_text(tmp_path, 250, extra=50)
+    bitextmine("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "-o", "out.tsv.gz", cwd=tmp_path)
+    bitextmine("report", "out.tsv.gz", "-o", "report.html", cwd=tmp_path)
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    manifest = json.loads((tmp_path / "out.tsv.gz.json").read_text())
+    assert f"{manifest['pairs']} pairs, en to fr" in page.text
+    assert manifest["signature"] in page.text
+    assert f"threshold {manifest['threshold']['value']:.4f}" in page.text
+    assert "changed after" not in page.text
+    command = re.search(r"bitextmine (mine .* -o )out\.tsv\.gz", page.text)
+    assert command is not None
+    bitextmine(*shlex.split(command[1]), "again.tsv.gz", "--model", tiny_model, cwd=tmp_path)
+    again = [gzip.decompress((tmp_path / name).read_bytes()) for name in ("out.tsv.gz", "again.tsv.gz")]
+    assert again[0] == again[1], "the command in the report repeats the file"
 
 
 def test_what_the_command_refuses(bitextmine, tmp_path):
