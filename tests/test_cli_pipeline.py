@@ -116,19 +116,15 @@ def test_embed_row_i_is_line_i(shell, tmp_path):
     assert np.isfinite(vectors).all()
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [("gz", gzip.compress), ("xz", lzma.compress), ("zst", zstandard.ZstdCompressor().compress)],
-)
-def test_compressed_corpora_embed_the_same(shell, parallel_text, tmp_path, suffix, compress):
+def test_compressed_corpora_embed_the_same(shell, parallel_text, tmp_path):
     parallel_text(tmp_path, 50)
-    shell("bitextmine embed corpus.fr")
-    plain = (tmp_path / "corpus.fr.npy").read_bytes()
     text = (tmp_path / "corpus.fr").read_bytes()
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / f"corpus.fr.{suffix}").write_bytes(compress(text))
-    shell(f"bitextmine embed sub/corpus.fr.{suffix}")
-    assert (tmp_path / "sub" / "corpus.fr.npy").read_bytes() == plain
+    (tmp_path / "a.fr.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "b.fr.xz").write_bytes(lzma.compress(text))
+    (tmp_path / "c.fr.zst").write_bytes(zstandard.ZstdCompressor().compress(text))
+    shell("bitextmine embed corpus.fr a.fr.gz b.fr.xz c.fr.zst")
+    plain = (tmp_path / "corpus.fr.npy").read_bytes()
+    assert all((tmp_path / f"{name}.fr.npy").read_bytes() == plain for name in "abc")
 
 
 def test_embed_reads_standard_input(shell, parallel_text, tmp_path):
@@ -192,21 +188,14 @@ def test_mine_the_other_way_round(shell, parallel_text, tmp_path):
     assert {(fr, en) for en, fr in texts(there)} == set(texts(back))
 
 
-@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
-def test_margins(shell, parallel_text, tmp_path, margin):
+@pytest.mark.parametrize(("margin", "retrieval"), [("distance", "intersect"), ("absolute", "forward")])
+def test_margins_and_retrievals(shell, parallel_text, tmp_path, margin, retrieval):
     true = parallel_text(tmp_path, 60, extra=10)
-    mined = shell(f"bitextmine mine --src en --tgt fr --margin {margin} --threshold none")
+    options = f"--margin {margin} --retrieval {retrieval} --threshold none"
+    mined = shell(f"bitextmine mine --src en --tgt fr {options}")
     assert len(set(texts(mined)) & set(true)) >= 40
     assert scores(mined) == sorted(scores(mined), reverse=True)
-
-
-@pytest.mark.parametrize("retrieval", ["forward", "backward", "union", "intersect", "max"])
-def test_retrievals(shell, parallel_text, tmp_path, retrieval):
-    true = parallel_text(tmp_path, 60, extra=10)
-    mined = shell(f"bitextmine mine --src en --tgt fr --retrieval {retrieval} --threshold none")
-    assert len(set(texts(mined)) & set(true)) >= 40
-    if retrieval == "forward":
-        assert len(mined.splitlines()) == 70
+    assert len(mined.splitlines()) == 70 or retrieval == "intersect"
 
 
 def test_a_threshold_cuts(shell, parallel_text, tmp_path):
@@ -244,11 +233,10 @@ def test_output_is_utf8_in_any_locale(shell, parallel_text, tmp_path):
     parallel_text(tmp_path, 40)
     mined = shell("bitextmine mine --src en --tgt fr --threshold none")
     assert any("é" in row for row in mined.splitlines())
-    assert (
-        shell("bitextmine mine --src en --tgt fr --threshold none", LC_ALL="C", PYTHONCOERCECLOCALE="0")
-        == mined
+    again = shell(
+        "bitextmine mine --src en --tgt fr --threshold none", LC_ALL="C", PYTHONIOENCODING="latin-1"
     )
-    assert shell("bitextmine mine --src en --tgt fr --threshold none", PYTHONIOENCODING="latin-1") == mined
+    assert again == mined
 
 
 def test_a_run_repeats_byte_for_byte(shell, parallel_text, tmp_path):
@@ -282,7 +270,7 @@ def test_index_then_mine(shell, parallel_text, tmp_path):
     assert len(set(texts(indexed)) & set(true)) >= 200
 
 
-@pytest.mark.parametrize("kind", ["hnsw", "ivf", "PCA16,Flat"])
+@pytest.mark.parametrize("kind", ["hnsw", "PCA16,Flat"])
 def test_kinds_of_index(shell, parallel_text, tmp_path, kind):
     parallel_text(tmp_path, 1000)
     shell(f"bitextmine index corpus.fr --type {kind}")
@@ -291,7 +279,6 @@ def test_kinds_of_index(shell, parallel_text, tmp_path, kind):
 
 def test_index_of_an_unknown_type(bitextmine, tiny_model, parallel_text, tmp_path):
     parallel_text(tmp_path, 50)
-    bitextmine("embed", "corpus.fr", "--model", tiny_model, cwd=tmp_path)
     assert "NoSuchIndex" in bitextmine.fails(
         "index", "corpus.fr", "--type", "NoSuchIndex", "--model", tiny_model, cwd=tmp_path
     )
