@@ -30,8 +30,9 @@ __all__ = [
     "thresholds",
 ]
 
-_BARS = 50
-_CELLS = 48
+# Steps are round numbers, so that there are between two fifths of these and all of them.
+_BARS = 80
+_CELLS = 64
 _LEVELS = 6
 
 
@@ -62,7 +63,7 @@ class Histogram:
 
 
 def histogram(scores: ScoreCounts, threshold: float | None) -> Histogram:
-    """About 50 bins over (nearly) all scores, of which there is at least one; the threshold, if it is near, is
+    """32 to 80 bins over (nearly) all scores, of which there is at least one; the threshold, if it is near, is
     an edge.
     """
     low, high = scores.quantile(0.001), scores.quantile(0.999)
@@ -94,7 +95,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f}".rstrip("0").rstrip(".")
 
 
-def _x_labels(low: float, high: float, about: int = 8) -> str:
+def _x_labels(low: float, high: float, about: int = 10) -> str:
     values, step = _ticks(low, high, about)
     # On a narrow page every other label goes (class m).
     return "".join(

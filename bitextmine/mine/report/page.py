@@ -279,7 +279,7 @@ class _Page:
         """What mining said about its candidates, if anything."""
         said = "".join(f"<p>{visible(note)}</p>" for note in self.origin.notes)
         counts = self.origin.counts()
-        if not counts:
+        if not counts or self.origin.threshold is None:  # nothing was cut: the counts are those of the file
             return f"<h3>What mining said</h3>{said}" if said else ""
         columns = [("pairs", "Pairs", "{:,.0f}")]
         for key, title in (("false_positive_rate", "False positives"), ("precision", "Precision")):

@@ -64,7 +64,8 @@ tbody th{font-weight:500}
 .marked th{font-weight:700}
 .bar{display:block;height:.3rem;min-width:1px;background:var(--accent);border-radius:.15rem;margin-left:auto}
 td:has(.bar){width:40%}
-.words td,.words th{text-align:left}
+.scroll td{white-space:nowrap}
+.words td,.words th{text-align:left;white-space:normal}
 .origin td{overflow-wrap:anywhere}
 .origin th:first-child{width:32%}
 .compact{max-width:34rem}
