@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.bitext import Bitext
 from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
+from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.null import MIN_LINES, NullFit, fit_null
 from bitextmine.mine.retrieval import (
     RETRIEVALS,
     NeighboursLike,
-    Pairs,
     candidates,
-    ordered,
     retrieve,
 )
 from bitextmine.mine.rows import packed_rows, zero_rows
@@ -31,7 +30,7 @@ from bitextmine.signature import signature
 from bitextmine.store import open_embedding
 from bitextmine.text import corpus_language, find_corpus, iter_lines
 
-__all__ = ["DUPLICATES", "SEARCHES", "Side", "every_line", "load_side", "mine", "mine_sides"]
+__all__ = ["DUPLICATES", "SEARCHES", "Side", "load_side", "mine", "mine_sides"]
 
 DUPLICATES = ("first", "all")
 SEARCHES = ("auto", "exact", "index")
@@ -45,16 +44,19 @@ EXACT_UP_TO = 10**12
 class Side:
     """One corpus as mining sees it: where it is, which of its lines are mined, and their vectors.
 
-    vectors: float16 (rows of unique, d), none of them zero; unknown: lines (after deduplication) left out
-    because the encoder knows nothing in them.
+    matrix: float16 (lines, d), the embedding of all lines; vectors: float16 (rows of unique, d), those that
+    are mined, none of them zero. dedup: the level that `unique` was made with. unknown: lines (after
+    deduplication) left out because the encoder knows nothing in them.
     """
 
     corpus: Path
     lang: str
     npy: Path
     unique: Unique
+    matrix: NDArray
     vectors: NDArray
-    unknown: int
+    dedup: str = "exact"
+    unknown: int = 0
 
     def counts(self) -> dict[str, Any]:
         """What became of the lines."""
@@ -94,33 +96,11 @@ def load_side(
         lang,
         Path(npy),
         unique,
+        matrix,
         packed_rows(matrix, unique.rows, Path(npy).parent),
-        unknown=unique.empty - blank,
+        dedup,
+        unique.empty - blank,
     )
-
-
-def every_line(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
-    """Pairs of rows -> pairs of lines in which each repetition of a mined line has its own pair.
-
-    Of a lines equal to the source and b lines equal to the target, the first goes with the first, the
-    second with the second, and so on; what is left over on the longer side goes with the first line of the
-    other: max(a, b) pairs.
-    """
-    src_lines, src_start = src.lines_by_row()
-    tgt_lines, tgt_start = tgt.lines_by_row()
-    a = (src_start[1:] - src_start[:-1])[pairs.src]
-    b = (tgt_start[1:] - tgt_start[:-1])[pairs.tgt]
-    times = np.maximum(a, b)
-    pair = np.repeat(np.arange(len(pairs)), times)
-    nth = np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
-    s = src_lines[src_start[pairs.src][pair] + np.where(nth < a[pair], nth, 0)]
-    t = tgt_lines[tgt_start[pairs.tgt][pair] + np.where(nth < b[pair], nth, 0)]
-    return ordered(Pairs(s, t, pairs.score[pair]))
-
-
-def first_lines(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
-    """Pairs of rows -> pairs of their representative lines; the order stays."""
-    return Pairs(src.rows[pairs.src], tgt.rows[pairs.tgt], pairs.score)
 
 
 def _gold_in_rows(gold: Gold, src: Side, tgt: Side, path: str | os.PathLike[str]) -> NDArray[np.int64]:
@@ -209,7 +189,12 @@ def mine_sides(
         }
     if cut is not None:
         pairs = pairs.take(pairs.score >= cut)
-    lines = (every_line if duplicates == "all" else first_lines)(pairs, src.unique, tgt.unique)
+    if src.dedup == "near":
+        lines = closest_lines(
+            pairs, src.unique, tgt.unique, src.matrix, tgt.matrix, every=duplicates == "all"
+        )
+    else:
+        lines = (every_line if duplicates == "all" else first_lines)(pairs, src.unique, tgt.unique)
     return Bitext(
         src_line=lines.src,
         tgt_line=lines.tgt,
@@ -315,7 +300,7 @@ def mine(
     if that is given, else the score that a share `fpr` of the lines without a translation reach, estimated
     from the corpora. dedup: which lines count as the same (exact, near, none; see `dedup.line_key`); one of
     them is mined. duplicates: "first": a pair names the first of equal lines; "all": every repetition gets
-    its pair (`every_line`). search: "exact", "index" (FAISS, built where missing), "auto": exact up to
+    its pair (`duplicates`). search: "exact", "index" (FAISS, built where missing), "auto": exact up to
     EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
 
     Raises BitextmineError for anything a user can put right: wrong choices, corpora that are missing,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bitextmine.encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.index.exact import search_both
+from bitextmine.mine.bitext import one_cell
 from bitextmine.mine.dedup import unique_lines
+from bitextmine.mine.duplicates import closest_lines, every_line
 from bitextmine.mine.margin import MARGINS
-from bitextmine.mine.mining import Side, every_line, load_side, mine_sides
+from bitextmine.mine.mining import Side, load_side, mine, mine_sides
 from bitextmine.mine.retrieval import RETRIEVALS, Pairs
 from bitextmine.mine.rows import packed_rows, zero_rows
 from bitextmine.store import EmbeddingWriter, Manifest, embedding_paths
+from bitextmine.text import read_lines
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
 assert _spec is not None
@@ -31,7 +36,8 @@ _spec.loader.exec_module(oracle)
 def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str = "corpus.xx") -> Side:
     unique = unique_lines(lines, dedup)
     unique = unique.without(zero_rows(vectors, unique.rows))
-    return Side(Path(name), "xx", Path(f"{name}.npy"), unique, packed_rows(vectors, unique.rows, "."), 0)
+    rows = packed_rows(vectors, unique.rows, ".")
+    return Side(Path(name), "xx", Path(f"{name}.npy"), unique, vectors, rows, dedup)
 
 
 def mined(src, tgt, x, y, *, k, dedup="exact", **options):
@@ -144,6 +150,44 @@ def test_every_line_pairs_in_order_then_with_the_first():
     ]  # fmt: skip
 
 
+def numbered():
+    """Two corpora of numbered articles among other lines: under "near" the articles of a side are one row."""
+    rng = np.random.default_rng(0)
+    article, other = rng.standard_normal(16), rng.standard_normal((8, 16))
+    number = {n: rng.standard_normal(16) for n in range(1, 6)}
+    src = [f"Article {n}" for n in (3, 1, 2)] + [f"source {'abcdefgh'[i]}" for i in range(8)]
+    tgt = [f"article {n}." for n in (1, 5, 2, 3)] + [f"target {'abcdefgh'[i]}" for i in range(8)]
+    x = unit(np.array([article + 0.2 * number[n] for n in (3, 1, 2)] + list(other)))
+    y = unit(np.array([article + 0.2 * number[n] for n in (1, 5, 2, 3)] + list(other)))
+    return src, tgt, x, y
+
+
+def test_near_lines_are_mined_as_one_and_the_closest_two_are_given():
+    src, tgt, x, y = numbered()
+    found = mined(src, tgt, x, y, k=4, dedup="near")
+    assert [(src[s].lower(), tgt[t].strip(".")) for s, t, _ in found if s < 3] in (
+        [(f"article {n}", f"article {n}")] for n in (1, 2, 3)
+    )
+    assert {(s, t) for s, t, _ in found if s >= 3} == {(i + 3, i + 4) for i in range(8)}
+    every = mined(src, tgt, x, y, k=4, dedup="near", duplicates="all")
+    articles = {(s, t) for s, t, _ in every if s < 3}
+    assert {(0, 3), (1, 0), (2, 2)} < articles
+    assert len(articles) == 4, "article 5 goes with its closest"
+    assert every == sorted(every, key=lambda p: (-p[2], p[0], p[1]))
+
+
+def test_groups_of_any_size_and_equal_lines():
+    n = 300
+    lines = [f"item {i}" for i in range(n)]
+    vectors = np.tile(unit(np.ones((1, 4))), (n, 1))
+    unique = unique_lines(lines, "near")
+    pairs = Pairs(np.array([0]), np.array([0]), np.array([1.5]))
+    best = closest_lines(pairs, unique, unique, vectors, vectors)
+    assert (best.src.tolist(), best.tgt.tolist()) == ([0], [0])
+    every = closest_lines(pairs, unique, unique, vectors, vectors, every=True)
+    assert set(every.src.tolist()) == set(every.tgt.tolist()) == set(range(n))
+
+
 # --- thresholds in mine_sides ----------------------------------------------------------------------------
 
 
@@ -202,11 +246,7 @@ def test_counts_and_signature_tell_the_run(noisy):
 
 def embedded(path: Path, lines: list[str], vectors: np.ndarray) -> Path:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    npy, _ = embedding_paths(path)
-    with EmbeddingWriter(npy, len(vectors), vectors.shape[1], {}) as writer:
-        writer.write(0, vectors)
-        writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="xx", corpus=path.name))
-    return npy
+    return embedded_as(path, vectors)
 
 
 def test_load_side_leaves_out_blank_repeated_and_unknown_lines(tmp_path):
@@ -232,3 +272,144 @@ def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
         BitextmineError, match=r"nothing to mine: 3 line\(s\), 2 of them blank, 1 with nothing"
     ):
         load_side(tmp_path / "c.xx", npy)
+
+
+# --- mine itself -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class WordEncoder:
+    """A sentence is the sum of its words' random vectors; a word of any language is its number."""
+
+    hash: str = "0123456789abcdef"
+    made: list[str] = field(default_factory=list)
+
+    def embed(self, path, encoder, *, lang=None, errors="strict", batch_tokens=None, force=False):
+        lines = read_lines(path, errors)
+        vectors = np.zeros((len(lines), 32))
+        for i, line in enumerate(lines):
+            for word in line.split():
+                vectors[i] += np.random.default_rng(int("".join(filter(str.isdigit, word)))).standard_normal(
+                    32
+                )
+        self.made.append(Path(path).name)
+        return embedded_as(Path(path), unit(vectors))
+
+
+def embedded_as(path: Path, vectors: np.ndarray) -> Path:
+    npy, _ = embedding_paths(path)
+    with EmbeddingWriter(npy, len(vectors), vectors.shape[1], {}) as writer:
+        writer.write(0, vectors)
+        writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="xx", corpus=path.name))
+    return npy
+
+
+@pytest.fixture
+def words(monkeypatch, tmp_path):
+    """500 lines in two languages, 300 of them translations, shuffled; a repeat, a blank line, a tab, a CR."""
+    fake = WordEncoder()
+    monkeypatch.setattr(bitextmine.encoder, "load_encoder", lambda model, device="auto": fake)
+    monkeypatch.setattr(bitextmine.encoder, "embed_corpus", fake.embed)
+    rng = np.random.default_rng(5)
+    rows = [rng.integers(0, 900, 6) for _ in range(700)]
+    src, tgt = rows[:500], rows[:300] + rows[500:]
+    en = [" ".join(f"en{w}" for w in src[i]) for i in rng.permutation(500)]
+    fr = [" ".join(f"fr{w}" for w in tgt[i]) for i in rng.permutation(500)]
+    en += [f" {en[3]}", ""]
+    fr[7] = fr[7].replace(" ", "\t", 1).replace(" ", "\r", 1)
+    (tmp_path / "c.en").write_bytes("\n".join(en).encode())
+    (tmp_path / "c.fr").write_bytes("".join(f"{line}\n" for line in fr).encode())
+    return fake, en, fr
+
+
+def numbers(line: str) -> list[str]:
+    return [word[2:] for word in line.split()]
+
+
+def test_mine_from_files_to_a_file(words, tmp_path):
+    fake, en, fr = words
+    found = mine(src="en", tgt="fr", directory=tmp_path)
+    assert fake.made == ["c.en", "c.fr"]
+    true = sum(numbers(en[s]) == numbers(fr[t]) for s, t in zip(found.src_line, found.tgt_line, strict=True))
+    assert true >= 295
+    assert len(found) <= 310
+    found.write(tmp_path / "out.tsv", ids=True)
+    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    assert {len(row) for row in rows} == {5}
+    assert sum(numbers(row[3]) == numbers(row[4]) for row in rows) == true
+    assert all(row[3] == one_cell(en[int(row[1]) - 1]) for row in rows)
+    about = json.loads((tmp_path / "out.tsv.json").read_text())
+    assert about["signature"] == found.signature
+    assert "model:0123456789abcdef" in found.signature
+    assert "search:exact" in found.signature
+    assert "threshold_by:fpr-0.01" in found.signature
+    assert about["null"]["precision"] > 0.97
+    assert about["rows"]["src"]["repeated"] == 1
+    # again, and the other way round
+    again = mine(src="en", tgt="fr", directory=tmp_path)
+    assert list(again.rows(ids=True)) == list(found.rows(ids=True))
+    back = mine(src="fr", tgt="en", directory=tmp_path, threshold="none")
+    there = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
+    assert {(t, s, v) for s, t, v in zip(back.src_line, back.tgt_line, back.score, strict=True)} == {
+        (s, t, v) for s, t, v in zip(there.src_line, there.tgt_line, there.score, strict=True)
+    }
+
+
+def test_mine_through_a_flat_index_is_mine(words, tmp_path):
+    exact = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
+    indexed = mine(src="en", tgt="fr", directory=tmp_path, threshold="none", search="index")
+    assert list(indexed.rows(ids=True)) == list(exact.rows(ids=True))
+    assert (tmp_path / "c.fr.faiss").exists()
+    assert "search:index-Flat" in indexed.signature
+
+
+def test_mine_refuses(words, tmp_path):
+    with pytest.raises(BitextmineError, match="margin: unknown value 'cosine'"):
+        mine(src="en", tgt="fr", directory=tmp_path, margin="cosine")
+    with pytest.raises(BitextmineError, match="retrieval: unknown"):
+        mine(src="en", tgt="fr", directory=tmp_path, retrieval="best")
+    with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
+        mine(src="en", tgt="fr", directory=tmp_path, k=0)
+    with pytest.raises(BitextmineError, match="fpr"):
+        mine(src="en", tgt="fr", directory=tmp_path, fpr=1.5)
+    with pytest.raises(BitextmineError, match="gold is for --threshold auto"):
+        mine(src="en", tgt="fr", directory=tmp_path, threshold=1.1, gold="gold.tsv")
+    with pytest.raises(BitextmineError, match="both the source and the target"):
+        mine(src_corpus=tmp_path / "c.en", tgt_corpus=tmp_path / "c.en")
+    with pytest.raises(BitextmineError, match="stdin"):
+        mine(src_corpus="-", tgt="fr", src="en", directory=tmp_path)
+    with pytest.raises(BitextmineError, match="no source corpus"):
+        mine(tgt="fr", directory=tmp_path)
+    with pytest.raises(BitextmineError, match=r"'nan'"):
+        mine(src="en", tgt="fr", directory=tmp_path, threshold="nan")
+    assert not words[0].made, "found out before anything is embedded"
+
+
+# --- the rows of an embedding ----------------------------------------------------------------------------
+
+
+def test_packed_rows_in_memory_on_disk_and_not_at_all(tmp_path):
+    matrix = np.arange(60, dtype=np.float16).reshape(20, 3)
+    rows = np.array([0, 3, 4, 19])
+    assert packed_rows(matrix, np.arange(20), tmp_path) is matrix
+    assert np.array_equal(packed_rows(matrix, rows, tmp_path), matrix[rows])
+    for folder in (tmp_path, tmp_path / "missing"):
+        mapped = packed_rows(matrix, rows, folder, in_memory=0)
+        assert isinstance(mapped, np.memmap)
+        assert np.array_equal(mapped, matrix[rows])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_packed_rows(tmp_path, monkeypatch):
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with pytest.raises(BitextmineError, match=r"cannot set 6 bytes aside.*No space left"):
+        packed_rows(np.ones((2, 3), np.float16), np.array([1]), tmp_path, in_memory=0)
+
+
+def test_zero_rows():
+    matrix = np.array([[0, 0], [0, 1], [-0.0, 0], [2, 0]], dtype=np.float16)
+    assert zero_rows(matrix, np.array([0, 1, 3])).tolist() == [True, False, False]
+    assert zero_rows(matrix, np.array([2])).tolist() == [True]
