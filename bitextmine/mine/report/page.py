@@ -135,7 +135,7 @@ class _Page:
 
     def _score(self, pair: Pair) -> str:
         score = "no score" if math.isnan(pair.score) else number(pair.score)
-        return f"{score}<small>line {pair.row:,}</small>"
+        return f"{score}<small>line {pair.row}</small>"
 
     def _examples(self, caption: str, groups: Sequence[tuple[str, Sequence[Pair]]]) -> str:
         """Pairs in groups, each under a heading of its own (unless that is empty)."""
@@ -445,7 +445,7 @@ class _Page:
                     f"{self._text(*mine)}<div class=partners><small>some of its {word}</small>{others}</div>"
                 )
             rows.append(
-                f"<tr><td>{r.times:,} times<small>line {r.pair.row:,}</small></td><td>{cell}</td></tr>"
+                f"<tr><td>{r.times:,} times<small>line {r.pair.row}</small></td><td>{cell}</td></tr>"
             )
         what = {
             "pair_repeated": "The pairs that occur most often",
