@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 __all__ = ["WEIGHTS", "quality"]
 
-# Logistic regression of clean pairs against the noise of mine/bench_filtering.py (seven kinds of equal weight, half of
-# the sentences; `mine/bench_filtering.py --fit` prints it again), rounded. How well it does on the other half, on
-# other text and with other encoders stands in mine/filtering.md.
-WEIGHTS = {"intercept": -22.5, "cosine": 9.5, "length": -6.0, "numbers": 12.0, "copy": -3.0, "lang": 7.0}
+# Logistic regression of clean pairs against seven kinds of noise, rounded: English with French, German, Spanish and
+# Italian documentation, law and everyday sentences, and the encoder europe5-fast. mine/bench_filtering.py fits it
+# again; how well it does on other sentences, in Europarl and with another encoder stands in mine/filtering.md.
+WEIGHTS = {"intercept": -27.0, "cosine": 11.5, "length": -8.0, "numbers": 14.0, "copy": -2.5, "lang": 8.0}
 
 
 def quality(
@@ -22,7 +22,7 @@ def quality(
 ) -> NDArray[np.float64]:
     """(n,) in 0..1 from columns (n,): 1 / (1 + exp(-z)),
 
-        z = -22.5 + 9.5 max(cosine, 0) - 6 length + 12 numbers - 3 copy + 7 min(1, 2 lang)
+        z = -27 + 11.5 max(cosine, 0) - 8 length + 14 numbers - 2.5 copy + 8 min(1, 2 lang)
 
     cosine, numbers, copy, lang: the columns of these names; length: `lengths.length_deviation`. Where the languages
     were not stated (lang is None), 2 lang counts as 1.
