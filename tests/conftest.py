@@ -177,7 +177,7 @@ def tiny_model(
 
 @pytest.fixture(scope="session")
 def other_model(bitextmine: Command, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another model, of the same vocabulary and another dimension (24)."""
+    """Another model, hardly trained, of the same vocabulary and another dimension (24)."""
     folder = tmp_path_factory.mktemp("other")
     bitextmine(
         "train",
@@ -188,5 +188,7 @@ def other_model(bitextmine: Command, tiny_model: Path, tmp_path_factory: pytest.
         *_TINY,
         "--dim",
         "24",
+        "--epochs",
+        "1",
     )
     return folder / "model"

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -358,68 +359,66 @@ def test_a_full_disk(bitextmine, tiny_model, parallel_text, small_disk):
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.endswith(".lock")
-    }
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def kill_when(child: subprocess.Popen[bytes], moment: Callable[[], object], wait: float = 0) -> bool:
+    """Kill -9 a process as soon as `moment` is true, or `wait` seconds later; False when it ended before."""
+    while child.poll() is None and not moment():
+        time.sleep(0.002)
+    try:
+        child.wait(wait)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGKILL)
+    return child.wait() == -signal.SIGKILL
 
 
 def test_killed_at_any_moment(bitextmine, tiny_model, sentence_pairs, tmp_path):
     """Killed again and again, a bit later each time; the run that is left alone ends with the same bytes."""
-    lines = [pair for _ in range(8) for pair in sentence_pairs]
-    folders = [tmp_path / "whole", tmp_path / "killed"]
-    for folder in folders:
+    lines = [pair for _ in range(5) for pair in sentence_pairs]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
         folder.mkdir()
         for side, lang in enumerate(("en", "fr")):
             text = "".join(f"{i} {pair[side]}\n" for i, pair in enumerate(lines))
             (folder / f"corpus.{lang}").write_text(text)
     args = ["embed", "corpus.en", "corpus.fr", "--model", str(tiny_model)]
-    start = time.monotonic()
-    bitextmine(*args, cwd=folders[0])
-    whole = time.monotonic() - start
+    bitextmine(*args, cwd=whole)
 
-    killed = 0
-    for share in (0.4, 0.6, 0.75, 0.85, 0.95):
-        child = bitextmine.start(*args, cwd=folders[1], stderr=subprocess.DEVNULL)
-        try:
-            child.wait(share * whole)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            killed += 1
-        child.wait()
+    started = (killed / "corpus.en.npy.part").exists
+    moments = [(started, 0), (started, 0.5), ((killed / "corpus.en.json").exists, 0)]
+    moments += [((killed / "corpus.fr.npy.part").exists, wait) for wait in (0, 0.3, 0.6)]
+    kills = 0
+    for moment, wait in moments:
+        kills += kill_when(bitextmine.start(*args, cwd=killed, stderr=subprocess.DEVNULL), moment, wait)
         for lang in ("en", "fr"):  # what has its final name is whole
-            manifest = folders[1] / f"corpus.{lang}.json"
+            manifest = killed / f"corpus.{lang}.json"
             if manifest.exists():
                 assert json.loads(manifest.read_text())["rows"] == len(lines)
-    assert killed >= 2
-    bitextmine(*args, cwd=folders[1])
-    assert contents(folders[1]) == contents(folders[0])
+    assert kills >= 3
+    bitextmine(*args, cwd=killed)
+    assert contents(killed) == contents(whole)
 
 
 def test_mine_killed_at_any_moment(bitextmine, tiny_model, parallel_text, tmp_path):
-    folders = [tmp_path / "whole", tmp_path / "killed"]
-    for folder in folders:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
         folder.mkdir()
         parallel_text(folder, 5000, extra=1000)
     args = ["mine", "--src", "en", "--tgt", "fr", "--model", str(tiny_model), "-o", "out.tsv"]
-    start = time.monotonic()
-    bitextmine(*args, cwd=folders[0])
-    whole = time.monotonic() - start
-    killed = 0
-    for share in (0.5, 0.8, 0.95):
-        child = bitextmine.start(*args, cwd=folders[1], stderr=subprocess.DEVNULL)
-        try:
-            child.wait(share * whole)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            killed += 1
-        child.wait()
-        out = folders[1] / "out.tsv"
-        if out.exists():  # never a part of it
-            assert out.read_bytes() == (folders[0] / "out.tsv").read_bytes()
-    assert killed >= 1
-    bitextmine(*args, cwd=folders[1])
-    visible = {name: data for name, data in contents(folders[1]).items() if not name.startswith(".")}
-    assert visible == contents(folders[0])
+    bitextmine(*args, cwd=whole)
+
+    embedded = (killed / "corpus.fr.json").exists
+    written = [(killed / name).exists for name in ("out.tsv", "out.tsv.json")]
+    kills = 0
+    for moment, wait in [(embedded, 0), (embedded, 0.2), (embedded, 1.8), (written[0], 0), (written[1], 0)]:
+        kills += kill_when(bitextmine.start(*args, cwd=killed, stderr=subprocess.DEVNULL), moment, wait)
+        if written[0]():  # never a part of it
+            assert (killed / "out.tsv").read_bytes() == (whole / "out.tsv").read_bytes()
+    assert kills >= 2
+    bitextmine(*args, cwd=killed)
+    visible = {name: data for name, data in contents(killed).items() if not name.startswith(".")}
+    assert visible == contents(whole)
 
 
 def test_interrupted(bitextmine, tiny_model, sentence_pairs, tmp_path):
