@@ -1,0 +1,72 @@
+"""What the options of `mine` are worth: F1 of every margin, retrieval and k on two corpora with gold pairs.
+
+    python mine/options.py CORPUS.en CORPUS.fr GOLD.tsv
+
+F1 is that of `bitextmine evaluate mining`: each half of the source sentences cut at the threshold tuned on
+the other. The neighbours are searched once, for the largest k. Prints a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+
+from bitextmine.encoder import embed_corpus, load_encoder
+from bitextmine.mine.bitext import Mined
+from bitextmine.mine.dedup import LEVELS, unique_lines
+from bitextmine.mine.evaluate_mining import MiningReport, score_mining
+from bitextmine.mine.gold import read_gold
+from bitextmine.mine.margin import MARGINS
+from bitextmine.mine.mining import find_neighbours, load_side, mine_sides
+from bitextmine.mine.retrieval import RETRIEVALS
+from bitextmine.text import corpus_language, iter_lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("src")
+    parser.add_argument("tgt")
+    parser.add_argument("gold")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("-k", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    options = parser.parse_args()
+
+    encoder = load_encoder(options.model)
+    paths = (options.src, options.tgt)
+    npys = [embed_corpus(path, encoder) for path in paths]
+    gold = read_gold(options.gold)
+    groups = [unique_lines(iter_lines(path)).line_to_row for path in paths]
+    most = max(options.k)
+
+    def cells(report: MiningReport) -> str:
+        return (
+            f"{100 * report.f1:.2f} | {100 * report.low:.2f} - {100 * report.high:.2f} | "
+            f"{100 * report.precision:.2f} | {100 * report.recall:.2f}"
+        )
+
+    print("| dedup | margin | k | retrieval | F1 | 95% | precision | recall |")
+    print("|---|---|---|---|---|---|---|---|")
+    for dedup in LEVELS:
+        src, tgt = (
+            load_side(path, npy, lang=corpus_language(path), dedup=dedup)
+            for path, npy in zip(paths, npys, strict=True)
+        )
+        neighbours, _ = find_neighbours(src, tgt, most, search="exact")
+        # plain cosines know no k, but the candidates do; the other levels of dedup are compared at the
+        # default only
+        grid = (
+            itertools.product(MARGINS, options.k, RETRIEVALS) if dedup == "exact" else [("ratio", 4, "max")]
+        )
+        for margin, k, retrieval in grid:
+            found = mine_sides(src, tgt, neighbours, k=k, margin=margin, retrieval=retrieval)
+            report = score_mining(
+                Mined(found.src_line, found.tgt_line, found.score),
+                gold,
+                src_groups=groups[0],
+                tgt_groups=groups[1],
+            )
+            print(f"| {dedup} | {margin} | {k} | {retrieval} | {cells(report)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
