@@ -115,9 +115,10 @@ class BlockSearch:
 
     def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
-        self._cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
+        self.cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
 
-    def _cover(self, i0: int, i1: int, j0: int, j1: int, fwd: Best, bwd: Best | None) -> None:
+    def cover(self, i0: int, i1: int, j0: int, j1: int, fwd: Best, bwd: Best | None) -> None:
+        """Compares x's rows i0..i1 with y's rows j0..j1."""
         todo = [(i0, i1, j, min(j + self._tile, j1)) for j in range(j0, j1, self._tile)]
         todo.reverse()
         left: tuple[int, int, _Loaded] | None = None
@@ -209,7 +210,7 @@ def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
     """A lower bound of the k-th largest along `dim`, close to it: the k-th largest of the maxima of parts.
 
     The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost
-    one pass where a selection costs several. """
+    one pass where a selection costs several."""
     size, parts = sims.shape[dim], 32 * k
     if size < 4 * parts:
         return torch.topk(sims, k, dim=dim).values.select(dim, k - 1)

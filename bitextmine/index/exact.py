@@ -39,9 +39,22 @@ class _Engine(Protocol):
 
 
 def _engine(
-    x: Rows, y: Rows, method: str, device: str, threads: int | None, memory: int, names: tuple[str, str]
+    x: Rows,
+    y: Rows,
+    k: int,
+    method: str,
+    device: str,
+    threads: int | None,
+    memory: int,
+    names: tuple[str, str],
 ) -> _Engine:
     kind, _, detail = method.partition(":")
+    if kind == "triton" or (kind == "auto" and device != "cpu"):
+        from bitextmine.index.gpu import open_search
+
+        search = open_search(x, y, k, device, detail or None, must=kind == "triton")
+        if search is not None:
+            return search
     if kind == "auto":
         kind = (
             "fused"
@@ -60,8 +73,8 @@ def _engine(
     if kind == "torch":
         from bitextmine.index.blocks import BlockSearch
 
-        return BlockSearch(x, y, device=device, precision=detail or None)
-    raise BitextmineError(f"unknown search method {method!r}: expected auto, fused or torch")
+        return BlockSearch(x, y, device=device.partition(",")[0], precision=detail or None)
+    raise BitextmineError(f"unknown search method {method!r}: expected auto, fused, torch or triton")
 
 
 def search_both(
@@ -84,9 +97,11 @@ def search_both(
     the lower id. The result is therefore the same, byte for byte, for every block_rows, device, method,
     memory and threads.
 
-    block_rows: rows of x compared at a time. device: "cpu" or a torch device such as "cuda".
+    block_rows: rows of x compared at a time (method triton: as many as fit the GPU). device: "cpu" or a torch
+    device: "cuda" (with triton every GPU that torch sees), "cuda:1", "cuda:0,cuda:2".
     progress: called with the number of rows of x finished since the last call.
-    method: "fused" (compiled, CPU), "torch", "torch:float32|bfloat16|float16", or "auto".
+    method: "fused" (compiled, CPU), "torch", "torch:float32|bfloat16|float16", "triton",
+    "triton:float16|bfloat16" (CUDA), or "auto": the fastest of those that can be had.
     memory: bytes that the search may hold besides its input and output (a working minimum of about 30 MiB per
     thread is not counted). threads: default the processors available, or OMP_NUM_THREADS.
     Raises BitextmineError for different dimensions, k < 1, and a NaN or infinity (naming the line).
@@ -138,9 +153,10 @@ def _search(
     fwd = Best.empty(len(rows_x), k)
     bwd = Best.empty(len(rows_y), k) if both else None
     if len(rows_x) and len(rows_y):
-        engine = _engine(rows_x, rows_y, method, device, threads, memory, names)
-        for start in range(0, len(rows_x), block_rows):
-            stop = min(start + block_rows, len(rows_x))
+        engine = _engine(rows_x, rows_y, k, method, device, threads, memory, names)
+        step = getattr(engine, "block_rows", block_rows)  # a GPU takes as many rows as it holds
+        for start in range(0, len(rows_x), step):
+            stop = min(start + step, len(rows_x))
             engine.block(start, stop, fwd, bwd)
             if progress is not None:  # rows that were folded count as well, so that a bar gets to its end
                 total, of = len(x), len(rows_x)
