@@ -107,7 +107,7 @@ def unique_lines(lines: Iterable[str], level: str = "exact") -> Unique:
         return Unique(candidates, line_to_row)
     if not len(candidates):
         return Unique(candidates, line_to_row)
-    keys = np.frombuffer(bytes(digests), dtype=np.uint64).reshape(n, 2)[candidates]
+    keys = np.frombuffer(digests, dtype=np.uint64).reshape(n, 2)[candidates]
     order = np.lexsort((keys[:, 1], keys[:, 0]))  # stable: equal keys stay in the order of their lines
     ranked = keys[order]
     starts = np.append(True, (ranked[1:] != ranked[:-1]).any(axis=1))
