@@ -269,6 +269,10 @@ def test_index_then_mine(shell, parallel_text, tmp_path):
     assert set(texts(indexed)) == set(texts(exact))
     assert len(set(texts(indexed)) & set(true)) >= 200
 
+    whole = (tmp_path / "corpus.fr.faiss").read_bytes()
+    (tmp_path / "corpus.fr.faiss").write_bytes(whole[: len(whole) // 2])
+    assert shell("bitextmine mine --src en --tgt fr --threshold none --search index") == indexed
+
 
 @pytest.mark.parametrize("kind", ["hnsw", "PCA16,Flat"])
 def test_kinds_of_index(shell, parallel_text, tmp_path, kind):
