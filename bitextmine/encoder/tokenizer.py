@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
+import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.words import Words
 from bitextmine.errors import BitextmineError
 
 __all__ = ["Tokenizer"]
 
-# No SentencePiece piece spans more than 16 characters, and normalisation joins at most a few into one: a line
-# of more than this many characters per piece wanted can be cut before it is tokenised, and a line of a
-# megabyte costs no more than a long sentence.
+# Of a line that has more characters than this per piece wanted, only so many are tokenised: a line of a megabyte
+# then costs no more than a long sentence. A piece spans 16 characters at most, unless blanks vanish.
 CHARACTERS_PER_PIECE = 64
+
+SPACE = "\u2581"  # how a piece writes the space before a word
+
+# In a model file: the name of the normalisation rules, followed by the rules. Of these it is known that none of
+# them reads across a space, and that a line feed becomes one.
+KNOWN_RULES = re.compile(rb"\n(?:\x08nmt_nfkc|\x0bnmt_nfkc_cf)\x12")
 
 
 class Tokenizer:
     """Cuts lines into pieces with a SentencePiece model (normalisation, case folding included, is the model's).
+
+    Where a model's pieces end at spaces, as they do unless one asks for something else, a line's pieces are
+    those of its words, each word is cut once, and remembered: ten times as fast. SentencePiece's own result for
+    the whole line differs from that only where two ways to cut a word are equally likely to the last bit of a
+    float32 sum (2 of 120,000 lines of Europarl).
 
     Raises BitextmineError when ``path`` is missing or is no SentencePiece model.
     """
@@ -34,6 +49,8 @@ class Tokenizer:
             self._model.LoadFromFile(os.fspath(self.path))
         except (RuntimeError, OSError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model ({e})") from e
+        self._words = Words() if self._is_by_words() else None
+        self._lock = threading.Lock()
 
     @property
     def vocab_size(self) -> int:
@@ -41,7 +58,9 @@ class Tokenizer:
 
     def pieces(self) -> list[str]:
         """The vocabulary, piece i for id i; the unknown piece is an empty string."""
-        return ["" if self._model.is_unknown(i) else self._model.id_to_piece(i) for i in range(self.vocab_size)]
+        return [
+            "" if self._model.is_unknown(i) else self._model.id_to_piece(i) for i in range(self.vocab_size)
+        ]
 
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
@@ -50,22 +69,58 @@ class Tokenizer:
 
         Runs on ``threads`` threads of its own and lets other Python threads go on meanwhile.
         """
-        if max_pieces is not None:
-            limit = max_pieces * CHARACTERS_PER_PIECE
-            lines = [line if len(line) <= limit else line[:limit] for line in lines]
-        # SentencePiece takes UTF-8; a lone surrogate (possible only in text made in Python) has none.
-        try:
-            lists = self._model.encode(list(lines), num_threads=threads) if lines else []
-        except UnicodeEncodeError:
-            clean = [line.encode("utf-8", "replace").decode("utf-8") for line in lines]
-            lists = self._model.encode(clean, num_threads=threads)
-        pieces = Pieces.from_lists(lists)
         if max_pieces is None:
-            return pieces, 0
-        lengths = pieces.lengths
-        cut = int((lengths > max_pieces).sum())
-        if cut:
-            import numpy as np
+            return self._encode(lines, np.iinfo(np.int64).max, threads)
+        limit = max_pieces * CHARACTERS_PER_PIECE
+        long = [i for i, line in enumerate(lines) if len(line) > limit]
+        if not long:
+            return self._encode(lines, max_pieces, threads)
+        shorter = list(lines)
+        for i in long:
+            shorter[i] = lines[i][:limit]
+        # One piece more than wanted tells a line that was cut in earnest.
+        pieces, _ = self._encode(shorter, max_pieces + 1, threads)
+        few = [i for i in long if pieces.lengths[i] <= max_pieces]
+        if few:
+            whole, _ = self._encode([lines[i] for i in few], max_pieces + 1, threads)
+            rows = np.arange(len(pieces))
+            rows[few] = len(pieces) + np.arange(len(few))
+            pieces = Pieces.join([pieces, whole]).take(rows)
+        return _first(pieces, max_pieces)
 
-            pieces = pieces.take(np.arange(len(pieces)), max_pieces)
-        return pieces, cut
+    def _encode(self, lines: Sequence[str], most: int, threads: int) -> tuple[Pieces, int]:
+        if not lines:
+            return Pieces.from_lists([]), 0
+        try:
+            if self._words is None:
+                return _first(self._cut(lines, threads), most)
+            text = "\n".join(lines)
+            if text.count("\n") >= len(lines):  # not from a file, then
+                text = "\n".join(line.replace("\n", " ") for line in lines)
+            with self._lock:
+                return self._words.encode(text, len(lines), most, partial(self._cut, threads=threads))
+        except UnicodeEncodeError:
+            # SentencePiece takes UTF-8; a lone surrogate (possible only in text made in Python) has none.
+            clean = [line.encode("utf-8", "replace").decode("utf-8") for line in lines]
+            return self._encode(clean, most, threads)
+
+    def _cut(self, texts: Sequence[str], threads: int = 1) -> Pieces:
+        """The pieces of each text as SentencePiece sees it."""
+        return Pieces.from_lists(self._model.encode(list(texts), num_threads=threads))
+
+    def _is_by_words(self) -> bool:
+        """Whether the pieces of a line are those of its words: no piece goes on after a space, a space alone is
+        a piece (so that two unknown words stay two), and blanks are dropped and added as usual."""
+        if not KNOWN_RULES.search(self._model.serialized_model_proto()):
+            return False
+        names = self._model.id_to_piece(list(range(self.vocab_size)))
+        if any(SPACE in name[1:] for name in names) or SPACE not in names:
+            return False
+        parts = self._model.encode(["ab", "Abc,", "1"])
+        return bool(self._model.encode("  ab Abc,   1 ") == [*parts[0], *parts[1], *parts[2]])
+
+
+def _first(pieces: Pieces, most: int) -> tuple[Pieces, int]:
+    """The first ``most`` pieces of each line, and how many lines had more."""
+    cut = int((pieces.lengths > most).sum())
+    return (pieces.take(np.arange(len(pieces)), most) if cut else pieces), cut

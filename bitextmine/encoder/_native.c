@@ -1,0 +1,259 @@
+/* The two inner loops of an encoder without layers: words looked up in a table, piece vectors summed up.
+ *
+ * No Python API: loaded with ctypes, called with the interpreter lock released. native.py declares the functions,
+ * words.py and sums.py do the same in Python where this file was not compiled, and give the same results to the
+ * bit: sums are taken in one fixed order, without fused multiply-adds (build with -ffp-contract=off).
+ */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define X86 1
+#define T_AVX2 __attribute__((target("avx2")))
+#define T_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+#else
+#define X86 0
+#endif
+
+/* ---- words ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t hash;
+    int64_t at;     /* of its bytes, in the arena */
+    int32_t length; /* in bytes */
+    int32_t number; /* -1: the slot is free */
+} slot;
+
+/* An open hash table of byte strings; the n-th new one gets the number n. */
+typedef struct {
+    slot *slots;
+    int64_t mask, count;
+    uint8_t *arena;
+    int64_t used, room;
+} table;
+
+static int start(table *t, int64_t slots) {
+    slot *fresh = malloc(slots * sizeof(slot));
+    if (!fresh) return 0;
+    for (int64_t i = 0; i < slots; i++) fresh[i].number = -1;
+    free(t->slots);
+    t->slots = fresh;
+    t->mask = slots - 1;
+    return 1;
+}
+
+EXPORT void words_free(table *t) {
+    if (!t) return;
+    free(t->slots);
+    free(t->arena);
+    free(t);
+}
+
+EXPORT table *words_new(void) {
+    table *t = calloc(1, sizeof(table));
+    if (t && !start(t, 1 << 12)) {
+        words_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+EXPORT int64_t words_count(const table *t) { return t->count; }
+
+INLINE uint64_t mix(uint64_t h, uint64_t w) {
+    h = (h ^ w) * 0x9E3779B97F4A7C15ull;
+    return h ^ (h >> 32);
+}
+
+INLINE uint64_t hash_of(const uint8_t *s, int64_t n) {
+    uint64_t h = (uint64_t)n, w;
+    for (; n >= 8; s += 8, n -= 8) {
+        memcpy(&w, s, 8);
+        h = mix(h, w);
+    }
+    for (w = 0; n > 0; n--) w = w << 8 | s[n - 1];
+    return mix(mix(h, w), 0xD6E8FEB86659FD93ull);
+}
+
+static int grow(table *t) {
+    slot *old = t->slots;
+    int64_t size = t->mask + 1;
+    t->slots = NULL;
+    if (!start(t, size * 2)) {
+        t->slots = old;
+        return 0;
+    }
+    for (int64_t i = 0; i < size; i++) {
+        if (old[i].number < 0) continue;
+        uint64_t p = old[i].hash & t->mask;
+        while (t->slots[p].number >= 0) p = (p + 1) & t->mask;
+        t->slots[p] = old[i];
+    }
+    free(old);
+    return 1;
+}
+
+/* The number of a word, added if it is new; -1 when memory runs out. */
+static int64_t number_of(table *t, const uint8_t *s, int64_t n) {
+    uint64_t h = hash_of(s, n), p = h & t->mask;
+    for (; t->slots[p].number >= 0; p = (p + 1) & t->mask) {
+        const slot *q = &t->slots[p];
+        if (q->hash == h && q->length == n && !memcmp(t->arena + q->at, s, n)) return q->number;
+    }
+    if (n > INT32_MAX || t->count == INT32_MAX) return -1;
+    if (t->used + n > t->room) {
+        int64_t room = (t->used + n) * 2 + 4096;
+        uint8_t *arena = realloc(t->arena, room);
+        if (!arena) return -1;
+        t->arena = arena;
+        t->room = room;
+    }
+    if (t->count * 2 > t->mask) {
+        if (!grow(t)) return -1;
+        for (p = h & t->mask; t->slots[p].number >= 0;) p = (p + 1) & t->mask;
+    }
+    memcpy(t->arena + t->used, s, n);
+    t->slots[p] = (slot){h, t->used, (int32_t)n, (int32_t)t->count};
+    t->used += n;
+    return t->count++;
+}
+
+/* The words of a text: what stands between spaces and line feeds.
+ *
+ * number (as many as there are words) gets each word's number, ends (lines) how many words there are up to the end
+ * of each line, fresh (2 per word) where in the text each word begins that the table did not have, and its bytes.
+ * Returns the number of new words, -1 when memory runs out.
+ */
+EXPORT int64_t words_scan(table *t, const uint8_t *text, int64_t bytes, int32_t *number, int64_t *ends, int64_t *fresh) {
+    int64_t words = 0, line = 0, known = t->count, found = 0;
+    for (int64_t at = 0; at <= bytes;) {
+        int64_t end = at;
+        while (end < bytes && text[end] != ' ' && text[end] != '\n') end++;
+        if (end > at) {
+            int64_t k = number_of(t, text + at, end - at);
+            if (k < 0) return -1;
+            if (k >= known + found) {
+                fresh[2 * found] = at;
+                fresh[2 * found + 1] = end - at;
+                found++;
+            }
+            number[words++] = (int32_t)k;
+        }
+        if (end == bytes || text[end] == '\n') ends[line++] = words;
+        at = end + 1;
+    }
+    return found;
+}
+
+/* Pieces of lines from the pieces of words: first (words of the table + 1) says where each word's pieces begin.
+ * With ids null, only counts: offsets (lines + 1) and, returned, how many lines are longer than most; these end
+ * after most pieces. */
+EXPORT int64_t words_pieces(const int32_t *number, const int64_t *ends, int64_t lines, const int32_t *pieces,
+                            const int64_t *first, int64_t most, int64_t *offsets, int32_t *ids) {
+    int64_t word = 0, cut = 0;
+    offsets[0] = 0;
+    for (int64_t i = 0; i < lines; i++) {
+        if (!ids) {
+            int64_t n = 0;
+            for (; word < ends[i]; word++) n += first[number[word] + 1] - first[number[word]];
+            cut += n > most;
+            offsets[i + 1] = offsets[i] + (n > most ? most : n);
+            continue;
+        }
+        int64_t at = offsets[i], end = offsets[i + 1];
+        for (; word < ends[i] && at < end; word++)
+            for (int64_t p = first[number[word]]; p < first[number[word] + 1] && at < end; p++) ids[at++] = pieces[p];
+        word = ends[i];
+    }
+    return cut;
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------- */
+
+#define LANES 16
+
+INLINE void unit(float *v, int64_t dim) {
+    float lane[LANES] = {0}, total, length;
+    int64_t j = 0;
+    for (; j + LANES <= dim; j += LANES)
+        for (int64_t l = 0; l < LANES; l++) lane[l] += v[j + l] * v[j + l];
+    for (int64_t l = 0; j < dim; j++, l++) lane[l] += v[j] * v[j];
+    for (int64_t half = LANES / 2; half; half /= 2)
+        for (int64_t l = 0; l < half; l++) lane[l] += lane[l + half];
+    total = lane[0];
+    length = sqrtf(total);
+    /* Below this a direction is rounding noise: no pieces, or pieces that cancel out. */
+    if (!(length > 1e-12f)) {
+        memset(v, 0, dim * sizeof(float));
+        return;
+    }
+    for (j = 0; j < dim; j++) v[j] /= length;
+}
+
+INLINE void sum_int8(const int8_t *values, const float *scale, int64_t dim, const int32_t *ids,
+                     const int64_t *offsets, int64_t rows, float *restrict out) {
+    for (int64_t i = 0; i < rows; i++, out += dim) {
+        memset(out, 0, dim * sizeof(float));
+        for (int64_t p = offsets[i]; p < offsets[i + 1]; p++) {
+            const int8_t *row = values + ids[p] * dim;
+            float s = scale[ids[p]];
+            for (int64_t j = 0; j < dim; j++) out[j] += s * (float)row[j];
+        }
+        unit(out, dim);
+    }
+}
+
+INLINE void sum_float(const float *values, int64_t dim, const int32_t *ids, const int64_t *offsets, int64_t rows,
+                      float *restrict out) {
+    for (int64_t i = 0; i < rows; i++, out += dim) {
+        memset(out, 0, dim * sizeof(float));
+        for (int64_t p = offsets[i]; p < offsets[i + 1]; p++) {
+            const float *row = values + ids[p] * dim;
+            for (int64_t j = 0; j < dim; j++) out[j] += row[j];
+        }
+        unit(out, dim);
+    }
+}
+
+INLINE void sum_any(const void *values, const float *scale, int64_t dim, const int32_t *ids, const int64_t *offsets,
+                    int64_t rows, float *out) {
+    if (scale)
+        sum_int8(values, scale, dim, ids, offsets, rows, out);
+    else
+        sum_float(values, dim, ids, offsets, rows, out);
+}
+
+#if X86
+T_AVX2 static void sum_avx2(const void *values, const float *scale, int64_t dim, const int32_t *ids,
+                            const int64_t *offsets, int64_t rows, float *out) {
+    sum_any(values, scale, dim, ids, offsets, rows, out);
+}
+T_512 static void sum_avx512(const void *values, const float *scale, int64_t dim, const int32_t *ids,
+                             const int64_t *offsets, int64_t rows, float *out) {
+    sum_any(values, scale, dim, ids, offsets, rows, out);
+}
+#endif
+
+/* Unit-length sums of piece vectors: values (pieces, dim) are int8 with a scale per row, or float32 with scale null;
+ * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1]; out (rows, dim). All ids must be in range. */
+EXPORT void sum_pieces(const void *values, const float *scale, int64_t dim, const int32_t *ids, const int64_t *offsets,
+                       int64_t rows, float *out) {
+#if X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+        sum_avx512(values, scale, dim, ids, offsets, rows, out);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        sum_avx2(values, scale, dim, ids, offsets, rows, out);
+        return;
+    }
+#endif
+    sum_any(values, scale, dim, ids, offsets, rows, out);
+}

@@ -1,0 +1,159 @@
+"""Words remembered against SentencePiece on whole lines, compiled against plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bitextmine.encoder import native, words
+from bitextmine.encoder.folder import TOKENIZER, packaged
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer
+from bitextmine.encoder.words import Words
+
+PACKAGED = packaged("default") / TOKENIZER
+
+some = st.one_of(
+    st.text(max_size=30),
+    st.text(alphabet=" \t\n\r\u00a0\u0301\u0308aéœß.1漢한ﬁ\u200b\u2581²", max_size=40),
+)
+
+
+def lists(pieces: Pieces) -> list[list[int]]:
+    return [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)]
+
+
+@pytest.fixture(scope="module", params=["compiled", "plain"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "plain":
+            patch.setattr(native, "library", lambda: None)
+        elif native.library() is None:
+            pytest.skip("not compiled")
+        return Tokenizer(PACKAGED)
+
+
+@pytest.fixture(scope="module")
+def processor() -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_file=str(PACKAGED))
+
+
+def score(processor: sentencepiece.SentencePieceProcessor, ids: list[int]) -> float:
+    unknown = min(processor.get_score(i) for i in range(processor.get_piece_size())) - 10
+    return sum(processor.get_score(i) if i else unknown for i in ids)
+
+
+@given(st.lists(some, max_size=6))
+@example(["a  b ", "", " ", "\n", "a\u00a0b", " \u0301a", "x" * 500])
+@settings(deadline=None, max_examples=300)
+def test_words_are_cut_as_in_the_line(
+    tokenizer: Tokenizer, processor: sentencepiece.SentencePieceProcessor, found: list[str]
+) -> None:
+    pieces, _ = tokenizer.encode(found)
+    for line, got in zip(found, lists(pieces), strict=True):
+        if "\ud800" <= max(line, default="") <= "\udfff":
+            continue
+        expected = processor.encode(line)
+        if got != expected:  # allowed only for a tie, as between the pieces a, aa and aa, a
+            assert "".join(processor.decode(got).split()) == "".join(processor.decode(expected).split())
+            assert score(processor, got) == pytest.approx(score(processor, expected), abs=1e-3)
+
+
+def test_a_sample_of_real_sentences_is_cut_as_sentencepiece_does(
+    tokenizer: Tokenizer, processor: sentencepiece.SentencePieceProcessor
+) -> None:
+    lines = [
+        line
+        for path in sorted(Path(__file__).parents[2].glob("mine/samples/*.??"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert len(lines) > 1000
+    found = lists(tokenizer.encode(lines)[0])
+    same = sum(a == b for a, b in zip(found, processor.encode(lines), strict=True))
+    assert same >= len(lines) * 0.999
+
+
+def test_cutting_counts_the_lines_that_were_longer(tokenizer: Tokenizer) -> None:
+    lines = ["a b c d e f", "a b c", "", "a b c d"]
+    whole = lists(tokenizer.encode(lines)[0])
+    pieces, cut = tokenizer.encode(lines, 3)
+    assert lists(pieces) == [ids[:3] for ids in whole]
+    assert cut == 2
+
+
+def test_a_huge_line_is_cut_and_blanks_do_not_hide_its_words(tokenizer: Tokenizer) -> None:
+    most = 5
+    blanks = " " * (most * CHARACTERS_PER_PIECE)
+    lines = ["word " * 10_000, blanks + "hello there", blanks, "hello there"]
+    pieces, cut = tokenizer.encode(lines, most)
+    assert cut == 1
+    assert pieces.lengths.tolist()[0] == most and pieces.lengths[2] == 0
+    assert lists(pieces)[1] == lists(pieces)[3] != []
+
+
+def test_surrogates_are_replaced(tokenizer: Tokenizer) -> None:
+    pieces, _ = tokenizer.encode(["ok", "bad \ud800 end"])
+    assert pieces.lengths.min() > 0
+
+
+def test_forgetting_does_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [[f"word{i * 7 % 100} and {i}" for i in range(start, start + 40)] for start in range(0, 400, 40)]
+    expected = [lists(Tokenizer(PACKAGED).encode(part)[0]) for part in lines]
+    monkeypatch.setattr(words, "MAX_WORDS", 50)
+    tokenizer = Tokenizer(PACKAGED)
+    assert [lists(tokenizer.encode(part)[0]) for part in lines] == expected
+    assert tokenizer._words is not None and len(tokenizer._words) < 200
+
+
+def test_a_failure_in_between_leaves_no_words_without_pieces() -> None:
+    table = Words()
+
+    def failing(_: list[str]) -> Pieces:
+        raise RuntimeError("planted")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        table.encode("a b", 1, 9, failing)
+    pieces, _ = table.encode("a b", 1, 9, lambda new: Pieces.from_lists([[len(word)] for word in new]))
+    assert pieces.ids.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="2 lines expected"):
+        table.encode("a b", 2, 9, failing)
+
+
+@given(st.lists(st.text(alphabet="ab \u00e9", max_size=12), min_size=1, max_size=8), st.integers(1, 4))
+def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
+    if native.library() is None:
+        pytest.skip("not compiled")
+    results = []
+    for kind in (words._Compiled, words._Plain):
+        table = Words()
+        table._finder = kind()
+        for text in (lines, lines[::-1]):
+            pieces, cut = table.encode(
+                "\n".join(text),
+                len(text),
+                most,
+                lambda new: Pieces.from_lists([[ord(c) for c in w] for w in new]),
+            )
+            results.append((kind, lists(pieces), cut))
+    assert [x[1:] for x in results[:2]] == [x[1:] for x in results[2:]]
+    assert results[0][1] == [[ord(c) for c in line if c != " "][:most] for line in lines]
+
+
+def test_a_vocabulary_whose_pieces_cross_spaces_is_asked_for_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.model"
+    with path.open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["new york is big", "new york is far", "new york is new"] * 50),
+            model_writer=file, vocab_size=40, hard_vocab_limit=False, split_by_whitespace=False,
+            unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, minloglevel=2,
+        )  # fmt: skip
+    tokenizer = Tokenizer(path)
+    plain = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    assert tokenizer._words is None
+    assert lists(tokenizer.encode(["new york is big", ""])[0]) == [plain.encode("new york is big"), []]
+    assert np.array_equal(tokenizer.encode([])[0].offsets, [0])
