@@ -127,6 +127,15 @@ class EmbeddingWriter:
         if time.monotonic() - self._synced >= self._sync_seconds:
             self.sync()
 
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Rows (b,) int that are written already, as float16 (b, dim); a copy."""
+        if self._fd < 0:
+            raise ValueError("this EmbeddingWriter is closed")
+        if len(rows) and not 0 <= rows.min() <= rows.max() < self._next:
+            raise ValueError(f"only rows 0 to {self._next - 1} are written, asked for {rows.min()} to {rows.max()}")
+        shape = (self.rows, self.dim)
+        return np.memmap(self.part_path, DTYPE, mode="r", offset=len(self._header), shape=shape)[rows]
+
     def sync(self) -> None:
         """Bring the rows written so far safely to disk, and count them as done."""
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["length_batches"]
+__all__ = ["length_batches", "runs", "whole_batches"]
 
 
 def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
@@ -23,3 +23,24 @@ def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarra
         stop = min(len(order), start + max(1, batch_tokens // longest))
         yield order[start:stop]
         start = stop
+
+
+def whole_batches(offsets: np.ndarray, batch_tokens: int) -> Iterator[tuple[int, int]]:
+    """Parts consecutive rows into batches of at most batch_tokens pieces, without padding: yields (start, stop).
+
+    offsets (n + 1,) int64 is where each row begins. A row longer than the budget is a batch of its own.
+    """
+    start, rows = 0, len(offsets) - 1
+    while start < rows:
+        fitting = int(np.searchsorted(offsets, offsets[start] + batch_tokens, side="right")) - 1
+        stop = min(rows, max(start + 1, fitting))
+        yield start, stop
+        start = stop
+
+
+def runs(lengths: np.ndarray) -> list[tuple[int, int]]:
+    """Sorted lengths as (rows, length) of each run of equal ones."""
+    edges = np.flatnonzero(np.diff(lengths)) + 1
+    starts = np.concatenate([np.zeros(min(1, len(lengths)), dtype=np.int64), edges])
+    counts = np.diff(np.append(starts, len(lengths)))
+    return list(zip(counts.tolist(), lengths[starts].tolist(), strict=True))

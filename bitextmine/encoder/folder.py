@@ -5,23 +5,29 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import load_model, save_model
+from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.manifest import read_json, write_json
+
+if TYPE_CHECKING:
+    from bitextmine.encoder.model import SentenceModel
 
 __all__ = [
     "CONFIG",
     "TOKENIZER",
     "WEIGHTS",
     "folder_hash",
-    "load_folder",
     "packaged",
+    "read_folder",
     "resolve",
     "save_folder",
 ]
@@ -71,8 +77,9 @@ def folder_hash(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def load_folder(folder: Path) -> tuple[EncoderConfig, SentenceModel, Tokenizer]:
-    """Reads a model folder; raises BitextmineError that names the file that is missing or wrong."""
+def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
+    """Reads a model folder but for its weights; raises BitextmineError that names the file that is missing or
+    wrong."""
     path = folder / CONFIG
     if not path.is_file():
         raise BitextmineError(
@@ -84,7 +91,7 @@ def load_folder(folder: Path) -> tuple[EncoderConfig, SentenceModel, Tokenizer]:
         raise BitextmineError(
             f"{folder / TOKENIZER}: {tokenizer.vocab_size} pieces, but {CONFIG} says vocab_size {config.vocab_size}"
         )
-    return config, load_model(config, folder / WEIGHTS), tokenizer
+    return config, tokenizer
 
 
 def save_folder(
@@ -93,7 +100,8 @@ def save_folder(
     """Writes a model folder, config.json last, so that a folder cut short is not taken for a whole one."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
-    save_model(model, folder / WEIGHTS, dtype=dtype)
+    state: Mapping[str, np.ndarray] = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}
+    write_weights(state, folder / WEIGHTS, dtype=dtype)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         shutil.copyfile(tokenizer, folder / TOKENIZER)
     if card is not None:

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
 
-__all__ = ["SentenceModel"]
+__all__ = ["SentenceModel", "unit_vectors"]
 
 # Standard deviation of the initial piece vectors. It must be small: a piece that training never or seldom sees
 # keeps its random vector, and as sentence vectors are sums, such a vector is noise of that size in each
@@ -76,6 +76,14 @@ class SentenceModel(nn.Module):
         for layer in self.layers:
             hidden = layer(hidden, mask)
         return self.norm(hidden)
+
+
+def unit_vectors(vectors: Tensor) -> Tensor:
+    """(n, d) -> the same rows with Euclidean length 1, in float32; a row of zeros stays zeros, never NaN."""
+    vectors = vectors.float()
+    length = vectors.norm(dim=1, keepdim=True)
+    # Below this length a row's direction is rounding noise: an empty sentence, or pieces that cancel out.
+    return torch.where(length > 1e-12, vectors / length.clamp(min=1e-12), torch.zeros_like(vectors))
 
 
 class Layer(nn.Module):

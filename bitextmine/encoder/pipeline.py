@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.encoder import BATCH_TOKENS, Encoder
+from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.manifest import Manifest
@@ -23,20 +24,34 @@ from bitextmine.store import check_fresh, embedding_paths
 from bitextmine.text import LineHasher, corpus_language, iter_lines
 from bitextmine.writer import EmbeddingWriter
 
-__all__ = ["embed_corpus", "text_identity"]
+__all__ = ["embed_corpus"]
 
 log = logging.getLogger(__name__)
 
-# Lines encoded and written together: enough to sort by length and to find repeats, little enough that the
-# vectors of a chunk (32,768 x 512 float32 = 64 MiB) do not weigh. A killed run resumes at a chunk's end.
-CHUNK_LINES = 32_768
+# Lines whose rows are remembered, to copy rather than encode a line that comes again. Kept in two generations of
+# this many, about 90 MB each: web text repeats the same few thousand lines all along.
+REMEMBERED = 1 << 19
 
 
-def text_identity(path: str | os.PathLike[str], errors: str = "strict") -> tuple[int, str]:
-    """How many lines a corpus has, and the SHA-256 of them; reads it once, and so checks that it can be read."""
+@dataclasses.dataclass(frozen=True)
+class TextIdentity:
+    """A corpus as it was when it was read first: how many lines, and the SHA-256 of them all and of the lines up
+    to the end of each chunk."""
+
+    lines: int
+    sha256: str
+    chunks: tuple[str, ...]
+
+
+def text_identity(path: str | os.PathLike[str], errors: str, chunk_lines: int) -> TextIdentity:
+    """Reads a corpus once, and so checks that it can be read."""
     hasher = LineHasher()
-    hasher.update(iter_lines(path, errors))
-    return hasher.lines, hasher.hexdigest()
+    lines = iter_lines(path, errors)
+    chunks = []
+    while part := list(itertools.islice(lines, chunk_lines)):
+        hasher.update(part)
+        chunks.append(hasher.hexdigest())
+    return TextIdentity(hasher.lines, hasher.hexdigest(), tuple(chunks))
 
 
 def embed_corpus(
@@ -47,7 +62,7 @@ def embed_corpus(
     lang: str | None = None,
     errors: str = "strict",
     batch_tokens: int | None = None,
-    chunk_lines: int = CHUNK_LINES,
+    chunk_lines: int | None = None,
     force: bool = False,
     show_progress: bool | None = None,
 ) -> Path:
@@ -90,16 +105,18 @@ def _embed(
     job: Job,
     encoder: Encoder,
     batch_tokens: int | None,
-    chunk_lines: int,
+    chunk_lines: int | None,
     force: bool,
     show_progress: bool | None,
 ) -> Path:
     if job.npy.suffix != ".npy":
         raise BitextmineError(f"--out {job.npy}: the name of an embedding ends in .npy")
-    rows, digest = text_identity(job.text, job.errors)
+    chunk_lines = chunk_lines or encoder.network.chunk_lines
+    text = text_identity(job.text, job.errors, chunk_lines)
+    rows = text.lines
     if rows == 0:
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
-    if not force and (reason := check_fresh(job.npy, digest, encoder.hash)) is None:
+    if not force and (reason := check_fresh(job.npy, text.sha256, encoder.hash)) is None:
         log.info("%s: up to date (%d lines, model %s)", job.npy, rows, encoder.name)
         return job.npy
     if not force and reason != "not embedded yet":
@@ -109,16 +126,13 @@ def _embed(
             "%s: the encoder '%s' was not trained on '%s' (only on %s): expect poor vectors",
             job.name, encoder.name, job.lang, ", ".join(encoder.languages),
         )  # fmt: skip
-    batch_tokens = batch_tokens or BATCH_TOKENS[encoder.device.type]
     identity = {
-        "text_sha256": digest,
+        "text_sha256": text.sha256,
         "model_hash": encoder.hash,
         # These decide which sentences share a batch, and so the last bit of a vector.
         "chunk_lines": chunk_lines,
-        "batch_tokens": batch_tokens,
-        "device": encoder.device.type,
+        **encoder.network.settings(batch_tokens),
     }
-    hasher = LineHasher()
     cut = 0
     with (
         EmbeddingWriter(job.npy, rows, encoder.dim, identity) as writer,
@@ -129,60 +143,122 @@ def _embed(
         bar.update(writer.resume_row)
         if writer.resume_row:
             log.info("%s: resuming at line %d of %d", job.npy, writer.resume_row + 1, rows)
-        lines = iter_lines(job.text, job.errors)
-        hasher.update(itertools.islice(lines, writer.resume_row))
-        for start, chunk in _tokenized(lines, hasher, encoder, writer.resume_row, chunk_lines):
-            if start + chunk.lines > rows:
-                break
+        for chunk in _tokenized(job, text, encoder, writer.resume_row, chunk_lines):
             vectors = encoder.encode_pieces(chunk.pieces, batch_tokens=batch_tokens)
-            writer.write(start, vectors if chunk.inverse is None else vectors[chunk.inverse])
+            if chunk.inverse is not None:
+                vectors = vectors[chunk.inverse]
+            if chunk.known is not None:
+                known = chunk.known >= 0
+                whole = np.empty((chunk.lines, encoder.dim), dtype=np.float16)
+                whole[known] = writer.read(chunk.known[known])
+                whole[~known] = vectors
+                vectors = whole
+            writer.write(chunk.start, vectors)
             cut += chunk.cut
             bar.update(chunk.lines)
-        if hasher.lines != rows or hasher.hexdigest() != digest:
-            raise BitextmineError(f"{job.name}: the text changed while it was being embedded; run it again")
         writer.finish(
             Manifest(
-                rows=rows, dim=encoder.dim, lang=job.lang, corpus=job.name, text_sha256=digest,
+                rows=rows, dim=encoder.dim, lang=job.lang, corpus=job.name, text_sha256=text.sha256,
                 model=encoder.name, model_hash=encoder.hash,
             )
         )  # fmt: skip
     if cut:
         log.warning(
-            "%s: %d of %d lines were longer than %d pieces and were cut",
-            job.name, cut, rows, encoder.config.max_pieces,
+            "%s: at least %d of %d lines were longer than %d pieces and were cut",
+            job.name, cut, rows, encoder.max_pieces,
         )  # fmt: skip
     return job.npy
 
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Consecutive lines, tokenised: pieces of the distinct ones, and for each line its row of pieces."""
+    """Consecutive lines, tokenised.
 
+    known (lines,) int64: the row of the same line in an earlier chunk, -1 where there is none; None: not looked
+    for. pieces: of the distinct ones among the others; inverse: for each of the others its row of pieces (None:
+    row i is the i-th of them).
+    """
+
+    start: int
     lines: int
+    known: np.ndarray | None
     pieces: Pieces
-    cut: int
     inverse: np.ndarray | None
+    cut: int
 
 
 def _tokenized(
-    lines: Iterator[str], hasher: LineHasher, encoder: Encoder, start: int, chunk_lines: int
-) -> Iterator[tuple[int, Chunk]]:
-    """Chunks from line ``start`` on, each tokenised while the caller is busy with the one before."""
+    job: Job, text: TextIdentity, encoder: Encoder, resume_row: int, chunk_lines: int
+) -> Iterator[Chunk]:
+    """Chunks from row ``resume_row`` on, each tokenised while the caller is busy with the one before.
+
+    Raises BitextmineError before a chunk, if it or a line before it is not what it was when ``text`` was read:
+    what has been written then stays right for that text.
+    """
+    lines = iter_lines(job.text, job.errors)
+    hasher = LineHasher()
+    repeats = Repeats() if encoder.network.slow else None
+
+    def next_lines() -> list[str]:
+        part = list(itertools.islice(lines, chunk_lines))
+        hasher.update(part)
+        done = -(-hasher.lines // chunk_lines)
+        as_read = (
+            text.chunks[done - 1 : done] == (hasher.hexdigest(),) if part else hasher.lines == text.lines
+        )
+        if not as_read:
+            raise BitextmineError(f"{job.name}: the text changed while it was being embedded; run it again")
+        return part
 
     def next_chunk() -> Chunk | None:
-        part = list(itertools.islice(lines, chunk_lines))
+        part = next_lines()
         if not part:
             return None
-        hasher.update(part)
-        pieces, cut, inverse = encoder.tokenize(part)
-        return Chunk(len(part), pieces, cut, inverse)
+        start = hasher.lines - len(part)
+        known = fresh = None
+        if repeats is not None:
+            known = repeats.find(part, start)
+            fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
+        if fresh is None or len(fresh) == len(part):
+            known, fresh = None, part
+        pieces, cut, inverse = encoder.tokenize(fresh)
+        return Chunk(start, len(part), known, pieces, inverse, cut)
 
+    while hasher.lines < resume_row:
+        part = next_lines()
+        if repeats is not None:
+            repeats.find(part, hasher.lines - len(part))
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
         pending: Future[Chunk | None] = ahead.submit(next_chunk)
         while (chunk := pending.result()) is not None:
             pending = ahead.submit(next_chunk)
-            yield start, chunk
-            start += chunk.lines
+            yield chunk
+
+
+class Repeats:
+    """Finds lines that came before, among the last half a million distinct ones at least.
+
+    What is found depends on the lines alone: a run that resumes finds what an unbroken one does.
+    """
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._old: dict[bytes, int] = {}
+        self._new: dict[bytes, int] = {}
+
+    def find(self, lines: Sequence[str], start: int) -> np.ndarray:
+        """(lines,) int64: for line ``start + i`` of the text its first row, if that is below ``start``, else -1."""
+        found = np.full(len(lines), -1, dtype=np.int64)
+        for i, line in enumerate(lines):
+            key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            row = self._new.get(key)
+            if row is None:
+                if len(self._new) >= self._remembered:
+                    self._old, self._new = self._new, {}
+                row = self._new[key] = self._old.get(key, start + i)
+            if row < start:
+                found[i] = row
+        return found
 
 
 @contextlib.contextmanager

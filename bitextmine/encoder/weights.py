@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
-from torch import Tensor
+from safetensors.numpy import load_file, save
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.model import SentenceModel
 from bitextmine.errors import BitextmineError
 
-__all__ = ["load_model", "quantize_rows", "restore_rows", "save_model"]
+__all__ = [
+    "PIECES",
+    "SCALE",
+    "quantize_rows",
+    "read_weights",
+    "restore_rows",
+    "weight_shapes",
+    "write_weights",
+]
 
-QUANTIZED = "embedding.weight"
+PIECES = "embedding.weight"
 SCALE = "embedding.scale"
 
 
-def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+def quantize_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows, dim) float -> int8 values (rows, dim) and scales (rows,) float32, so that value * scale is within
     half a scale of the weight; a row of zeros has scale 0."""
-    weight = weight.detach().float().cpu()
-    scale = weight.abs().amax(1) / 127
-    safe = torch.where(scale > 0, scale, torch.ones_like(scale))
-    return torch.round(weight / safe[:, None]).to(torch.int8), scale
+    weight = weight.astype(np.float32, copy=False)
+    scale = np.abs(weight).max(axis=1) / np.float32(127)
+    safe = np.where(scale > 0, scale, np.float32(1))
+    return np.rint(weight / safe[:, None]).astype(np.int8), scale
 
 
-def restore_rows(values: Tensor, scale: Tensor) -> Tensor:
+def restore_rows(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """int8 values (rows, dim), scales (rows,) -> (rows, dim) float32."""
-    return values.float() * scale[:, None]
+    return np.multiply(values, scale[:, None], dtype=np.float32)
 
 
-def save_model(model: SentenceModel, path: Path, *, dtype: str = "int8") -> None:
-    """Writes the weights; dtype "int8" (piece vectors int8 with a scale per row, the rest float16) or "float32"."""
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
+    """The tensors of a model of this configuration, as `SentenceModel.state_dict` names them."""
+    d, ffn = config.dim, config.ffn
+    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.vocab_size, d)}
+    if not config.layers:
+        return shapes
+    shapes["positions.weight"] = (config.max_pieces, d)
+    linear = {"qkv": (3 * d, d), "out": (d, d), "up": (ffn, d), "down": (d, ffn)}
+    for i in range(config.layers):
+        for name, shape in linear.items():
+            shapes[f"layers.{i}.{name}.weight"] = shape
+            shapes[f"layers.{i}.{name}.bias"] = shape[:1]
+        for name in ("attention_norm", "ffn_norm"):
+            shapes[f"layers.{i}.{name}.weight"] = shapes[f"layers.{i}.{name}.bias"] = (d,)
+    shapes["norm.weight"] = shapes["norm.bias"] = (d,)
+    return shapes
+
+
+def write_weights(state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "int8") -> None:
+    """Writes float weights; dtype "int8" (piece vectors int8 with a scale per row, the rest float16) or
+    "float32"."""
+    state = {name: np.ascontiguousarray(array) for name, array in state.items()}
     if dtype == "int8":
-        values, scale = quantize_rows(state.pop(QUANTIZED))
-        state = {name: tensor.half() for name, tensor in state.items()}
-        state[QUANTIZED], state[SCALE] = values, scale
+        values, scale = quantize_rows(state.pop(PIECES))
+        state = {name: array.astype(np.float16) for name, array in state.items()}
+        state[PIECES], state[SCALE] = values, scale
     elif dtype != "float32":
         raise BitextmineError(f"weights: dtype must be int8 or float32, found {dtype!r}")
     # Through a file of our own: safetensors makes its files readable for their owner alone.
@@ -49,28 +75,22 @@ def save_model(model: SentenceModel, path: Path, *, dtype: str = "int8") -> None
         raise BitextmineError(f"{path}: cannot be written: {e.strerror}") from e
 
 
-def load_model(config: EncoderConfig, path: Path) -> SentenceModel:
-    """Reads weights into a model of ``config``, float32, in evaluation mode.
+def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
+    """The weights of a model of ``config``: piece vectors as they are stored, int8 with ``SCALE`` or float32, all
+    others float32.
 
-    Raises BitextmineError when the file is missing, is no safetensors file or does not fit the configuration
-    (naming the tensor and the two shapes).
+    Raises BitextmineError when the file is missing, is no safetensors file, holds NaN or does not fit the
+    configuration (naming the tensor and the two shapes).
     """
     if not path.is_file():
         raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
     try:
-        state = load_file(str(path))
-    except (SafetensorError, OSError) as e:
-        raise BitextmineError(f"{path}: not a readable safetensors file ({e})") from e
-    if SCALE in state and QUANTIZED in state:
-        values, scale = state[QUANTIZED], state.pop(SCALE)
-        if values.ndim != 2 or scale.shape != values.shape[:1]:
-            raise BitextmineError(
-                f"{path}: {SCALE} has shape {tuple(scale.shape)}, {QUANTIZED} {tuple(values.shape)}"
-            )
-        state[QUANTIZED] = restore_rows(values, scale)
-    # Not on the "meta" device: initialising there imports SymPy, a second against 50 ms for random numbers.
-    model = SentenceModel(config)
-    wanted = model.state_dict()
+        state = load_file(path)
+    except (SafetensorError, OSError, TypeError, KeyError) as e:  # KeyError: a type that NumPy lacks
+        raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
+    wanted = weight_shapes(config)
+    if state.get(PIECES, np.empty(0)).dtype == np.int8:
+        wanted[SCALE] = wanted[PIECES][:1]
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
             raise BitextmineError(
@@ -80,13 +100,14 @@ def load_model(config: EncoderConfig, path: Path) -> SentenceModel:
             raise BitextmineError(
                 f"{path}: tensor {name!r} has no place in a model of {config.layers} layers"
             )
-        if state[name].shape != wanted[name].shape:
+        if state[name].shape != wanted[name]:
             raise BitextmineError(
-                f"{path}: {name!r} has shape {tuple(state[name].shape)}, "
-                f"but config.json says {tuple(wanted[name].shape)}"
+                f"{path}: {name!r} has shape {state[name].shape}, but config.json says {wanted[name]}"
             )
-        state[name] = state[name].float()
-        if not bool(torch.isfinite(state[name]).all()):
-            raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
-    model.load_state_dict(state, assign=True)
-    return model.eval()
+        if state[name].dtype != np.int8:
+            state[name] = state[name].astype(np.float32, copy=False)
+            if not np.isfinite(state[name]).all():
+                raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
+        elif name != PIECES:
+            raise BitextmineError(f"{path}: {name!r} is int8, which only {PIECES!r} may be")
+    return state

@@ -257,9 +257,10 @@ def evaluate_retrieval(
     directions = [] if asked is None else _directions(asked, pairs, pivot)
 
     from bitextmine.encoder import load_encoder
+    from bitextmine.encoder.device import device_name
 
     encoder = load_encoder(model, device)
-    run = _Run(encoder, k, csls, candidates, str(encoder.device), batch_tokens, errors)
+    run = _Run(encoder, k, csls, candidates, device_name(device), batch_tokens, errors)
     with _folder(work) as folder:
         if asked is not None:
             return run.pools(asked, distractors, directions, folder)

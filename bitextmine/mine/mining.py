@@ -257,12 +257,12 @@ def find_neighbours(
                 progress=bar.update,
             )
         return found, f"index-{'/'.join(kinds)}"
-    from bitextmine.encoder.encoder import pick_device
+    from bitextmine.encoder.device import device_name
     from bitextmine.index.exact import search_both
 
     with progress(n, "search", "lines") as bar:
         return search_both(
-            src.vectors, tgt.vectors, k, device=str(pick_device(device)), progress=bar.update
+            src.vectors, tgt.vectors, k, device=device_name(device), progress=bar.update
         ), "exact"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.encoder import pick_device
+from bitextmine.encoder.device import pick_device
 from bitextmine.encoder.folder import TOKENIZER, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bitextmine.encoder.encoder import unit_vectors
-from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.train.cache import PairCache
 from bitextmine.train.forward import sentence_vectors
 from bitextmine.train.recipe import Recipe

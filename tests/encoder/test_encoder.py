@@ -12,13 +12,20 @@ import pytest
 import torch
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import folder_hash
-from bitextmine.encoder.weights import quantize_rows, restore_rows
+from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder
+from bitextmine.encoder.transformer import TorchNetwork
+from bitextmine.encoder.weights import quantize_rows, read_weights, restore_rows
 from bitextmine.errors import BitextmineError
 
 Make = Callable[..., Path]
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices in float32, whatever the processor: what bfloat16 changes is test_transformer.py's matter."""
+    monkeypatch.setattr("bitextmine.encoder.transformer.pick_precision", lambda kind: "float32")
 
 
 @pytest.fixture(params=[0, 1, 2], ids=["mean", "1 layer", "2 layers"])
@@ -72,27 +79,32 @@ def test_word_order_matters_only_with_layers(make_folder: Make, tmp_path: Path) 
 
 
 def test_out_of_memory_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load_encoder(folder)
-    expected = encoder.encode(LINES)
-    forward = encoder.model.forward
-    monkeypatch.setattr(
-        encoder.model,
-        "forward",
-        lambda ids, offsets: _out_of_memory() if len(offsets) > 2 else forward(ids, offsets),
-    )
-    np.testing.assert_allclose(encoder.encode(LINES), expected, atol=2e-6)
+    config, _ = read_folder(folder)
+    network = TorchNetwork(config, read_weights(config, folder / WEIGHTS))
+    pieces, _, _ = load_encoder(folder).tokenize(LINES)
+    expected = network.vectors(pieces)
+    forward = network._forward
+    room = 1
 
+    def failing(ids: torch.Tensor, lengths: np.ndarray) -> torch.Tensor:
+        if len(lengths) > room:
+            raise torch.OutOfMemoryError("planted")
+        return forward(ids, lengths)
 
-def _out_of_memory() -> torch.Tensor:
-    raise torch.OutOfMemoryError("planted")
+    monkeypatch.setattr(network, "_forward", failing)
+    np.testing.assert_allclose(network.vectors(pieces), expected, atol=2e-6)
+    room = 0
+    with pytest.raises(BitextmineError, match="no room for one sentence of 50 pieces"):
+        network.vectors(pieces)
+    assert len(pieces) == 7, "of eight lines two are the same"
 
 
 def test_int8_rows_are_within_half_a_step() -> None:
-    weight = torch.randn(50, 8) * torch.logspace(-4, 2, 50)[:, None]
+    weight = np.random.default_rng(0).standard_normal((50, 8)) * np.logspace(-4, 2, 50)[:, None]
     weight[7] = 0
     values, scale = quantize_rows(weight)
-    assert values.dtype == torch.int8
-    assert bool(((restore_rows(values, scale) - weight).abs() <= scale[:, None] * 0.5001).all())
+    assert values.dtype == np.int8
+    assert (abs(restore_rows(values, scale) - weight) <= scale[:, None] * 0.5001).all()
 
 
 def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitextmine.encoder import embed_corpus, load_encoder
+from bitextmine.encoder import embed_corpus, load_encoder, pipeline
 from bitextmine.errors import BitextmineError
 from bitextmine.store import open_embedding
 
 Make = Callable[..., Path]
 
-LINES = [f"the cat number {i % 37} sat on mat {i}" if i % 11 else "" for i in range(500)]
+LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for i in range(500)]
 
 
 @pytest.fixture
@@ -91,23 +91,67 @@ def test_cut_lines_are_counted(corpus: Path, model: Path, caplog: pytest.LogCapt
     assert "1 of 2 lines were longer than 50 pieces" in caplog.text
 
 
-def test_a_text_that_changes_meanwhile_is_noticed(
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("mat 300", "hat 300"),
+        lambda text: "".join(text.splitlines(keepends=True)[:320]),
+        lambda text: text + "one more\n",
+        lambda text: text + "and more\n" * 100,
+    ],
+    ids=["a word", "shorter", "longer", "longer by a chunk"],
+)
+def test_a_text_that_changes_meanwhile_leaves_no_wrong_row(
+    corpus: Path, model: Path, tmp_path: Path, change: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(model)
+    whole = embed_corpus(corpus, encoder, out=tmp_path / "whole.npy", chunk_lines=64).read_bytes()
+    was = corpus.read_text()
+    identity = pipeline.text_identity
+
+    def changing(*args: object) -> pipeline.TextIdentity:
+        found = identity(*args)  # type: ignore[arg-type]
+        corpus.write_text(change(was))
+        return found
+
+    with monkeypatch.context() as m:
+        m.setattr(pipeline, "text_identity", changing)
+        with pytest.raises(BitextmineError, match="changed while"):
+            embed_corpus(corpus, encoder, chunk_lines=64)
+    assert not (tmp_path / "corpus.fr.npy").exists()
+    # What was written belongs to the text as it was, and can be built on if that comes back.
+    corpus.write_text(was)
+    assert embed_corpus(corpus, encoder, chunk_lines=64).read_bytes() == whole
+
+
+def test_a_line_that_comes_again_has_the_row_it_had(
     corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = load_encoder(model)
+    corpus.write_text("\n".join(LINES * 3 + ["new"]) + "\n")
+    encoded = 0
     encode = encoder.encode_pieces
 
-    def changing(*args, **kwargs):  # type: ignore[no-untyped-def]
-        corpus.write_text(corpus.read_text().replace("cat", "dog"))
-        return encode(*args, **kwargs)
+    def counting(pieces, **kwargs):  # type: ignore[no-untyped-def]
+        nonlocal encoded
+        encoded += len(pieces)
+        return encode(pieces, **kwargs)
 
-    monkeypatch.setattr(encoder, "encode_pieces", changing)
-    from bitextmine.encoder import pipeline
+    monkeypatch.setattr(encoder, "encode_pieces", counting)
+    vectors, _ = open_embedding(embed_corpus(corpus, encoder, chunk_lines=128))
+    assert encoded == len(set(LINES)) + 1
+    assert (vectors[:500] == vectors[500:1000]).all() and (vectors[:500] == vectors[1000:1500]).all()
+    np.testing.assert_allclose(vectors, encoder.encode(LINES * 3 + ["new"]), atol=2e-3)
 
-    identity = pipeline.text_identity
-    monkeypatch.setattr(pipeline, "text_identity", lambda path, errors: (identity(path, errors)[0], "0" * 64))
-    with pytest.raises(BitextmineError, match="changed while"):
-        embed_corpus(corpus, encoder, chunk_lines=64)
+
+def test_repeats_are_found_within_bounds() -> None:
+    repeats = pipeline.Repeats(remembered=3)
+    assert repeats.find(["a", "b", "a"], 0).tolist() == [-1, -1, -1], "the third is of the same chunk"
+    assert repeats.find(["b", "c", "d"], 3).tolist() == [1, -1, -1]
+    assert repeats.find(["a", "c"], 6).tolist() == [0, 4]
+    many = [f"{i}" for i in range(10)]
+    assert repeats.find([*many, "a"], 8).tolist() == [-1] * 11, "a is forgotten"
+    assert len(repeats._old) <= 3 and len(repeats._new) <= 3
 
 
 def test_an_empty_corpus_and_a_language_never_trained_on(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bitextmine.encoder.encoder import unit_vectors
+from bitextmine.encoder.model import unit_vectors
 from bitextmine.train.objectives.views import Views
 from bitextmine.train.precision import product_precision
 from bitextmine.train.recipe import Training

@@ -1,0 +1,72 @@
+"""Where to compute, found out without loading torch where no GPU can be."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bitextmine.errors import BitextmineError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["device_name", "pick_device", "processors"]
+
+
+def device_name(device: str = "auto") -> str:
+    """A device as torch calls it: "auto" is the GPU when there is one, else the CPU.
+
+    Loads torch only for a GPU that may be there or that is asked for. Raises BitextmineError for a device that is
+    not there.
+    """
+    if device == "auto":
+        return "cuda" if _has_driver() and pick_device("auto").type == "cuda" else "cpu"
+    return device if device == "cpu" else str(pick_device(device))
+
+
+def pick_device(device: str = "auto") -> torch.device:
+    """The same as torch's own device."""
+    import torch
+
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        picked = torch.device(device)
+    except RuntimeError:
+        raise BitextmineError(
+            f"--device {device}: no such kind of device; use auto, cpu, cuda or cuda:N"
+        ) from None
+    if picked.type not in ("cpu", "cuda"):
+        raise BitextmineError(f"--device {device}: only cpu and cuda are supported")
+    if picked.type == "cuda":
+        count = torch.cuda.device_count()
+        if (picked.index or 0) >= count:
+            raise BitextmineError(
+                f"--device {device}: this machine shows {count} CUDA devices; use --device cpu"
+            )
+    return picked
+
+
+def processors() -> int:
+    """How many threads to use: OMP_NUM_THREADS if set, else the processors this process may run on."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _has_driver() -> bool:
+    """Whether a GPU's driver is there, as far as that shows from outside of torch (whose own answer takes a
+    second or more, most of it for loading torch)."""
+    if "torch" in sys.modules or Path("/dev/kfd").exists():  # the latter is AMD's, which torch calls cuda too
+        return True
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True

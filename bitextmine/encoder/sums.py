@@ -1,0 +1,103 @@
+"""Encoding without layers: a sentence's vector is the sum of its pieces', brought to length 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bitextmine.encoder import native
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.weights import PIECES, SCALE, restore_rows
+
+__all__ = ["PieceSums"]
+
+LANES = 16
+BLOCK_ROWS = 1024
+
+
+class PieceSums:
+    """The network of a model without layers, on the CPU. It needs no torch, which takes longer to load than a
+    thousand sentences take to encode, and reads piece vectors as the int8 rows that they are stored as: a
+    vocabulary of 48,000 then stays in the processor's cache.
+
+    The same sentence has the same vector, to the bit, in whatever company, compiled or not.
+    """
+
+    device = "cpu"
+    chunk_lines = 32_768
+    slow = False
+
+    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
+        self._values = np.ascontiguousarray(weights[PIECES])
+        scale = weights.get(SCALE)
+        self._scale = None if scale is None else np.ascontiguousarray(scale)
+        self.vocab_size, self.dim = self._values.shape
+
+    def settings(self, batch_tokens: int | None) -> dict[str, Any]:
+        """Nothing but the weights decides what a vector is."""
+        return {}
+
+    def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
+        """(n, dim) float32 unit rows for n sentences; a sentence of no pieces gives zeros.
+
+        Raises ValueError for a piece that is not in the vocabulary.
+        """
+        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.vocab_size:
+            raise ValueError(f"piece ids must lie in 0..{self.vocab_size - 1}")
+        out = np.empty((len(pieces), self.dim), dtype=np.float32)
+        library = native.library()
+        if library is None:
+            for start in range(0, len(pieces), BLOCK_ROWS):
+                stop = min(start + BLOCK_ROWS, len(pieces))
+                _unit(self._sums(pieces.take(np.arange(start, stop))), out[start:stop])
+            return out
+        library.sum_pieces(
+            native.address(self._values, np.float32 if self._scale is None else np.int8),
+            None if self._scale is None else native.address(self._scale, np.float32),
+            self.dim, native.address(pieces.ids, np.int32), native.address(pieces.offsets, np.int64),
+            len(pieces), native.address(out, np.float32),
+        )  # fmt: skip
+        return out
+
+    def _sums(self, pieces: Pieces) -> np.ndarray:
+        """Sums in the order of the pieces: the first piece of each sentence, then the second of those that have
+        one, and so on."""
+        sums = np.zeros((len(pieces), self.dim), dtype=np.float32)
+        lengths = pieces.lengths
+        order = np.argsort(-lengths, kind="stable")
+        for place in range(int(lengths.max(initial=0))):
+            rows = order[: int((lengths > place).sum())]
+            ids = pieces.ids[pieces.offsets[rows] + place]
+            found = self._values[ids]
+            sums[rows] += found if self._scale is None else restore_rows(found, self._scale[ids])
+        return sums
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "encoder (mean of subword vectors)",
+            "dim": self.dim,
+            "layers": 0,
+            "vocab_size": self.vocab_size,
+            "parameters": self.vocab_size * self.dim,
+        }
+
+
+def _unit(sums: np.ndarray, out: np.ndarray) -> None:
+    """Rows (n, dim) float32 brought to length 1; squares are added as _native.c adds them, in 16 lanes."""
+    wide = np.zeros((len(sums), -(-sums.shape[1] // LANES) * LANES), dtype=np.float32)
+    wide[:, : sums.shape[1]] = sums
+    wide *= wide
+    lanes = np.zeros((len(sums), LANES), dtype=np.float32)
+    for start in range(0, wide.shape[1], LANES):
+        lanes += wide[:, start : start + LANES]
+    half = LANES // 2
+    while half:
+        lanes[:, :half] += lanes[:, half : 2 * half]
+        half //= 2
+    length = np.sqrt(lanes[:, :1])
+    # Below this a direction is rounding noise: no pieces, or pieces that cancel out.
+    some = length > np.float32(1e-12)
+    np.divide(sums, length, out=out, where=some)
+    out[~some[:, 0]] = 0

@@ -1,0 +1,58 @@
+"""Sums of piece vectors: against float64, and compiled against plain, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder import native
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.sums import PieceSums
+from bitextmine.encoder.weights import PIECES, SCALE, quantize_rows
+
+VOCABULARY = 70
+
+
+def weights(dim: int, kind: str) -> dict[str, np.ndarray]:
+    table = np.random.default_rng(dim).standard_normal((VOCABULARY, dim)).astype(np.float32)
+    table[5] = -table[4]  # two pieces that cancel out
+    if kind == "float32":
+        return {PIECES: table}
+    values, scale = quantize_rows(table)
+    return {PIECES: values, SCALE: scale}
+
+
+def some_pieces() -> Pieces:
+    rng = np.random.default_rng(1)
+    found = [rng.integers(0, VOCABULARY, n).tolist() for n in rng.integers(0, 40, 3000)]
+    return Pieces.from_lists([[], [4, 5], [3], *found, []])
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+@pytest.mark.parametrize("dim", [1, 7, 16, 24, 256])
+def test_unit_sums(dim: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    state, pieces = weights(dim, kind), some_pieces()
+    table = state[PIECES].astype(np.float64) * state.get(SCALE, np.ones(VOCABULARY))[:, None]
+    totals = np.stack([table[pieces.ids[a:b]].sum(0) for a, b in zip(pieces.offsets, pieces.offsets[1:])])  # noqa: B905
+    length = np.linalg.norm(totals, axis=1, keepdims=True)
+    some = length[:, 0] > 1e-3
+    found = PieceSums(state).vectors(pieces)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found[some], totals[some] / length[some], atol=2e-4 if dim == 1 else 2e-5)
+    assert not found[[0, 1, -1]].any(), "no pieces, or pieces that cancel out"
+    monkeypatch.setattr(native, "library", lambda: None)
+    assert PieceSums(state).vectors(pieces).tobytes() == found.tobytes()
+
+
+def test_company_does_not_change_a_bit() -> None:
+    sums, pieces = PieceSums(weights(48, "int8")), some_pieces()
+    whole = sums.vectors(pieces)
+    rows = np.array([700, 3, 3, 12])
+    assert sums.vectors(pieces.take(rows)).tobytes() == whole[rows].tobytes()
+    assert sums.vectors(Pieces.from_lists([])).shape == (0, 48)
+
+
+@pytest.mark.parametrize("bad", [-1, VOCABULARY])
+def test_a_piece_out_of_range_never_reaches_c(bad: int) -> None:
+    with pytest.raises(ValueError, match=r"0\.\.69"):
+        PieceSums(weights(8, "int8")).vectors(Pieces.from_lists([[1, bad]]))

@@ -1,0 +1,97 @@
+"""The forward pass for inference against that of training, which pads and masks; start-up without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from bitextmine.encoder.batching import runs, whole_batches
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.model import SentenceModel, unit_vectors
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.transformer import TorchNetwork, pick_precision
+from bitextmine.encoder.weights import weight_shapes
+
+
+def some_pieces(vocabulary: int, seed: int = 0) -> Pieces:
+    rng = np.random.default_rng(seed)
+    lengths = [*rng.integers(0, 30, 60), 0, 1, 1, 30]
+    return Pieces.from_lists([rng.integers(0, vocabulary, n).tolist() for n in lengths])
+
+
+def make(layers: int, dim: int = 32) -> SentenceModel:
+    torch.manual_seed(layers)
+    model = SentenceModel(EncoderConfig(90, dim, layers, heads=4, ffn=48, max_pieces=30)).eval()
+    model.initialise(0.3)
+    return model
+
+
+def network(model: SentenceModel, precision: str) -> TorchNetwork:
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    return TorchNetwork(model.config, weights, precision=precision)
+
+
+def oracle(model: SentenceModel, pieces: Pieces) -> np.ndarray:
+    with torch.inference_mode():
+        return unit_vectors(
+            model(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets))
+        ).numpy()
+
+
+@pytest.mark.parametrize("layers", [0, 1, 3])
+@pytest.mark.parametrize("batch_tokens", [1, 50, 100_000])
+def test_agrees_with_the_padded_pass(layers: int, batch_tokens: int) -> None:
+    model, pieces = make(layers), some_pieces(90)
+    vectors = network(model, "float32").vectors(pieces, batch_tokens)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, oracle(model, pieces), atol=3e-6)
+    assert not vectors[pieces.lengths == 0].any()
+
+
+def test_low_precision_stays_close() -> None:
+    model, pieces = make(2), some_pieces(90)
+    vectors = network(model, "bfloat16").vectors(pieces)
+    cosine = (vectors * oracle(model, pieces)).sum(1)[pieces.lengths > 0]
+    assert cosine.min() > 0.999
+
+
+def test_the_same_batch_gives_the_same_bits() -> None:
+    model, pieces = make(2), some_pieces(90)
+    for precision in ("float32", pick_precision("cpu")):
+        a, b = (network(model, precision).vectors(pieces, 64) for _ in range(2))
+        assert a.tobytes() == b.tobytes()
+
+
+def test_no_sentences_and_only_empty_ones() -> None:
+    net = network(make(2), "float32")
+    assert net.vectors(Pieces.from_lists([])).shape == (0, 32)
+    assert not net.vectors(Pieces.from_lists([[], []])).any()
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_shapes_are_those_of_the_model(layers: int) -> None:
+    model = make(layers)
+    assert weight_shapes(model.config) == {n: tuple(t.shape) for n, t in model.state_dict().items()}
+
+
+def test_batches_are_whole_and_runs_are_equal_lengths() -> None:
+    lengths = np.array([9, 9, 5, 5, 5, 1])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    assert list(whole_batches(offsets, 18)) == [(0, 2), (2, 6)]
+    assert list(whole_batches(offsets, 1)) == [(i, i + 1) for i in range(6)]
+    assert list(whole_batches(offsets, 10_000)) == [(0, 6)]
+    assert list(whole_batches(offsets[:1], 5)) == []
+    assert runs(lengths) == [(2, 9), (3, 5), (1, 1)]
+    assert runs(lengths[:0]) == []
+
+
+def test_an_encoder_without_layers_starts_without_torch() -> None:
+    code = (
+        "import sys; from bitextmine.encoder import load_encoder; e = load_encoder(); "
+        "assert e.encode(['hello', '']).shape == (2, e.dim); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
