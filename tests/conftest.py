@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A shell starts its background jobs with Ctrl-C ignored, and children inherit that: in `make test &` no command under
+# test could be interrupted, and the tests that do so would fail.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TRAINING_PAIRS = 1500
 # `bitextmine train` options for a model that is made in seconds
