@@ -1,0 +1,141 @@
+"""Every command block of mine/pipelines.md, run as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "mine" / "pipelines.md"
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+# Stand-ins for programs that may not be installed; they do what the page needs of them.
+STAND_INS = {
+    "zstd": "import sys, zstandard; zstandard.ZstdCompressor().copy_stream(sys.stdin.buffer, sys.stdout.buffer)",
+    "zstdcat": "import sys, zstandard; zstandard.ZstdDecompressor().copy_stream("
+    "open(sys.argv[1], 'rb'), sys.stdout.buffer)",
+    "parallel": """
+import subprocess, sys
+options = ["--pipe", "--keep-order", "--block", "64k"]
+assert sys.argv[1:5] == options, sys.argv
+lines = sys.stdin.buffer.readlines()
+while lines:
+    size = 0
+    for n, line in enumerate(lines, start=1):
+        size += len(line)
+        if size > 64 << 10:
+            break
+    subprocess.run(sys.argv[5:], input=b"".join(lines[:n]), check=True)
+    sys.stdout.flush()
+    del lines[:n]
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def work(bitextmine, tmp_path_factory) -> Path:
+    """A folder in which all the blocks were run, one after the other, in one shell."""
+    pytest.importorskip("py3langid")
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("pipelines")
+    shutil.copytree(ROOT / "mine" / "samples", folder / "mine" / "samples")
+    programs = folder / ".bin"
+    programs.mkdir()
+    scripts = {"bitextmine": f'exec {shlex.join(bitextmine.argv)} "$@"'}
+    for name, code in STAND_INS.items():
+        if shutil.which(name) is None:
+            scripts[name] = f'exec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"'
+    for name, text in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    script = "set -euo pipefail\n"
+    for number, block in enumerate(BLOCKS, start=1):
+        script += f"echo '# block {number}' >&2\n{block}\n"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=bitextmine.environment({"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}),
+        capture_output=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    (folder / "work" / "output").write_bytes(done.stdout)
+    (folder / "work" / "errors").write_bytes(done.stderr)
+    return folder / "work"
+
+
+def rows(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]]
+
+
+@pytest.fixture(scope="module")
+def good(work) -> set[tuple[str, ...]]:
+    return set(
+        map(
+            tuple,
+            zip(*(work.joinpath(f).read_text().splitlines() for f in ("en.txt", "fr.txt")), strict=True),
+        )
+    )
+
+
+def test_the_page_has_blocks_for_all_it_promises():
+    text = "\n".join(BLOCKS)
+    for word in (
+        "zstdcat",
+        "score",
+        "filter",
+        "mine",
+        "index",
+        "join",
+        "sort",
+        "paste",
+        "cut",
+        "parallel",
+        "parquet",
+    ):
+        assert word in text
+    assert len(BLOCKS) == PAGE.read_text(encoding="utf-8").count("```sh")
+
+
+def test_the_crawl_is_cleaned(work, good):
+    crawl = (work / "crawl.tsv").read_bytes().splitlines()
+    kept = {tuple(row[:2]) for row in rows(work / "strict.tsv")}
+    assert len(crawl) > 5 * len(good)
+    assert len(kept & good) >= 0.85 * len(good)
+    assert len(kept & good) >= 0.85 * len(kept)
+    strict = rows(work / "strict.tsv")
+    assert len(strict) == len(kept), "a pair is there twice"
+
+
+def test_mining_finds_the_gold(work, good):
+    mined = {tuple(row[1:3]) for row in rows(work / "mined.tsv")}
+    assert len(mined & good) >= 0.8 * len(good)
+    by_index = {tuple(row[1:3]) for row in rows(work / "mined-by-index.tsv")}
+    assert len(by_index & mined) >= 0.98 * len(mined)
+    margins = [float(row[2]) for row in rows(work / "margins.tsv")]
+    assert margins == pytest.approx([float(row[0]) for row in rows(work / "mined.tsv")], abs=2e-3)
+
+
+def test_bucc_answers_are_pairs_of_identifiers(work):
+    found, gold = rows(work / "bucc.found"), rows(work / "bucc.gold")
+    assert all(re.fullmatch(r"en-\d{9}", a) and re.fullmatch(r"fr-\d{9}", b) for a, b in found)
+    right = {tuple(row) for row in found} & {tuple(row) for row in gold}
+    assert len(right) >= 0.8 * len(gold)
+    assert f"{len(right)} of {len(gold)} found" in (work / "output").read_text(errors="replace")
+
+
+def test_other_results(work):
+    assert rows(work / "ranked.tsv")[0][0] > rows(work / "ranked.tsv")[-1][0]
+    assert rows(work / "clean.tsv")[0][:3] == ["id", "french", "english"]
+    assert rows(work / "bad.tsv")[0][-1] == "reason"
+    assert (work / "report.html").stat().st_size > 1000
+    keys = [row[2] for row in rows(work / "best-of-each.tsv") if len(row) == 4]
+    assert len(keys) == len(set(keys))
