@@ -17,7 +17,7 @@ COMMANDS = sorted(
         part.strip()
         for line in README.splitlines()
         if re.match(r" {4}(\$ )?[^ ]", line)
-        for part in re.split(r"[|>&]+", line.strip().removeprefix("$ "))
+        for part in re.split(r"\s\d?[|>&]+", line.strip().removeprefix("$ "))
         if part.strip().startswith("bitextmine ")
     }
 )
