@@ -268,10 +268,11 @@ def index(
 )
 @click.option(
     "--retrieval",
-    type=click.Choice(["max", "intersect", "union", "forward", "backward"]),
+    type=click.Choice(["max", "matching", "intersect", "union", "forward", "backward"]),
     default="max",
     show_default=True,
-    help="One to one, best first; chosen by both sides; by either; by the source; by the target.",
+    help="One to one, best first; one to one, highest total; chosen by both sides; by either; by the source; "
+    "by the target.",
 )
 @click.option(
     "--threshold",

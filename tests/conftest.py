@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A busy machine is no reason to fail: how long an example takes says nothing about what it shows.
+settings.register_profile("bitextmine", deadline=None)
+settings.load_profile("bitextmine")
 
 # A shell starts its background jobs with Ctrl-C ignored, and children inherit that: in `make test &` no command under
 # test could be interrupted, and the tests that do so would fail.

@@ -134,8 +134,13 @@ def mine_sides(
     errors: str = "strict",
 ) -> Bitext:
     """Everything after the search: margins, retrieval, threshold, duplicates; see `mine`."""
+    if retrieval == "matching" and k == 1 and margin != "absolute":
+        raise BitextmineError(
+            f"--retrieval matching -k 1: with one neighbour no pair scores above the {margin}'s neutral value, and "
+            "matching would keep none; use -k 2 or more, or --retrieval max"
+        )
     best = candidates(neighbours, k, margin)
-    pairs = retrieve(best, retrieval)
+    pairs = retrieve(best, retrieval, margin)
     rule = parse_threshold(threshold)
     notes: list[str] = []
     tuned: Tuned | None = None
@@ -295,7 +300,7 @@ def mine(
     given as src_corpus and tgt_corpus. Embeddings lie beside the corpora; what is missing or was made of
     another text or with another model is made now (everything, with `force`).
 
-    k: neighbours per line. margin: ratio, distance, absolute. retrieval: max, intersect, union, forward,
+    k: neighbours per line. margin: ratio, distance, absolute. retrieval: max, matching, intersect, union, forward,
     backward. threshold: a number, "none", or "auto": the best F1 on `gold` (a TSV of line numbers from 1)
     if that is given, else the score that a share `fpr` of the lines without a translation reach, estimated
     from the corpora. dedup: which lines count as the same (exact, near, none; see `dedup.line_key`); one of

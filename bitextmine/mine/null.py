@@ -291,7 +291,7 @@ def fit_null(
         scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
         return scores
 
-    best1, s1 = best_scores(best), line_scores(retrieve(best, retrieval))
+    best1, s1 = best_scores(best), line_scores(retrieve(best, retrieval, margin))
     best2, s2 = best1.copy(), s1.copy()
     one_to_one = retrieve(best, "max")
     fold = np.random.default_rng(seed).integers(0, _FOLDS, len(one_to_one))
@@ -300,7 +300,7 @@ def fit_null(
         again = candidates(without_pairs(neighbours, gone, k), k, margin)
         ends = gone.src if by_source else gone.tgt
         best2[ends] = best_scores(again)[ends]
-        s2[ends] = line_scores(retrieve(again, retrieval))[ends]
+        s2[ends] = line_scores(retrieve(again, retrieval, margin))[ends]
     true = fit_mixture(best1, best2).probability(s1)
 
     score = np.concatenate([s1, s2])

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.margin import margin, neighbourhood_mean
+from bitextmine.mine.margin import NEUTRAL, margin, neighbourhood_mean
+from bitextmine.mine.matching import heaviest
 
 __all__ = [
     "RETRIEVALS",
@@ -25,7 +26,7 @@ __all__ = [
     "retrieve",
 ]
 
-RETRIEVALS = ("forward", "backward", "union", "intersect", "max")
+RETRIEVALS = ("forward", "backward", "union", "intersect", "max", "matching")
 
 # Scores are rounded to what the output shows before anything is compared, so that the order of a file agrees
 # with the numbers printed in it and equal numbers are ordered by line.
@@ -163,12 +164,14 @@ def greedy(pairs: Pairs, n: int, m: int) -> Pairs:
     return pairs.take(np.sort(np.concatenate(kept)))
 
 
-def retrieve(best: BestBothWays, how: str = "max") -> Pairs:
+def retrieve(best: BestBothWays, how: str = "max", kind: str = "ratio") -> Pairs:
     """The mined pairs, by score, highest first, equal scores by source row, then by target row.
 
     ``forward``: every source row with its best target. ``backward``: every target row with its best source.
     ``union``: the pairs of either, each once. ``intersect``: the pairs of both. ``max``: out of the union,
-    one to one, the best score first. Raises BitextmineError for another word.
+    one to one, the best score first. ``matching``: out of the union, one to one, the highest total of score
+    above the margin's neutral value (``kind`` is the margin; a pair that scores no more is not taken). Raises
+    BitextmineError for another word.
     """
     if how not in RETRIEVALS:
         raise BitextmineError(f"retrieval: unknown way {how!r}; choose one of {', '.join(RETRIEVALS)}")
@@ -192,4 +195,9 @@ def retrieve(best: BestBothWays, how: str = "max") -> Pairs:
             np.concatenate([forward.score, backward.score[once]]),
         )
     )
-    return union if how == "union" else greedy(union, n, m)
+    if how == "union":
+        return union
+    if how == "matching":
+        chosen = heaviest(union.src, union.tgt, union.score - NEUTRAL[kind], n, m)
+        return union.take(np.sort(chosen))
+    return greedy(union, n, m)

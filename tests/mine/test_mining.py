@@ -32,6 +32,9 @@ assert _spec.loader is not None
 oracle = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(oracle)
 
+# The oracle goes through these pair by pair; a matching may have equals, see test_matching.
+PLAIN = [how for how in RETRIEVALS if how != "matching"]
+
 
 def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str = "corpus.xx") -> Side:
     unique = unique_lines(lines, dedup)
@@ -86,7 +89,7 @@ def test_every_combination_agrees_with_the_oracle(drawn, dedup):
     src, x, tgt, y = drawn
     if any(not oracle.representatives(lines, v, dedup == "exact") for lines, v in ((src, x), (tgt, y))):
         return
-    for margin, retrieval, k in itertools.product(MARGINS, RETRIEVALS, (1, 2, 4, 16)):
+    for margin, retrieval, k in itertools.product(MARGINS, PLAIN, (1, 2, 4, 16)):
         expected = oracle.mine(
             src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup == "exact"
         )
@@ -110,7 +113,7 @@ def noisy():
 
 
 @pytest.mark.parametrize(
-    ("margin", "retrieval", "k"), list(itertools.product(MARGINS, RETRIEVALS, (1, 3, 4, 100)))
+    ("margin", "retrieval", "k"), list(itertools.product(MARGINS, PLAIN, (1, 3, 4, 100)))
 )
 def test_a_realistic_corpus_agrees_with_the_oracle(noisy, margin, retrieval, k):
     src, tgt, x, y = noisy

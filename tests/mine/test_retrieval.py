@@ -80,6 +80,7 @@ def test_each_way_on_a_small_case():
         "intersect": [(1, 0, 1.5)],
         "union": [(1, 0, 1.5), (0, 0, 1.2), (0, 1, 1.1)],
         "max": [(1, 0, 1.5), (0, 1, 1.1)],
+        "matching": [(1, 0, 1.5), (0, 1, 1.1)],
     }
     assert {how: as_list(retrieve(best, how)) for how in RETRIEVALS} == expected
     with pytest.raises(BitextmineError, match="'best'"):

@@ -1,0 +1,40 @@
+"""One-to-one pairs of the highest total score: maximum-weight bipartite matching."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["heaviest"]
+
+
+def heaviest(src: NDArray, tgt: NDArray, weight: NDArray, n: int, m: int) -> NDArray[np.int64]:
+    """Positions of the candidate pairs that together weigh most, no row of either side twice.
+
+    src, tgt, weight (p,): distinct candidate pairs of n and m rows. Pairs of weight 0 or less are never taken:
+    leaving both rows without a partner is worth as much. Solved exactly, by shortest augmenting paths (Jonker and
+    Volgenant 1987, for sparse graphs as in scipy); where several matchings weigh the same, which of them comes out
+    depends on the order of the candidates alone.
+    """
+    useful = np.flatnonzero(weight > 0)
+    if not len(useful):
+        return useful
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    rows, row = np.unique(src[useful], return_inverse=True)
+    columns, column = np.unique(tgt[useful], return_inverse=True)
+    # The solver matches every row: each gets a column of its own, of weight 0, to stand for no partner. It takes
+    # explicit zeros for missing, so all weights are one higher, which adds the same to every matching.
+    own = np.arange(len(rows))
+    graph = csr_array(
+        (
+            np.concatenate([weight[useful], np.zeros(len(rows))]) + 1,
+            (np.concatenate([row, own]), np.concatenate([column, len(columns) + own])),
+        ),
+        shape=(len(rows), len(columns) + len(rows)),
+    )
+    matched_row, matched_column = min_weight_full_bipartite_matching(graph, maximize=True)
+    partner = np.full(len(rows), -1, dtype=np.int64)
+    partner[matched_row] = matched_column
+    return useful[partner[row] == column]
