@@ -26,7 +26,7 @@ class PieceSums:
     """
 
     device = "cpu"
-    chunk_lines = 32_768
+    chunk_lines = 8_192
     slow = False
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
