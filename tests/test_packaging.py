@@ -6,7 +6,6 @@ import email
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import venv
 import zipfile
@@ -95,9 +94,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         sys.executable, "-m", "pip", f"--python={python}", "install", "--no-deps", "--no-index", "--quiet", wheel,
         cwd=home,
     )  # fmt: skip
-    # After the wheel's own files on the path, and not as a site folder: its .pth files (which may lead to an
+    # After the wheel's own files on the path, and not as site folders: .pth files in them (which may lead to an
     # editable install of the checkout) are not followed.
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    dependencies = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in dependencies))
     return home / "bin"
 
 
