@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from bitextmine.errors import BitextmineError
 from bitextmine.mine.retrieval import SCORE_DECIMALS
 from bitextmine.mine.table import aligned
 from bitextmine.text import iter_lines, open_output
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Bitext", "Mined", "PickedLines", "one_cell", "read_mined"]
 
@@ -116,6 +119,26 @@ class Bitext:
         if os.fspath(output) != "-" and not _is_special(output):
             with open_output(f"{os.fspath(output)}.json") as out:
                 out.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The pairs in memory, best first, for notebooks: score float64, src_line and tgt_line int64 (from 1), src and
+        tgt, the texts as they stand in the corpora."""
+        import pandas
+
+        with (
+            PickedLines(iter_lines(self.src_corpus, self.errors), self.src_line) as src,
+            PickedLines(iter_lines(self.tgt_corpus, self.errors), self.tgt_line) as tgt,
+        ):
+            texts = [[side[i] for i in rows] for side, rows in ((src, self.src_line), (tgt, self.tgt_line))]
+        return pandas.DataFrame(
+            {
+                "score": self.score,
+                "src_line": self.src_line + 1,
+                "tgt_line": self.tgt_line + 1,
+                "src": texts[0],
+                "tgt": texts[1],
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """What the JSON beside the file holds."""

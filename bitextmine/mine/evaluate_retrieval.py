@@ -42,6 +42,8 @@ from bitextmine.store import open_embedding
 from bitextmine.text import corpus_language, iter_lines, open_output
 
 if TYPE_CHECKING:
+    import pandas
+
     from bitextmine.encoder import Encoder
 
 __all__ = ["Ranked", "RetrievalReport", "RetrievalResult", "evaluate_retrieval", "rank_in_pool", "rank_muse"]
@@ -99,6 +101,13 @@ class RetrievalReport:
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         return {"kind": "retrieval evaluation", **asdict(self)}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row per direction and measure, with the fields of `RetrievalResult` as columns, for notebooks; shares
+        from 0 to 1."""
+        import pandas
+
+        return pandas.DataFrame([asdict(r) for r in self.results])
 
 
 @dataclass(frozen=True)

@@ -302,6 +302,7 @@ def test_output(encoder, bench):
     assert len(rows) == 7
     assert rows[1][:3] == ["en-fr", "cosine", "91.67"]
     assert len(json.loads(json.dumps(report.to_dict()))["results"]) == 6
+    assert report.to_frame()["p_at_1"].tolist() == [r.p_at_1 for r in report.results]
 
 
 def test_all_without_the_pivot_takes_the_first_language(encoder, tmp_path):
