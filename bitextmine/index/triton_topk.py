@@ -230,7 +230,8 @@ def _rescore(
 ):  # fmt: skip
     """The exact product of each pair, as rescore.products() has it to the last bit, offered to both sides."""
     total = tl.minimum(tl.load(count), capacity)
-    for start in range(tl.program_id(0).to(tl.int64) * P, total, tl.num_programs(0) * P):
+    start = tl.program_id(0).to(tl.int64) * P
+    while start < total:
         at = start + tl.arange(0, P)
         live = at < total
         pair = tl.load(pairs + at, mask=live, other=0)
@@ -250,6 +251,7 @@ def _rescore(
         y_key = _key(sim, tl.load(x_ids + i, mask=live, other=0))
         _offer(sim, x_key, i, i0, x_keys, x_bar, x_offers, x_counts, live, K, CAP)
         _offer(sim, y_key, j, j0, y_keys, y_bar, y_offers, y_counts, live, K, CAP)
+        start += tl.num_programs(0) * P
 
 
 @triton.jit(do_not_specialize=["first", "rows"])

@@ -7,14 +7,17 @@ process of its own.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from packaging.version import Version
 
 from bitextmine.errors import BitextmineError
 from bitextmine.index import gpu
@@ -27,6 +30,11 @@ from . import oracle
 TRITON = importlib.util.find_spec("triton") is not None
 INTERPRETED = gpu.interpreting()
 DEVICE = "cuda:0" if torch.cuda.is_available() and not INTERPRETED else "cpu"
+NUMPY_REFUSES = (
+    TRITON
+    and Version(metadata.version("triton")) < Version("3.9")
+    and Version(np.__version__) >= Version("2.4")
+)
 runs = pytest.mark.skipif(
     not TRITON or (DEVICE == "cpu" and not INTERPRETED), reason="needs triton, and a GPU or its interpreter"
 )
@@ -58,6 +66,7 @@ def assert_same(got, want):
         assert a.tobytes() == b.tobytes(), name
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not TRITON, reason="needs triton")
 @pytest.mark.skipif(DEVICE != "cpu" or INTERPRETED, reason="the tests run here as they are")
 def test_with_the_interpreter():
@@ -82,11 +91,11 @@ def test_equals_the_oracle(n, m, d, k):
 
 
 @runs
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_equals_the_oracle_whatever_the_rows(seed):
     """Copies, zero rows, near copies and rows of few values, which tie, in many parts and too little room."""
     rng = np.random.default_rng(seed)
-    n, m = rng.integers(1, 110, 2)
+    n, m = rng.integers(1, 80, 2)
     d, k = int(rng.choice([1, 7, 33])), int(rng.integers(1, 9))
     share = [float(rng.choice([0.0, 0.1, 0.9])) for _ in range(3)]
     x, y = (oracle.corpus(rng, size, d, *share, coarse=bool(seed % 2)) for size in (n, m))
@@ -94,7 +103,7 @@ def test_equals_the_oracle_whatever_the_rows(seed):
     y[m - shared :] = x[:shared]
     want = oracle.both(x, y, k)
     assert_same(search(x, y, k), want)
-    assert_same(search(x, y, k, limits=(50, 40), cap=k, pairs=100), want)
+    assert_same(search(x, y, k, limits=(50, 40), cap=k, pairs=300), want)
 
 
 @runs
@@ -113,6 +122,8 @@ def test_other_ways_to_load(option):
         pytest.importorskip("triton.tools.tensor_descriptor")
         if DEVICE != "cpu" and torch.cuda.get_device_capability() < (9, 0):
             pytest.skip("needs a Hopper GPU")
+    elif INTERPRETED and NUMPY_REFUSES:
+        pytest.skip("this interpreter takes arrays of one number for numbers, which NumPy 2.4 refuses")
     rng = np.random.default_rng(2)
     x, y = oracle.vectors(rng, 70, 64), oracle.vectors(rng, 150, 64)
     assert_same(search(x, y, 4, **{option: True}), oracle.both(x, y, 4))
@@ -242,6 +253,30 @@ def test_slabs_double_what_was_seen():
     assert edges(1000, 64) == [0, 64, 128, 256, 512, 1000]
     assert edges(600, 64) == [0, 64, 128, 256, 600]
     assert edges(5, 64) == [0, 5]
+
+
+def benchmark(root, *options):
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, str(root / "index" / "bench_gpu.py"), *options]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_benchmark_helps(root):
+    done = benchmark(root, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Example:" in done.stdout
+
+
+@runs
+def test_the_benchmark_runs(root, tmp_path):
+    small = {"rows": 70, "dim": 32, "k": 2, "peak-size": 64, "repeats": 1, "sample": 30, "torch-rows": 40}
+    options = [f"--{name}={value}" for name, value in small.items()]
+    done = benchmark(root, f"--device={DEVICE}", *options, f"--json={tmp_path / 'report.json'}")
+    assert done.returncode == 0, done.stderr
+    (line,) = json.loads((tmp_path / "report.json").read_text())["searches"]
+    assert line["repeatable"]
+    for side in ("x", "y"):
+        assert line[f"check_{side}"] == {"right": 60, "of": 60, "same_rows": 30, "rows": 30}
 
 
 @pytest.fixture
