@@ -111,13 +111,19 @@ class Encoder:
         }
 
 
-def load_encoder(model: str | os.PathLike[str] = "default", device: str = "auto") -> Encoder:
+def load_encoder(
+    model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
+) -> Encoder:
     """An encoder by the name of a packaged one or from a model folder, ready on ``device`` (auto, cpu, cuda,
-    cuda:N). Raises BitextmineError that names the file or the value that is wrong."""
+    cuda:N). ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device
+    has instructions for), float32, bfloat16, float16.
+
+    Raises BitextmineError that names the file or the value that is wrong.
+    """
     folder = resolve(model)
     config, tokenizer = read_folder(folder)
     return Encoder(
-        _network(config, folder / WEIGHTS, device),
+        _network(config, folder / WEIGHTS, device, precision),
         tokenizer,
         name=Path(folder).resolve().name,
         hash=folder_hash(folder),
@@ -126,7 +132,7 @@ def load_encoder(model: str | os.PathLike[str] = "default", device: str = "auto"
     )
 
 
-def _network(config: EncoderConfig, weights: Path, device: str) -> Network:
+def _network(config: EncoderConfig, weights: Path, device: str, precision: str) -> Network:
     # A sum of piece vectors takes less time than the words take to look up: a GPU would wait for text.
     place = device_name(device if config.layers or device != "auto" else "cpu")
     state = read_weights(config, weights)
@@ -134,4 +140,4 @@ def _network(config: EncoderConfig, weights: Path, device: str) -> Network:
         return PieceSums(state)
     from bitextmine.encoder.transformer import TorchNetwork
 
-    return TorchNetwork(config, state, place)
+    return TorchNetwork(config, state, place, precision)
