@@ -188,6 +188,7 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
 )
 @click.option(
     "--recall-sample",
+    type=click.IntRange(min=1),
     default=1000,
     show_default=True,
     metavar="N",
@@ -195,12 +196,20 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
 )
 @click.option(
     "--recall-target",
+    type=click.FloatRange(0, 1),
     default=0.99,
     show_default=True,
     metavar="X",
     help="Search harder (nprobe, efSearch) until the nearest row is found this often.",
 )
-@click.option("-k", default=4, show_default=True, metavar="N", help="Neighbours that the recall counts.")
+@click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours that the recall counts.",
+)
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Of training rows and sample.")
 @click.option("--force", is_flag=True, help="Build again what is up to date.")
 @_model
@@ -258,7 +267,14 @@ def index(
 )
 @click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
 @_model
-@click.option("-k", default=4, show_default=True, metavar="N", help="Neighbours that a margin is taken over.")
+@click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours that a margin is taken over.",
+)
 @click.option(
     "--margin",
     type=click.Choice(["ratio", "distance", "absolute"]),
@@ -286,7 +302,12 @@ def index(
     "--gold", metavar="FILE", help="Known pairs for --threshold auto: source line, tab, target line, from 1."
 )
 @click.option(
-    "--fpr", default=0.01, show_default=True, metavar="X", help="False-positive rate for --threshold auto."
+    "--fpr",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    metavar="X",
+    help="False-positive rate for --threshold auto.",
 )
 @click.option(
     "--dedup",
@@ -374,7 +395,14 @@ def evaluate() -> None:
 @click.option("--src-lang", metavar="L", help="Language of --src-file, where its name does not tell.")
 @click.option("--tgt-lang", metavar="L", help="Language of --tgt-file, likewise.")
 @_model
-@click.option("-k", default=4, show_default=True, metavar="N", help="Neighbours of the ratio margin.")
+@click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours of the ratio margin.",
+)
 @click.option("--csls", default=10, show_default=True, metavar="N", help="Neighbours of CSLS.")
 @click.option(
     "--candidates",
@@ -417,7 +445,14 @@ def evaluate_retrieval(form: str, **options: Any) -> None:
 )
 @click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Of the split and of the bootstrap.")
-@click.option("--resamples", default=2000, show_default=True, metavar="N", help="Of the bootstrap.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    metavar="N",
+    help="Of the bootstrap.",
+)
 @_format
 @_errors
 def evaluate_mining(mined: str, form: str, **options: Any) -> None:
@@ -519,7 +554,7 @@ _stream_output = click.option(
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="Columns to add, in this order.  [default: cosine,length_ratio,numbers,copy,quality, and lang before quality "
+    help="Columns to add, in this order.  [default: cosine,margin,length_ratio,numbers,copy,quality, and lang before quality "
     "where --src and --tgt are given]",
 )
 @click.option("--score-only", is_flag=True, help="Print the added columns alone, for 'paste'.")
@@ -533,7 +568,12 @@ _stream_output = click.option(
 )
 @_model
 @click.option(
-    "-k", default=4, show_default=True, metavar="N", help="Neighbours that the margin is taken over."
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours that the margin is taken over.",
 )
 @click.option(
     "--margin",
@@ -571,7 +611,7 @@ def score(path: str, **options: Any) -> None:
     numbers             agreement of the numbers, from 0 to 1 (1: all of them, or none there)
     copy                words that both sides have, from 0 to 1 (1: nothing is translated)
     lang                both sides look like --src and --tgt: above 0.5
-    quality             cosine, length, numbers, copy and lang in one probability
+    quality             margin, cosine, length, numbers, copy and lang in one probability
     shorter, longer     characters of that side
     letters             share of letters, in the side that has fewer
     src_lang, tgt_lang  what language a side looks like

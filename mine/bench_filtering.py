@@ -116,9 +116,9 @@ def similar(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, st
     norm = np.sqrt(np.asarray(weighted.multiply(weighted).sum(1)).ravel())
     unit = (sparse.diags(1 / np.maximum(norm, 1e-9)) @ weighted).tocsr()
     for start in range(0, len(pairs), 500):
-        similarity = (unit[start : start + 500] @ unit.T).toarray()
-        similarity[similarity > 0.95] = -1
-        for i, best in enumerate(similarity.argmax(1)):
+        alike = (unit[start : start + 500] @ unit.T).toarray()
+        alike[alike > 0.95] = -1
+        for i, best in enumerate(alike.argmax(1)):
             yield pairs[start + i][0], pairs[best][1]
 
 
@@ -305,6 +305,7 @@ def fit(arguments: argparse.Namespace) -> None:
     from scipy.optimize import minimize
 
     from bitextmine.mine.columns.lengths import USUAL_LENGTH, length_deviation
+    from bitextmine.mine.columns.quality import similarity
 
     inputs, labels, weights = [], [], []
     with tempfile.TemporaryDirectory() as name:
@@ -321,7 +322,7 @@ def fit(arguments: argparse.Namespace) -> None:
                 inputs.append(
                     np.stack(
                         [
-                            np.maximum(columns["cosine"], 0),
+                            similarity(columns["cosine"], columns["margin"]),
                             np.array(length),
                             columns["numbers"],
                             columns["copy"],
@@ -339,7 +340,7 @@ def fit(arguments: argparse.Namespace) -> None:
         return float((w * (np.logaddexp(0, z) - y * z)).sum() + 1e-3 * (b[1:] ** 2).sum())
 
     best = minimize(loss, np.zeros(x.shape[1] + 1)).x
-    names = ("intercept", "cosine", "length", "numbers", "copy", "lang")
+    names = ("intercept", "similarity", "length", "numbers", "copy", "lang")
     print(json.dumps(dict(zip(names, best.round(2).tolist(), strict=True))))
 
 

@@ -62,14 +62,14 @@ def table(err: str) -> dict[str, int]:
 
 def test_score_adds_columns_to_each_row(score):
     lines, err = score(tsv(GOOD))
-    assert [line.rsplit(b"\t", 5)[0] for line in lines] == [
+    assert [line.rsplit(b"\t", 6)[0] for line in lines] == [
         b"\t".join(s.encode() for s in row) for row in GOOD
     ]
     for line in lines:
-        cosine, length_ratio, numbers, copy, quality = map(float, line.split(b"\t")[2:])
+        cosine, _, length_ratio, numbers, copy, quality = map(float, line.split(b"\t")[2:])
         assert -1 <= cosine <= 1 <= length_ratio
         assert 0 <= min(numbers, copy, quality) <= max(numbers, copy, quality) <= 1
-    assert "3 rows scored: cosine, length_ratio, numbers, copy, quality" in err
+    assert "3 rows scored: cosine, margin, length_ratio, numbers, copy, quality" in err
     assert "|model:" in err
 
 

@@ -29,9 +29,10 @@ __all__ = ["Filtered", "filter_rows"]
 
 _MALFORMED = "malformed"
 # How rows end that `score` made with its usual columns; with the languages stated and without.
+_SHARE = rb"\t[01]\.\d{4}"
 _SCORED = {
     names: re.compile(
-        rb"\t-?[01]\.\d{4}\t(?:\d+\.\d{4}|inf)" + rb"\t[01]\.\d{4}" * (len(names) - 2) + rb"\r?$"
+        rb"\t-?[01]\.\d{4}\t-?\d+\.\d{4}\t(?:\d+\.\d{4}|inf)" + _SHARE * (len(names) - 3) + rb"\r?$"
     )
     for names in (default_columns(True), default_columns(False))
 }
@@ -185,7 +186,11 @@ class _Sieve:
             names = ", ".join([*self._known, *(name for name in COLUMNS if name not in self._known)])
             raise BitextmineError(f"rule {rule}: no column is called '{column}'; there are {names}")
         if COLUMNS[column].encoder:
-            if isinstance(self._table.rows, TextRows) and not self._table.names and not self._table.rows.peek():
+            if (
+                isinstance(self._table.rows, TextRows)
+                and not self._table.names
+                and not self._table.rows.peek()
+            ):
                 return  # no rows, so none without the column either
             has = f"the last columns are {', '.join(self._known)}" if self._known else "no column has a name"
             raise BitextmineError(

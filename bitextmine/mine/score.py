@@ -113,7 +113,7 @@ def score(
         "columns": ",".join(names),
         "model": tools.encoder.hash if tools.encoder else None,
     }
-    if "margin" in names:
+    if any(column.neighbours for column in needed):
         made |= {"k": k, "margin": margin, "neighbours": f"window{window}"}
         if src_index is not None and tgt_index is not None and tools.encoder is not None:
             from bitextmine.mine.columns.neighbourhood import IndexNeighbourhood

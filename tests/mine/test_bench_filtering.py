@@ -89,7 +89,7 @@ def test_the_scale_goes_through_both_presets(bench):
     columns = {
         "length_ratio": [4.0, 2.5, 1.0, 5.0], "longer": [4000, 1000, 10, 10], "copy": [0.9, 0.7, 0, 0],
         "numbers": [0.4, 0.75, 1, 1], "lang": [0.1, 0.35, 1, 1], "cosine": [0.25, 0.45, 0.9, 0.9],
-        "quality": [0.1, 0.6, 0.99, 0.99],
+        "quality": [0.1, 0.6, 0.99, 0.99], "margin": [0, 0, 2, 2],
     }  # fmt: skip
     from bitextmine.mine.rules import load_preset
 
@@ -109,7 +109,7 @@ def test_targets_on_real_text(bench, tmp_path):
     pairs = bench.europarl(DATA, "fr")
     random.Random(4).shuffle(pairs)
     for kind, least in TARGETS.items():
-        rows = bench.stream(kind, pairs, 300)
+        rows = bench.stream(kind, pairs, 600)
         columns = bench.scored(rows, "fr", "default", tmp_path)
         clean = np.array([row[2] for row in rows])
         assert bench.area(columns["quality"], clean) >= least, kind

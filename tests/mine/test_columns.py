@@ -15,7 +15,7 @@ from bitextmine.mine.columns.lengths import length_deviation, length_ratio, lett
 from bitextmine.mine.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.mine.columns.numbers import number_agreement
 from bitextmine.mine.columns.numerals import roman_value, word_values
-from bitextmine.mine.columns.quality import WEIGHTS, quality
+from bitextmine.mine.columns.quality import LEAST_AROUND, WEIGHTS, quality, similarity
 
 # --- numbers ---------------------------------------------------------------------------------------------
 
@@ -207,17 +207,43 @@ def test_a_language_that_is_not_known_or_not_stated():
 
 def test_quality_is_the_formula():
     rng = np.random.default_rng(2)
-    cosine, length, numbers, copy, lang = rng.random((5, 50)) * 2 - np.array([[1], [0], [0], [0], [0]])
+    similar, length, numbers, copy, lang = rng.random((5, 50))
     z = (
         WEIGHTS["intercept"]
-        + WEIGHTS["cosine"] * np.clip(cosine, 0, None)
+        + WEIGHTS["similarity"] * similar
         + WEIGHTS["length"] * length
         + WEIGHTS["numbers"] * numbers
         + WEIGHTS["copy"] * copy
     )
     with_lang = z + WEIGHTS["lang"] * np.minimum(1, 2 * lang)
-    assert np.allclose(quality(cosine, length, numbers, copy, lang), 1 / (1 + np.exp(-with_lang)))
-    assert np.allclose(quality(cosine, length, numbers, copy), 1 / (1 + np.exp(-(z + WEIGHTS["lang"]))))
+    assert np.allclose(quality(similar, length, numbers, copy, lang), 1 / (1 + np.exp(-with_lang)))
+    assert np.allclose(quality(similar, length, numbers, copy), 1 / (1 + np.exp(-(z + WEIGHTS["lang"]))))
+
+
+def test_similarity_is_the_better_of_cosine_and_margin():
+    cosine = np.array([0.9, 0.4, 0.4, -0.3, 0.0])
+    ratio = np.array([1.0, 1.5, 9.0, -2.0, 1.0])
+    assert similarity(cosine, ratio) == pytest.approx([0.9, 0.8, 0.86, 0, 0.5])
+    assert similarity(cosine) == pytest.approx([0.9, 0.4, 0.4, 0, 0])
+
+
+def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
+    rng = np.random.default_rng(3)
+    for n, by_margin in ((LEAST_AROUND - 1, False), (LEAST_AROUND, True)):
+        src, tgt = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n)]
+        tools = Tools(
+            encoder=Vectors(dict(zip(src + tgt, unit(rng, 2 * n), strict=True))),
+            neighbourhood=WindowNeighbourhood(4, 100),
+            margin="distance",
+        )
+        pairs = Pairs(src, tgt, tools)
+        around = pairs.around()
+        ratio = pairs.column("cosine") / np.maximum((around.src + around.tgt) / 2, 0.01)
+        assert pairs.column("margin") == pytest.approx(pairs.column("cosine") - (around.src + around.tgt) / 2)
+        similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
+        length = pairs.each(length_deviation)
+        wanted = quality(similar, length, pairs.column("numbers"), pairs.column("copy"))
+        assert pairs.column("quality") == pytest.approx(wanted)
 
 
 def test_quality_documents_its_weights():

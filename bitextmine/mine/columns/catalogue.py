@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.columns import copied, duplicate, lengths, numbers
-from bitextmine.mine.columns.quality import quality
+from bitextmine.mine.columns.quality import LEAST_AROUND, quality, similarity
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.mine.columns.language import LanguageGuesser
-    from bitextmine.mine.columns.neighbourhood import Neighbourhood
+    from bitextmine.mine.columns.neighbourhood import Around, Neighbourhood
 
 __all__ = ["COLUMNS", "Column", "Pairs", "Tools", "default_columns"]
 
-_BASIC = ("cosine", "length_ratio", "numbers", "copy")
+_BASIC = ("cosine", "margin", "length_ratio", "numbers", "copy")
 
 
 @dataclass
@@ -61,7 +61,8 @@ class Tools:
 class Column:
     """One column: its name, what it says (for people), and whether its cells are text.
 
-    encoder, languages: whether it needs an encoder, and the languages that the sides should be in.
+    encoder, neighbours, languages: whether it needs an encoder, the neighbourhoods of the vectors, the languages that
+    the sides should be in.
     """
 
     name: str
@@ -69,13 +70,14 @@ class Column:
     text: str
     is_text: bool = False
     encoder: bool = False
+    neighbours: bool = False
     languages: bool = False
 
 
 class Pairs:
     """Some sentence pairs and their columns, each computed once.
 
-    index: where the first of them lies in the stream, for columns that look at the pairs around.
+    Blocks of a stream must come in its order: the neighbourhoods are those of the pairs before, too.
     """
 
     def __init__(self, src: Sequence[str], tgt: Sequence[str], tools: Tools) -> None:
@@ -84,6 +86,7 @@ class Pairs:
         self.src, self.tgt, self.tools = src, tgt, tools
         self._columns: dict[str, Any] = {}
         self._vectors: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        self._around: Around | None = None
 
     def __len__(self) -> int:
         return len(self.src)
@@ -107,6 +110,14 @@ class Pairs:
             )
         return self._vectors
 
+    def around(self) -> Around:
+        """The neighbourhoods of the pairs."""
+        if self._around is None:
+            if self.tools.neighbourhood is None:
+                raise ValueError("no neighbourhood")
+            self._around = self.tools.neighbourhood.around(self)
+        return self._around
+
     def each(self, function: Callable[[str, str], float]) -> NDArray[np.float64]:
         """A function of two texts, for every pair."""
         return np.fromiter(map(function, self.src, self.tgt), dtype=np.float64, count=len(self))
@@ -117,12 +128,11 @@ def _cosine(pairs: Pairs) -> NDArray[np.float64]:
     return np.einsum("ij,ij->i", x, y, dtype=np.float64)
 
 
-def _margin(pairs: Pairs) -> NDArray[np.float64]:
+def _margin(pairs: Pairs, kind: str | None = None) -> NDArray[np.float64]:
     from bitextmine.mine.margin import margin
 
-    assert pairs.tools.neighbourhood is not None
-    src, tgt = pairs.tools.neighbourhood.means(pairs)
-    return margin(pairs.column("cosine"), src, tgt, pairs.tools.margin)
+    around = pairs.around()
+    return margin(pairs.column("cosine"), around.src, around.tgt, kind or pairs.tools.margin)
 
 
 def _lang(pairs: Pairs) -> NDArray[np.float64]:
@@ -137,8 +147,9 @@ def _quality(pairs: Pairs) -> NDArray[np.float64]:
     ratio = usual.get(tools.tgt_lang, 1.0) / usual.get(tools.src_lang, 1.0)
     if not (tools.src_lang and tools.tgt_lang):
         ratio = 1.0
+    enough = pairs.around().size >= LEAST_AROUND
     return quality(
-        pairs.column("cosine"),
+        similarity(pairs.column("cosine"), _margin(pairs, "ratio") if enough else None),
         pairs.each(lambda s, t: lengths.length_deviation(s, t, ratio)),
         pairs.column("numbers"),
         pairs.column("copy"),
@@ -150,7 +161,7 @@ COLUMNS = {
     column.name: column
     for column in (
         Column("cosine", _cosine, "cosine of the two sentence vectors", encoder=True),
-        Column("margin", _margin, "cosine against the mean cosine of the nearest neighbours", encoder=True),
+        Column("margin", _margin, "cosine against those to the nearest neighbours", encoder=True, neighbours=True),
         Column(
             "length_ratio",
             lambda pairs: pairs.each(lengths.length_ratio),
@@ -165,7 +176,7 @@ COLUMNS = {
             "copy", lambda pairs: pairs.each(copied.copied), "words that both sides have, 0 to 1; 1 for a copy"
         ),
         Column("lang", _lang, "the sides are in --src and --tgt: above 0.5 when both look so", languages=True),
-        Column("quality", _quality, "all of that in one probability, 0 to 1", encoder=True),
+        Column("quality", _quality, "all of that in one probability, 0 to 1", encoder=True, neighbours=True),
         Column(
             "shorter",
             lambda pairs: pairs.each(lambda s, t: min(lengths.lengths(s, t))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,16 +18,23 @@ if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.mine.columns.catalogue import Pairs
 
-__all__ = ["IndexNeighbourhood", "Neighbourhood", "WindowNeighbourhood"]
+__all__ = ["Around", "IndexNeighbourhood", "Neighbourhood", "WindowNeighbourhood"]
 
-Means = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+@dataclass(frozen=True)
+class Around:
+    """For each pair the mean cosine of the source to its nearest targets and of the target to its nearest sources,
+    float64 (n,) each; size: how many texts these were chosen from, on the side that has fewer."""
+
+    src: NDArray[np.float64]
+    tgt: NDArray[np.float64]
+    size: int
 
 
 class Neighbourhood(Protocol):
-    """Tells for each pair the mean cosine of the source to its nearest targets, and of the target to its nearest
-    sources: float64 (n,) each."""
+    """Finds what is around each pair."""
 
-    def means(self, pairs: Pairs) -> Means: ...
+    def around(self, pairs: Pairs) -> Around: ...
 
 
 class WindowNeighbourhood:
@@ -42,7 +50,7 @@ class WindowNeighbourhood:
         self._texts: tuple[list[str], list[str]] = ([], [])
         self._vectors: list[NDArray[np.float32]] = []
 
-    def means(self, pairs: Pairs) -> Means:
+    def around(self, pairs: Pairs) -> Around:
         vectors = pairs.vectors()
         texts = (list(pairs.src), list(pairs.tgt))
         keep = max(0, self.window - len(pairs))
@@ -55,18 +63,20 @@ class WindowNeighbourhood:
             pool_vectors.append(np.concatenate([*parts, vectors[side]]))
         self._texts = (pool_texts[0], pool_texts[1])
         self._vectors = pool_vectors
-        return (
-            self._mean(vectors[0], pool_texts[1], pool_vectors[1]),
-            self._mean(vectors[1], pool_texts[0], pool_vectors[0]),
+        src, tgt = (_distinct(*side) for side in zip(pool_texts, pool_vectors, strict=True))
+        return Around(
+            nearest_mean(vectors[0], tgt, self.k),
+            nearest_mean(vectors[1], src, self.k),
+            min(len(src), len(tgt)),
         )
 
-    def _mean(
-        self, queries: NDArray[np.float32], texts: Sequence[str], pool: NDArray[np.float32]
-    ) -> NDArray[np.float64]:
-        first: dict[str, int] = {}
-        for row, text in enumerate(texts):
-            first.setdefault(text, row)
-        return nearest_mean(queries, pool[list(first.values())], self.k)
+
+def _distinct(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vectors of the first of equal texts."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(text, row)
+    return vectors if len(first) == len(texts) else vectors[list(first.values())]
 
 
 def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
@@ -110,14 +120,15 @@ class IndexNeighbourhood:
                 )
             self._sides.append((open_index(npy), vectors))
 
-    def means(self, pairs: Pairs) -> Means:
+    def around(self, pairs: Pairs) -> Around:
         x, y = pairs.vectors()
         (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
         half = [
             index.search(_as_stored(queries, pool), pool, self.k)
             for queries, index, pool in ((x, tgt_index, tgt_pool), (y, src_index, src_pool))
         ]
-        return neighbourhood_mean(*half[0]), neighbourhood_mean(*half[1])
+        size = min(src_index.rows, tgt_index.rows)
+        return Around(neighbourhood_mean(*half[0]), neighbourhood_mean(*half[1]), size)
 
 
 def _as_stored(queries: NDArray[np.float32], pool: NDArray) -> NDArray:
