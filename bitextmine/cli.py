@@ -554,8 +554,8 @@ _stream_output = click.option(
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="Columns to add, in this order.  [default: cosine,margin,length_ratio,numbers,copy,quality, and lang before quality "
-    "where --src and --tgt are given]",
+    help="Columns to add, in this order.  [default: cosine,margin,length_ratio,numbers,copy,quality, and lang "
+    "before quality where --src and --tgt are given]",
 )
 @click.option("--score-only", is_flag=True, help="Print the added columns alone, for 'paste'.")
 @click.option("--src", default="", metavar="L", help="The language that the sources should be in.")

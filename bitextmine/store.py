@@ -102,6 +102,8 @@ def check_fresh(
         return f"unusable: {e}"
     if manifest.text_sha256 != text_sha256:
         return "the text changed"
+    if manifest.vectors_blake2b and vectors_digest(npy_path) != manifest.vectors_blake2b:
+        return "its vectors are not the ones that its manifest was written for"
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
     if settings is not None:

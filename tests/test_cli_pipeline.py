@@ -385,3 +385,30 @@ def test_progress_shows_on_a_terminal_only_there(bitextmine, tiny_model, sentenc
     assert out == b""
     assert b"%" in shown
     assert b"lines" in shown
+
+
+def test_a_report_never_replaces_its_pairs(bitextmine, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("1.5\ta\tb\n")
+    assert "is the file of pairs itself" in bitextmine.fails(
+        "report", "pairs.tsv", "-o", "./pairs.tsv", cwd=tmp_path
+    )
+    assert (tmp_path / "pairs.tsv").read_text() == "1.5\ta\tb\n"
+
+
+def test_vectors_that_are_not_the_manifests_are_made_again(bitextmine, parallel_text, tiny_model, tmp_path):
+    parallel_text(tmp_path, 30)
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none")
+    first = bitextmine(*mine, cwd=tmp_path)
+    (tmp_path / "corpus.fr.npy").write_bytes((tmp_path / "corpus.en.npy").read_bytes())
+    again = bitextmine(*mine, cwd=tmp_path)
+    assert again.out == first.out
+    assert "embedding again" in again.err
+
+
+def test_more_neighbours_than_lines_are_all_lines(bitextmine, parallel_text, tiny_model, tmp_path):
+    parallel_text(tmp_path, 30)
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none")
+    assert (
+        bitextmine(*mine, "-k", "30", cwd=tmp_path).out
+        == bitextmine(*mine, "-k", "100000000", cwd=tmp_path).out
+    )

@@ -139,7 +139,7 @@ class IndexReport:
         return (
             f"{self.path}: {facts['factory']}{turned}, {facts['distinct_rows']:,} distinct vectors of {facts['dim']}, "
             f"{facts['bytes'] / facts['distinct_rows']:,.0f} bytes each; {done}\n"
-            f"recall against exact search on {recall['sample']:,} of {recall['queries']}: "
+            f"recall against exact search for {recall['sample']:,} rows ({recall['queries']}): "
             f"{100 * recall['at_1']:.2f}% of the best, {100 * recall['at_k']:.2f}% of the {recall['k']} best"
         )
 

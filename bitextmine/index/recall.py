@@ -91,7 +91,7 @@ def measure(index: Index, pool: Vectors, sample: Sample) -> Recall:
         k=k,
         sample=len(sample.vectors),
         seed=sample.seed,
-        queries="its own rows, each left out of its own answer" if sample.own is None else "other vectors",
+        queries="its own rows, each left out of its own answer" if sample.own is None else "vectors of another file",
     )
 
 

@@ -348,6 +348,8 @@ def mine(
         load_side(path, npy, lang=lang, dedup=dedup, errors=errors)
         for path, npy, lang in zip(paths, npys, langs, strict=True)
     ]
+    # More neighbours than there are lines would be empty columns: the same means, for more memory and time.
+    k = max(1, min(k, max(len(side.unique.rows) for side in sides)))
     # One neighbour more than the margin needs: the null distribution takes one away.
     spare = 1 if rule == "auto" and gold is None else 0
     neighbours, way = find_neighbours(sides[0], sides[1], k + spare, search=search, device=device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,10 @@ MUSE_QUERIES = 2_000
 MUSE_SEED = 1234
 
 
+# As in a file's suffix: en, fra, zh-Hant.
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
+
+
 @dataclass(frozen=True)
 class Queries:
     """The same sentences in several languages: sentences[language][i] are translations of each other."""
@@ -64,7 +69,11 @@ def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Querie
             f"{path}: empty; expected a header of languages, then one sentence per row in each"
         )
     languages = [cell.strip() for cell in header.split("\t")]
-    if len(languages) < 2 or not all(languages) or len(set(languages)) < len(languages):
+    if (
+        len(languages) < 2
+        or not all(map(_LANGUAGE.fullmatch, languages))
+        or len(set(languages)) < len(languages)
+    ):
         raise BitextmineError(
             f"{path}: line 1: expected a header of two or more languages between tabs, like 'en<tab>fr', "
             f"found {header[:60]!r}"

@@ -57,12 +57,14 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
     except OSError as e:
         raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
     disable = None if show_progress is None else not show_progress
-    tokenizer = _tokenizer(recipe, out, work)
-    caches = _caches(recipe, work, tokenizer, disable)
     digest = recipe.digest()
-    run = Run(recipe, caches, tokenizer, place)
     checkpoint = work / "checkpoint.pt"
-    if (saved := load_checkpoint(checkpoint, digest)) is not None:
+    # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
+    saved = load_checkpoint(checkpoint, digest)
+    tokenizer = _tokenizer(recipe, work)
+    caches = _caches(recipe, work, tokenizer, disable)
+    run = Run(recipe, caches, tokenizer, place)
+    if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
     (out / "recipe.json").write_text(json.dumps(recipe.to_json(), indent=1) + "\n", encoding="utf-8")
@@ -86,7 +88,8 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
                 save_checkpoint(checkpoint, {"recipe": digest, **run.state()})
                 last_saved = time.monotonic()
     card = model_card(recipe, caches, run.steps, run.pairs, run.scores)
-    save_folder(out, run.model, out / TOKENIZER, card=card)
+    save_folder(out, run.model, tokenizer.path, card=card)
+    log.info("%s: a model of %d pieces and %d dimensions", out, tokenizer.vocab_size, recipe.model.dim)
     return out
 
 
@@ -198,8 +201,9 @@ class Tally:
         }
 
 
-def _tokenizer(recipe: Recipe, out: Path, work: Path) -> Tokenizer:
-    path = out / TOKENIZER
+def _tokenizer(recipe: Recipe, work: Path) -> Tokenizer:
+    """The run's vocabulary, in its work folder: a model that is already in the folder stays usable meanwhile."""
+    path = work / TOKENIZER
     given = recipe.vocabulary.tokenizer
     if given:
         source = Tokenizer(recipe.path(given)).path

@@ -347,3 +347,9 @@ def test_inputs_that_do_not_go_together(encoder, bench, tmp_path):
     same = write(tmp_path / "a.en", ["x"]), write(tmp_path / "b.en", ["x"])
     with pytest.raises(BitextmineError, match="both in 'en'"):
         evaluate_retrieval(src_file=same[0], tgt_file=same[1])
+
+
+def test_a_header_that_names_no_languages_is_refused(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("Good morning.\tBonjour.\nGood night.\tBonne nuit.\n")
+    with pytest.raises(BitextmineError, match="line 1: expected a header"):
+        read_queries(tmp_path / "pairs.tsv")

@@ -46,7 +46,7 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
     recipe = make_recipe(train__batch=100)
     out = tmp_path / "out"
     (out / "work").mkdir(parents=True)
-    caches = _caches(recipe, out / "work", _tokenizer(recipe, out, out / "work"), True)
+    caches = _caches(recipe, out / "work", _tokenizer(recipe, out / "work"), True)
     n = len(caches[0].train)
     whole = Sampler(caches, recipe)
     batches = [whole.draw(step) for step in range(2 * n // 100)]

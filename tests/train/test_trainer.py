@@ -101,8 +101,10 @@ def _step(checkpoint: Path) -> int:
 
 def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: Path) -> None:
     train(make_recipe(), tmp_path / "out")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.is_file()}
     with pytest.raises(BitextmineError, match="a checkpoint of another recipe"):
-        train(make_recipe(train__temperature=0.2), tmp_path / "out")
+        train(make_recipe(train__temperature=0.2, vocabulary__size=90), tmp_path / "out")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.is_file()} == before
     (tmp_path / "out" / "work" / "checkpoint.pt").write_bytes(b"PK nothing")
     with pytest.raises(BitextmineError, match="not a readable checkpoint"):
         train(make_recipe(), tmp_path / "out")
@@ -177,7 +179,7 @@ def test_the_cache_filters_counts_and_holds_out_whole_sentences(make_recipe: Mak
     recipe = make_recipe(rows, data__valid_pairs=70)
     out = tmp_path / "out"
     (out / "work").mkdir(parents=True)
-    cache = open_cache(out / "cache", recipe, recipe.data.corpora[0], _tokenizer(recipe, out, out / "work"))
+    cache = open_cache(out / "cache", recipe, recipe.data.corpora[0], _tokenizer(recipe, out / "work"))
     assert cache.counts == {
         "read": 1403,
         "kept": 1400,

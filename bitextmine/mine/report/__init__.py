@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bitextmine.errors import BitextmineError
 from bitextmine.mine.report.columns import Columns
 from bitextmine.mine.report.page import page
 from bitextmine.mine.report.provenance import load_provenance
@@ -34,6 +35,9 @@ def write_report(
     A file without a pair gives a page that says so. Raises BitextmineError for a file that cannot be read or
     whose columns cannot be told, and when matplotlib is needed and missing.
     """
+    for made in (output, png):
+        if made is not None and os.fspath(path) != "-" and os.path.realpath(made) == os.path.realpath(path):
+            raise BitextmineError(f"{made}: is the file of pairs itself; name another file for the report")
     if png is not None:
         from bitextmine.mine.report.plots import need_matplotlib
 
