@@ -12,7 +12,7 @@ __all__ = ["SentenceModel", "unit_vectors"]
 
 # Standard deviation of the initial piece vectors. It must be small: a piece that training never or seldom sees
 # keeps its random vector, and as sentence vectors are sums, such a vector is noise of that size in each
-# sentence. Measured in train/quality.md.
+# sentence.
 INITIAL_STD = 0.01
 
 
