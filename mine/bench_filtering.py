@@ -305,7 +305,7 @@ def fit(arguments: argparse.Namespace) -> None:
     from scipy.optimize import minimize
 
     from bitextmine.mine.columns.lengths import USUAL_LENGTH, length_deviation
-    from bitextmine.mine.columns.quality import similarity
+    from bitextmine.mine.columns.quality import COPIED, similarity
 
     inputs, labels, weights = [], [], []
     with tempfile.TemporaryDirectory() as name:
@@ -325,7 +325,7 @@ def fit(arguments: argparse.Namespace) -> None:
                             similarity(columns["cosine"], columns["margin"]),
                             np.array(length),
                             columns["numbers"],
-                            columns["copy"],
+                            np.maximum(0, columns["copy"] - COPIED),
                             np.minimum(1, 2 * columns["lang"]),
                         ],
                         axis=1,

@@ -134,7 +134,6 @@ def test_nothing_in_nothing_out(score, sieve):
         (("--columns", "copy,copy"), "twice"),
         (("--columns", "lang"), "--src and --tgt"),
         (("--src-index", "x.npy"), "--tgt-index"),
-        (("--columns", "margin", "-k", "0"), "at least 1"),
         (("--src", "xx", "--tgt", "fr"), "'xx' is none of"),
     ],
 )

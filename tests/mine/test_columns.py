@@ -213,7 +213,7 @@ def test_quality_is_the_formula():
         + WEIGHTS["similarity"] * similar
         + WEIGHTS["length"] * length
         + WEIGHTS["numbers"] * numbers
-        + WEIGHTS["copy"] * copy
+        + WEIGHTS["copy"] * np.clip(copy - 0.5, 0, None)
     )
     with_lang = z + WEIGHTS["lang"] * np.minimum(1, 2 * lang)
     assert np.allclose(quality(similar, length, numbers, copy, lang), 1 / (1 + np.exp(-with_lang)))
@@ -286,6 +286,7 @@ def test_window_margins_are_the_oracle(n, window, k):
     src, tgt = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n)]
     if n > 6:
         src[5], tgt[6] = src[4], tgt[2]  # repeated lines count once
+        tgt[0] = src[3]  # and copies not at all
     vectors = dict(zip(src + tgt, unit(rng, 2 * n), strict=True))
     tools = Tools(encoder=Vectors(vectors), neighbourhood=WindowNeighbourhood(k, window))
     got = np.concatenate(
@@ -294,8 +295,9 @@ def test_window_margins_are_the_oracle(n, window, k):
     for i in range(n):
         stop = min(n, i // window * window + window)
         start = max(0, stop - window)
-        pool_tgt = [vectors[t] for t in dict.fromkeys(tgt[start:stop])]
-        pool_src = [vectors[s] for s in dict.fromkeys(src[start:stop])]
+        copies = set(src[start:stop]) & set(tgt[start:stop])
+        pool_tgt = [vectors[t] for t in dict.fromkeys(tgt[start:stop]) if t not in copies]
+        pool_src = [vectors[s] for s in dict.fromkeys(src[start:stop]) if s not in copies]
         cosine = float(vectors[src[i]] @ vectors[tgt[i]])
         around = (mean_of_best(vectors[src[i]], pool_tgt, k) + mean_of_best(vectors[tgt[i]], pool_src, k)) / 2
         assert got[i] == pytest.approx(cosine / max(around, 0.01), abs=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -40,9 +40,11 @@ class Neighbourhood(Protocol):
 class WindowNeighbourhood:
     """Neighbours among the last `window` pairs of the stream, the pairs themselves included.
 
-    Equal texts of a side count once: a repeated line must not fill its own neighbourhood. Blocks must come in the
-    order of the stream. A block shorter than the window is seen together with the pairs before it, so that the last
-    pairs of a stream have neighbourhoods as large as the first.
+    Equal texts of a side count once: a repeated line must not fill its own neighbourhood. Texts that are on both sides
+    count on neither: they are copies and no translations, and nearer to themselves than any translation is.
+
+    Blocks must come in the order of the stream. A block shorter than the window is seen together with the pairs before
+    it, so that the last pairs of a stream have neighbourhoods as large as the first.
     """
 
     def __init__(self, k: int = 4, window: int = 4096) -> None:
@@ -63,7 +65,8 @@ class WindowNeighbourhood:
             pool_vectors.append(np.concatenate([*parts, vectors[side]]))
         self._texts = (pool_texts[0], pool_texts[1])
         self._vectors = pool_vectors
-        src, tgt = (_distinct(*side) for side in zip(pool_texts, pool_vectors, strict=True))
+        copies = set(pool_texts[0]).intersection(pool_texts[1])
+        src, tgt = (_distinct(*side, copies) for side in zip(pool_texts, pool_vectors, strict=True))
         return Around(
             nearest_mean(vectors[0], tgt, self.k),
             nearest_mean(vectors[1], src, self.k),
@@ -71,11 +74,14 @@ class WindowNeighbourhood:
         )
 
 
-def _distinct(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vectors of the first of equal texts."""
+def _distinct(
+    texts: Sequence[str], vectors: NDArray[np.float32], without: Collection[str]
+) -> NDArray[np.float32]:
+    """The vectors of the first of equal texts, but for some texts."""
     first: dict[str, int] = {}
     for row, text in enumerate(texts):
-        first.setdefault(text, row)
+        if text not in without:
+            first.setdefault(text, row)
     return vectors if len(first) == len(texts) else vectors[list(first.values())]
 
 
