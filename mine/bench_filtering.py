@@ -301,13 +301,12 @@ def report_noise(arguments: argparse.Namespace) -> None:
 
 
 def fit(arguments: argparse.Namespace) -> None:
-    """Logistic regression on the half of the other text that report_noise leaves out; kinds of equal weight."""
-    from scipy.optimize import minimize
-
+    """Logistic regression on the half of the other text that report_noise leaves out, kinds of equal weight: with the
+    languages stated, and without."""
     from bitextmine.mine.columns.lengths import USUAL_LENGTH, length_deviation
     from bitextmine.mine.columns.quality import COPIED, similarity
 
-    inputs, labels, weights = [], [], []
+    kinds, inputs, labels, weights = [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         for lang in arguments.langs.split(","):
             pairs = other(Path(arguments.data), lang)
@@ -331,17 +330,25 @@ def fit(arguments: argparse.Namespace) -> None:
                         axis=1,
                     )
                 )
+                kinds.append(kind)
                 labels.append(clean)
                 weights.append(np.full(len(rows), 1 / len(rows)))
-    x, y, w = np.concatenate(inputs), np.concatenate(labels), np.concatenate(weights)
+    for with_languages in (True, False):
+        used = [i for i, kind in enumerate(kinds) if with_languages or kind != "language"]
+        x, y, w = (np.concatenate([part[i] for i in used]) for part in (inputs, labels, weights))
+        names = ["similarity", "length", "numbers", "copy", "lang"][: 5 if with_languages else 4]
+        print(json.dumps(dict(zip(["intercept", *names], regression(x[:, : len(names)], y, w), strict=True))))
+
+
+def regression(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> list[float]:
+    """Intercept and weights (d + 1) of a logistic regression of y (n,) in 0..1 on x (n, d), weighted by w (n,)."""
+    from scipy.optimize import minimize
 
     def loss(b: np.ndarray) -> float:
         z = x @ b[1:] + b[0]
         return float((w * (np.logaddexp(0, z) - y * z)).sum() + 1e-3 * (b[1:] ** 2).sum())
 
-    best = minimize(loss, np.zeros(x.shape[1] + 1)).x
-    names = ("intercept", "similarity", "length", "numbers", "copy", "lang")
-    print(json.dumps(dict(zip(names, best.round(2).tolist(), strict=True))))
+    return minimize(loss, np.zeros(x.shape[1] + 1)).x.round(2).tolist()
 
 
 def report_speed(arguments: argparse.Namespace) -> None:
