@@ -17,7 +17,7 @@ _model = click.option(
     default="default",
     envvar="BITEXTMINE_MODEL",
     metavar="NAME|FOLDER",
-    help="Encoder: the one in the package, or a folder that 'bitextmine train' made.  "
+    help="Encoder: the one in the package, or a folder of 'bitextmine train' or sentence-transformers.  "
     "[default: default, or $BITEXTMINE_MODEL]",
 )
 _device = click.option(

@@ -42,7 +42,7 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:
-    if Path(path).is_dir() and not (Path(path) / "config.json").exists():
+    if Path(path).is_dir() and not any((Path(path) / name).exists() for name in ("config.json", "modules.json")):
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )

@@ -62,7 +62,8 @@ class EncoderConfig:
         kind = values.pop("kind", None)
         if kind != "bitextmine-encoder":
             raise BitextmineError(
-                f"{where}: not a bitextmine encoder: \"kind\" is {kind!r}, not 'bitextmine-encoder'"
+                f"{where}: not a bitextmine encoder: \"kind\" is {kind!r}, not 'bitextmine-encoder' (a model of "
+                "transformers works once sentence-transformers has saved it: that adds modules.json)"
             )
         found = values.pop("format", None)
         if found != FORMAT:

@@ -12,6 +12,7 @@ import numpy as np
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.device import device_name, processors
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
+from bitextmine.encoder.imported import Import, is_imported
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
@@ -29,7 +30,7 @@ class PieceMaker(Protocol):
 
 
 class Network(Protocol):
-    """What an encoder asks of a model: `PieceSums`, `TorchNetwork`."""
+    """What an encoder asks of a model: `PieceSums`, `Transformer`, `Backbone`."""
 
     device: str
     dim: int
@@ -114,18 +115,31 @@ class Encoder:
 def load_encoder(
     model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
 ) -> Encoder:
-    """An encoder by the name of a packaged one or from a model folder, ready on ``device`` (auto, cpu, cuda,
-    cuda:N). ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device
-    has instructions for), float32, bfloat16, float16.
+    """An encoder by the name of a packaged one, from a model folder or from a folder of sentence-transformers, ready
+    on ``device`` (auto, cpu, cuda, cuda:N).
+
+    ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
+    instructions for), float32, bfloat16, float16.
 
     Raises BitextmineError that names the file or the value that is wrong.
     """
     folder = resolve(model)
+    name = Path(folder).resolve().name
+    if is_imported(folder):
+        found = Import(folder)
+        place = device_name(device) if found.heavy else "cpu"
+        return Encoder(
+            found.network(place, precision),
+            found.tokenizer,
+            name=name,
+            hash=found.hash(),
+            max_pieces=found.max_pieces,
+        )
     config, tokenizer = read_folder(folder)
     return Encoder(
         _network(config, folder / WEIGHTS, device, precision),
         tokenizer,
-        name=Path(folder).resolve().name,
+        name=name,
         hash=folder_hash(folder),
         max_pieces=config.max_pieces,
         languages=config.languages,
@@ -138,6 +152,6 @@ def _network(config: EncoderConfig, weights: Path, device: str, precision: str) 
     state = read_weights(config, weights)
     if place == "cpu" and not config.layers:
         return PieceSums(state)
-    from bitextmine.encoder.transformer import TorchNetwork
+    from bitextmine.encoder.transformer import Transformer
 
-    return TorchNetwork(config, state, place, precision)
+    return Transformer(config, state, place, precision)

@@ -16,6 +16,7 @@ __all__ = [
     "PIECES",
     "SCALE",
     "quantize_rows",
+    "read_arrays",
     "read_weights",
     "restore_rows",
     "weight_shapes",
@@ -75,6 +76,17 @@ def write_weights(state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "
         raise BitextmineError(f"{path}: cannot be written: {e.strerror}") from e
 
 
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The tensors of a safetensors file; BitextmineError when it is missing or no such file."""
+    if not path.is_file():
+        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
+    try:
+        arrays: dict[str, np.ndarray] = load_file(path)
+    except (SafetensorError, OSError, TypeError, KeyError) as e:  # KeyError: a type that NumPy lacks
+        raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
+    return arrays
+
+
 def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     """The weights of a model of ``config``: piece vectors as they are stored, int8 with ``SCALE`` or float32, all
     others float32.
@@ -82,12 +94,7 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     Raises BitextmineError when the file is missing, is no safetensors file, holds NaN or does not fit the
     configuration (naming the tensor and the two shapes).
     """
-    if not path.is_file():
-        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
-    try:
-        state = load_file(path)
-    except (SafetensorError, OSError, TypeError, KeyError) as e:  # KeyError: a type that NumPy lacks
-        raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
+    state = read_arrays(path)
     wanted = weight_shapes(config)
     if state.get(PIECES, np.empty(0)).dtype == np.int8:
         wanted[SCALE] = wanted[PIECES][:1]

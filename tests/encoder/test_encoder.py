@@ -13,7 +13,7 @@ import torch
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder
-from bitextmine.encoder.transformer import TorchNetwork
+from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import quantize_rows, read_weights, restore_rows
 from bitextmine.errors import BitextmineError
 
@@ -25,7 +25,7 @@ LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", 
 @pytest.fixture(autouse=True)
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices in float32, whatever the processor: what bfloat16 changes is test_transformer.py's matter."""
-    monkeypatch.setattr("bitextmine.encoder.transformer.pick_precision", lambda kind: "float32")
+    monkeypatch.setattr("bitextmine.encoder.network.pick_precision", lambda kind: "float32")
 
 
 @pytest.fixture(params=[0, 1, 2], ids=["mean", "1 layer", "2 layers"])
@@ -80,7 +80,7 @@ def test_word_order_matters_only_with_layers(make_folder: Make, tmp_path: Path) 
 
 def test_out_of_memory_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, _ = read_folder(folder)
-    network = TorchNetwork(config, read_weights(config, folder / WEIGHTS))
+    network = Transformer(config, read_weights(config, folder / WEIGHTS))
     pieces, _, _ = load_encoder(folder).tokenize(LINES)
     expected = network.vectors(pieces)
     forward = network._forward

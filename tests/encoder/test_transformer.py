@@ -12,8 +12,9 @@ import torch
 from bitextmine.encoder.batching import runs, whole_batches
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
+from bitextmine.encoder.network import pick_precision
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.transformer import TorchNetwork, pick_precision
+from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import weight_shapes
 
 
@@ -30,9 +31,9 @@ def make(layers: int, dim: int = 32) -> SentenceModel:
     return model
 
 
-def network(model: SentenceModel, precision: str) -> TorchNetwork:
+def network(model: SentenceModel, precision: str) -> Transformer:
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    return TorchNetwork(model.config, weights, precision=precision)
+    return Transformer(model.config, weights, precision=precision)
 
 
 def oracle(model: SentenceModel, pieces: Pieces) -> np.ndarray:

@@ -1,0 +1,167 @@
+"""Running a torch model over tokenised sentences: batches, threads, precision, memory."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bitextmine.encoder.batching import whole_batches
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.errors import BitextmineError
+
+__all__ = ["TorchNetwork", "Workers", "pick_precision"]
+
+# Pieces per batch: on a CPU a batch should stay in the cache, on a GPU it should fill the card.
+BATCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
+
+# Lines sorted by length, encoded and handed back together. On a CPU that is a few seconds' work, which is what a
+# killed run loses; a GPU wants many batches between two waits for results.
+CHUNK_LINES = {"cpu": 4_096, "cuda": 65_536}
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class TorchNetwork(ABC):
+    """A model in torch, for inference.
+
+    Sentences are sorted by length and go through the model in batches of so many pieces. Matrices are multiplied in
+    ``precision``. A batch gives the same bits whenever it comes.
+
+    On a CPU each thread takes a batch of its own, and no operation waits for a second thread: on a machine with other
+    work to do that is several times as fast as threads that meet after every product, and the number of threads does
+    not change the result.
+    """
+
+    def __init__(self, dim: int, device: str, precision: str) -> None:
+        self.dim, self.device = dim, device
+        self._device = torch.device(device)
+        self.slow = self._device.type == "cpu"
+        self.chunk_lines = CHUNK_LINES[self._device.type]
+        self.precision = pick_precision(self._device.type) if precision == "auto" else precision
+        if self.precision not in PRECISIONS:
+            raise BitextmineError(
+                f"precision: expected auto or one of {', '.join(PRECISIONS)}, found {precision!r}"
+            )
+        self._low = PRECISIONS[self.precision]
+        self._workers = Workers(torch.get_num_threads()) if self._device.type == "cpu" else None
+
+    @abstractmethod
+    def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        """ids (total pieces,) int32, lengths (n,) int64, longest first and above 0 -> (n, dim) unit rows."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Kind, dimensions and size, for `bitextmine info`."""
+
+    def settings(self, batch_tokens: int | None) -> dict[str, Any]:
+        """What else than the weights decides the last bits of a vector."""
+        return {
+            "batch_tokens": batch_tokens or BATCH_TOKENS[self._device.type],
+            "device": self._device.type,
+            "precision": self.precision,
+        }
+
+    def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
+        """(n, dim) unit rows for n sentences, float32 (float16 from a GPU); a sentence of no pieces gives zeros.
+
+        ``batch_tokens`` is the most pieces in a batch. A batch that does not fit into the GPU is halved; raises
+        BitextmineError if a single sentence does not fit.
+        """
+        on_gpu = self._device.type == "cuda"
+        order = np.argsort(-pieces.lengths, kind="stable")
+        order = order[: int((pieces.lengths > 0).sum())]
+        batch = pieces.take(order)
+        ids = torch.from_numpy(batch.ids)
+        # One copy to the GPU and one back for all of the batches, which run without a wait in between.
+        if on_gpu:
+            ids = ids.pin_memory().to(self._device, non_blocking=True)
+        kind = torch.float16 if on_gpu else torch.float32
+        found = torch.empty((len(order), self.dim), dtype=kind, device=self._device)
+        budget = batch_tokens or BATCH_TOKENS[self._device.type]
+        jobs = [
+            partial(self._fill, found, ids, batch, start, stop)
+            for start, stop in whole_batches(batch.offsets, budget)
+        ]
+        if self._workers is None:
+            for job in jobs:
+                job()
+        else:
+            self._workers.run(jobs)
+        rows = found.cpu().numpy()
+        out = np.zeros((len(pieces), self.dim), dtype=rows.dtype)
+        out[order] = rows
+        return out
+
+    def _fill(self, found: Tensor, ids: Tensor, batch: Pieces, start: int, stop: int) -> None:
+        first, last = int(batch.offsets[start]), int(batch.offsets[stop])
+        try:
+            with torch.inference_mode():
+                found[start:stop] = self._forward(ids[first:last], batch.lengths[start:stop])
+            return
+        except torch.OutOfMemoryError:
+            if stop - start == 1:
+                raise BitextmineError(
+                    f"the GPU has no room for one sentence of {last - first} pieces; use --device cpu"
+                ) from None
+        half = (start + stop) // 2
+        self._fill(found, ids, batch, start, half)
+        self._fill(found, ids, batch, half, stop)
+
+
+class Workers:
+    """Threads that run torch's operations side by side, each operation on one thread."""
+
+    def __init__(self, count: int) -> None:
+        here = torch.get_num_threads()
+        started = threading.Barrier(count + 1)
+
+        def begin() -> None:
+            torch.set_num_threads(1)  # of this thread, and of those to come
+            started.wait()
+
+        self._pool = ThreadPoolExecutor(count, "encode", initializer=begin)
+        for _ in range(count):
+            self._pool.submit(int)
+        started.wait()
+        torch.set_num_threads(here)
+
+    def run(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Runs all jobs; the first exception of one is raised, and the jobs that have not begun are dropped."""
+        futures = [self._pool.submit(job) for job in jobs]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def pick_precision(kind: str) -> str:
+    """What a kind of device ("cpu", "cuda") multiplies matrices in: float16 on a GPU, bfloat16 on a CPU with
+    instructions for it (four times as fast there; the cosine to the float32 vector stays above 0.9999)."""
+    if kind == "cuda":
+        return "float16"
+    return "bfloat16" if _has_bfloat16() else "float32"
+
+
+@cache
+def _has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 itself; torch would emulate it, slowly, where it does not."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    flag = "bf16" if platform.machine() == "aarch64" else "avx512_bf16"
+    line = next((x for x in text.splitlines() if x.startswith(("flags", "Features"))), "")
+    return flag in line.split()
