@@ -86,19 +86,13 @@ def _distinct(
 
 
 def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
-    """The mean of the k largest inner products of each query (n, d) with the rows of a pool (m, d): float64 (n,)."""
-    import torch
+    """The mean of the k largest inner products of each query (n, d) with the rows of a pool (m, d): float64 (n,), NaN
+    where the pool is empty."""
+    from bitextmine.index.exact import search_one
 
     if not len(pool) or not len(queries):
         return np.full(len(queries), np.nan)
-    rows = torch.from_numpy(np.ascontiguousarray(pool)).T
-    found = np.empty(len(queries))
-    step = 1024
-    for start in range(0, len(queries), step):
-        similar = torch.from_numpy(np.ascontiguousarray(queries[start : start + step])) @ rows
-        best = similar.topk(min(k, len(pool)), dim=1).values
-        found[start : start + step] = neighbourhood_mean(best.numpy())
-    return found
+    return neighbourhood_mean(*search_one(queries, pool, min(k, len(pool))))
 
 
 class IndexNeighbourhood:
