@@ -30,7 +30,7 @@ from bitextmine.manifest import (
 from bitextmine.streams import FULL_DISK
 from bitextmine.vectors import DTYPE, header, vectors_digest
 
-__all__ = ["EmbeddingWriter"]
+__all__ = ["EmbeddingWriter", "sweep"]
 
 # How long written rows may wait for the disk: what a kill can cost, apart from the batch in hand.
 SYNC_SECONDS = 2.0
@@ -47,7 +47,7 @@ class EmbeddingWriter:
     On disk, until the end: NPY.part (the .npy to be, of full size from the start) and NPY.part.json
     ({identity, done_rows, writer}). Two rules make a kill harmless: done_rows moves only after the rows are
     on disk, and NPY.part.json is removed before anything it vouches for changes. (Killed in the very last
-    moment, a run may leave NPY.part.json behind beside the finished pair, where it means nothing.)
+    moment, a run may leave NPY.part.json behind beside the finished pair, where it means nothing: `sweep`.)
 
     Rows go through ``pwrite`` and not a memory map: a full disk is then an error, where a map would end the
     process with SIGBUS, and the file's pages do not count as memory of this process.
@@ -327,6 +327,18 @@ class EmbeddingWriter:
         stage_json(staged, {"identity": self._identity, "done_rows": done_rows, "writer": writer})
         staged.replace(self.state_path)
         sync_folder(self.state_path.parent)
+
+
+def sweep(npy_path: str | os.PathLike[str]) -> None:
+    """Remove what a writer killed in its very last moment left beside a finished embedding."""
+    part = Path(f"{npy_path}.part")
+    left = [Path(f"{part}.json"), Path(f"{part}.json.tmp"), Path(f"{part}.manifest.json")]
+    if not any(path.exists() for path in left):
+        return
+    with contextlib.suppress(OSError), _locked_folder(part.parent):  # may be a folder one can only read
+        if not part.exists():  # else somebody writes it anew
+            for path in left:
+                path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

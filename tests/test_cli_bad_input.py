@@ -13,8 +13,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -374,15 +372,36 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def kill_when(child: subprocess.Popen[bytes], moment: Callable[[], object], wait: float = 0) -> bool:
-    """Kill -9 a process as soon as `moment` is true, or `wait` seconds later; False when it ended before."""
-    while child.poll() is None and not moment():
-        time.sleep(0.002)
-    try:
-        child.wait(wait)
-    except subprocess.TimeoutExpired:
-        child.send_signal(signal.SIGKILL)
-    return child.wait() == -signal.SIGKILL
+DIE = """
+import os, sys
+
+left, here = int(os.environ["DIE_AT"]), os.getcwd()
+
+def count(event, args):
+    global left
+    if event in ("open", "os.rename", "os.remove", "os.truncate") and isinstance(args[0], (str, bytes, os.PathLike)):
+        if os.path.dirname(os.path.abspath(os.fsdecode(args[0]))) == here:
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), int(os.environ["DIE_OF"]))
+
+sys.addaudithook(count)
+"""
+
+
+def start_to_die(bitextmine, hooks: Path, count: int, args: list[str], of=signal.SIGKILL, **kwargs):
+    """Start a command that sends itself a signal before its count-th touch of a file in its working folder."""
+    hooks.mkdir(exist_ok=True)
+    (hooks / "sitecustomize.py").write_text(DIE)
+    env = {"PYTHONPATH": str(hooks), "DIE_AT": str(count), "DIE_OF": str(int(of))}
+    return bitextmine.start(*args, env=env, **kwargs)
+
+
+def die_at(bitextmine, hooks: Path, count: int, args: list[str], cwd: Path) -> bool:
+    """Whether a command was killed (-9) at its count-th touch of a file in cwd: False when it ended before."""
+    child = start_to_die(bitextmine, hooks, count, args, cwd=cwd, stderr=subprocess.DEVNULL)
+    assert child.wait() in (0, -signal.SIGKILL)
+    return child.returncode != 0
 
 
 def test_killed_at_any_moment(bitextmine, tiny_model, sentence_pairs, tmp_path):
@@ -397,16 +416,16 @@ def test_killed_at_any_moment(bitextmine, tiny_model, sentence_pairs, tmp_path):
     args = ["embed", "corpus.en", "corpus.fr", "--model", str(tiny_model)]
     bitextmine(*args, cwd=whole)
 
-    started = (killed / "corpus.en.npy.part").exists
-    moments = [(started, 0), (started, 0.5), ((killed / "corpus.en.json").exists, 0)]
-    moments += [((killed / "corpus.fr.npy.part").exists, wait) for wait in (0, 0.3, 0.6)]
     kills = 0
-    for moment, wait in moments:
-        kills += kill_when(bitextmine.start(*args, cwd=killed, stderr=subprocess.DEVNULL), moment, wait)
+    for count in range(1, 60, 2):
+        alive = not die_at(bitextmine, tmp_path / "hooks", count, args, killed)
+        kills += not alive
         for lang in ("en", "fr"):  # what has its final name is whole
             manifest = killed / f"corpus.{lang}.json"
             if manifest.exists():
                 assert json.loads(manifest.read_text())["rows"] == len(lines)
+        if alive:
+            break
     assert kills >= 3
     bitextmine(*args, cwd=killed)
     assert contents(killed) == contents(whole)
@@ -420,14 +439,15 @@ def test_mine_killed_at_any_moment(bitextmine, tiny_model, parallel_text, tmp_pa
     args = ["mine", "--src", "en", "--tgt", "fr", "--model", str(tiny_model), "-o", "out.tsv"]
     bitextmine(*args, cwd=whole)
 
-    embedded = (killed / "corpus.fr.json").exists
-    written = [(killed / name).exists for name in ("out.tsv", "out.tsv.json")]
     kills = 0
-    for moment, wait in [(embedded, 0), (embedded, 0.2), (embedded, 1.8), (written[0], 0), (written[1], 0)]:
-        kills += kill_when(bitextmine.start(*args, cwd=killed, stderr=subprocess.DEVNULL), moment, wait)
-        if written[0]():  # never a part of it
+    for count in range(1, 100, 4):
+        alive = not die_at(bitextmine, tmp_path / "hooks", count, args, killed)
+        kills += not alive
+        if (killed / "out.tsv").exists():  # never a part of it
             assert (killed / "out.tsv").read_bytes() == (whole / "out.tsv").read_bytes()
-    assert kills >= 2
+        if alive:
+            break
+    assert kills >= 3
     bitextmine(*args, cwd=killed)
     visible = {name: data for name, data in contents(killed).items() if not name.startswith(".")}
     assert visible == contents(whole)
@@ -436,20 +456,17 @@ def test_mine_killed_at_any_moment(bitextmine, tiny_model, parallel_text, tmp_pa
 def test_interrupted(bitextmine, tiny_model, sentence_pairs, tmp_path):
     with open(tmp_path / "corpus.fr", "w") as corpus:
         corpus.writelines(f"{i} {pair[1]}\n" for i in range(20) for pair in sentence_pairs)
-    child = bitextmine.start(
-        "embed",
-        "corpus.fr",
-        "--model",
-        tiny_model,
+    args = ["embed", "corpus.fr", "--model", str(tiny_model)]
+    child = start_to_die(
+        bitextmine,
+        tmp_path / "hooks",
+        3,
+        args,
+        signal.SIGINT,
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    for _ in range(600):
-        if (tmp_path / "corpus.fr.npy.part").exists():
-            break
-        time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (130, b"")
     assert "Traceback" not in err.decode()

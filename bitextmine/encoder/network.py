@@ -127,6 +127,7 @@ class Workers:
 
         def begin() -> None:
             torch.set_num_threads(1)  # of this thread, and of those to come
+            torch.get_num_threads()  # has it take effect now: later this thread would take what the others have
             started.wait()
 
         self._pool = ThreadPoolExecutor(count, "encode", initializer=begin)

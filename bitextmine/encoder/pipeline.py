@@ -22,7 +22,7 @@ from bitextmine.manifest import Manifest
 from bitextmine.progress import progress
 from bitextmine.store import check_fresh, embedding_paths
 from bitextmine.text import LineHasher, corpus_language, iter_lines
-from bitextmine.writer import EmbeddingWriter
+from bitextmine.writer import EmbeddingWriter, sweep
 
 __all__ = ["embed_corpus"]
 
@@ -117,6 +117,7 @@ def _embed(
     if rows == 0:
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
     if not force and (reason := check_fresh(job.npy, text.sha256, encoder.hash)) is None:
+        sweep(job.npy)
         log.info("%s: up to date (%d lines, model %s)", job.npy, rows, encoder.name)
         return job.npy
     if not force and reason != "not embedded yet":

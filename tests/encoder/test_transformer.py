@@ -16,6 +16,7 @@ from bitextmine.encoder.network import pick_precision
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import weight_shapes
+from bitextmine.errors import BitextmineError
 
 
 def some_pieces(vocabulary: int, seed: int = 0) -> Pieces:
@@ -53,18 +54,42 @@ def test_agrees_with_the_padded_pass(layers: int, batch_tokens: int) -> None:
     assert not vectors[pieces.lengths == 0].any()
 
 
-def test_low_precision_stays_close() -> None:
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_low_precision_stays_close(precision: str) -> None:
     model, pieces = make(2), some_pieces(90)
-    vectors = network(model, "bfloat16").vectors(pieces)
+    vectors = network(model, precision).vectors(pieces)
     cosine = (vectors * oracle(model, pieces)).sum(1)[pieces.lengths > 0]
     assert cosine.min() > 0.999
 
 
-def test_the_same_batch_gives_the_same_bits() -> None:
+def test_the_same_batch_gives_the_same_bits_on_any_number_of_threads() -> None:
     model, pieces = make(2), some_pieces(90)
-    for precision in ("float32", pick_precision("cpu")):
-        a, b = (network(model, precision).vectors(pieces, 64) for _ in range(2))
-        assert a.tobytes() == b.tobytes()
+    before = torch.get_num_threads()
+    try:
+        for precision in ("float32", pick_precision("cpu")):
+            found = []
+            for threads in (1, 2, 5):
+                torch.set_num_threads(threads)
+                found.append(network(model, precision).vectors(pieces, 64).tobytes())
+                assert torch.get_num_threads() == threads, "other work keeps its threads"
+            assert len(set(found)) == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_failure_in_a_thread_is_told_and_the_next_call_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, pieces = network(make(1), "float32"), some_pieces(90)
+    expected = net.vectors(pieces, 50)
+    with monkeypatch.context() as m:
+        m.setattr(net, "_forward", lambda ids, lengths: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            net.vectors(pieces, 50)
+    assert net.vectors(pieces, 50).tobytes() == expected.tobytes()
+
+
+def test_an_unknown_precision_is_told() -> None:
+    with pytest.raises(BitextmineError, match="float32, bfloat16, float16, found 'int3'"):
+        network(make(1), "int3")
 
 
 def test_no_sentences_and_only_empty_ones() -> None:
