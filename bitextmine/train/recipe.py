@@ -5,17 +5,31 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
+import operator
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.text import corpus_language
 
 __all__ = ["Corpus", "Data", "Model", "Recipe", "Training", "Vocabulary", "load_recipe", "recipe_from_pairs"]
+
+
+def key(default: Any, doc: str, **limits: Any) -> Any:
+    """A key of a recipe: its default, what it means, and what it may be.
+
+    The limits are least, most, above, below (numbers) and choices (words); `Recipe.check` holds values to them, and
+    `bitextmine train --print-recipe` prints them with the meaning.
+    """
+    metadata = {"doc": doc, "limits": limits}
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +37,12 @@ class Corpus:
     """Sentence pairs: a TSV file (``pairs``) or two files of equal length (``src`` and ``tgt``)."""
 
     langs: tuple[str, str]  # of the first and the second column
-    pairs: str = ""  # TSV: source, tab, target; further columns are ignored
-    src: str = ""
-    tgt: str = ""
-    weight: float = 1.0  # a pair of this corpus is drawn this many times as often as one of weight 1
+    pairs: str = key("", "TSV: source, tab, target; further columns are ignored")
+    src: str = key("", "instead of pairs: the source sentences, one per line")
+    tgt: str = key("", "their translations, line by line")
+    weight: float = key(
+        1.0, "a pair of this corpus is drawn so many times as often as one of weight 1", above=0
+    )
 
     @property
     def name(self) -> str:
@@ -36,59 +52,108 @@ class Corpus:
 @dataclasses.dataclass(frozen=True)
 class Data:
     corpora: tuple[Corpus, ...] = ()
-    folder: str = "."  # where relative paths begin; relative to the recipe's own folder
-    errors: str = "strict"  # or "replace": what to do with invalid UTF-8
-    min_pieces: int = 1  # a pair with a shorter side is dropped
-    max_ratio: float = 4.0  # a pair whose longer side has more than this many times the pieces is dropped
-    max_ratio_slack: int = 10  # ... counting this many pieces on top of each side, so that short lines pass
-    valid_pairs: int = 1000  # held out of each corpus to measure P@1 on (at most a twentieth of it)
+    folder: str = key(
+        ".", "where relative paths begin; itself relative to the recipe's folder (--data overrides it)"
+    )
+    errors: str = key(
+        "strict", "invalid UTF-8: stop and name the line, or read it as U+FFFD", choices=("strict", "replace")
+    )
+    min_pieces: int = key(1, "a pair with a side of fewer pieces is dropped", least=1)
+    max_ratio: float = key(
+        4.0,
+        "a pair whose longer side has more than so many times the pieces of the shorter is dropped",
+        least=1,
+    )
+    max_ratio_slack: int = key(
+        10, "... counting so many pieces on top of each side, so that short lines pass", least=0
+    )
+    valid_pairs: int = key(
+        1000, "pairs held out of each corpus (at most a twentieth of it) to measure P@1 on", least=0
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    tokenizer: str = ""  # a tokenizer.model to use as it is; empty: train one
-    size: int = 32_000
-    type: str = "unigram"  # or "bpe"
-    fold_case: bool = True
-    coverage: float = 0.9998  # share of the characters that get a piece of their own
-    lines_per_language: int = 160_000  # sampled from the corpora to train on
+    tokenizer: str = key("", "a tokenizer.model to use as it is; empty: train one")
+    size: int = key(32_000, "subword pieces", least=8, most=1_000_000)
+    type: str = key("unigram", "kind of SentencePiece model", choices=("unigram", "bpe"))
+    fold_case: bool = key(True, "read upper case as lower case")
+    coverage: float = key(0.9998, "share of the characters that get a piece of their own", above=0, most=1)
+    lines_per_language: int = key(160_000, "lines sampled from the corpora to train it on", least=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    dim: int = 256
-    layers: int = 0
-    heads: int = 8
-    ffn: int = 1024
-    dropout: float = 0.1
-    max_pieces: int = 200
-    initial_std: float = 0.01  # of the piece vectors
+    dim: int = key(256, "numbers per sentence vector", least=1)
+    layers: int = key(
+        0, "transformer layers; 0: the mean of the piece vectors, a hundred times as fast", least=0
+    )
+    heads: int = key(8, "attention heads of a layer; must divide dim", least=1)
+    ffn: int = key(1024, "hidden numbers of a layer's feed-forward part", least=1)
+    dropout: float = key(0.1, "share of a layer's numbers zeroed at random in training", least=0, below=1)
+    max_pieces: int = key(200, "longer sentences are cut to so many pieces", least=1)
+    initial_std: float = key(0.01, "standard deviation of the piece vectors at the start", above=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    objective: dict[str, float] = dataclasses.field(default_factory=lambda: {"contrastive": 1.0})  # weights
-    steps: int = 0  # 0: as many as `epochs` passes over the data take
-    epochs: float = 5.0
-    batch: int = 4096  # pairs a step; a batch is drawn from one corpus, which makes its negatives hard
-    temperature: float = 0.05  # of the contrastive objective
-    learn_temperature: bool = False
-    margin: float = 0.0  # taken off the cosine of a true pair in the contrastive objective
-    piece_dropout: float = 0.1  # share of the pieces of a sentence left out at random in training
-    learning_rate: float = 3e-4  # of the layers
-    embedding_learning_rate: float = 6e-3  # of the piece vectors
-    weight_decay: float = 0.0  # of the layers' matrices
-    warmup: float = 0.02  # share of the steps
-    floor: float = 0.02  # learning rate at the end, as a share of the highest
-    clip: float = 1.0  # largest gradient norm of the layers; 0: no limit
-    batch_tokens: int = 16_384  # pieces that go through the layers at once, padding included
-    recompute: bool = False  # compute the layers anew in the backward pass: memory independent of `batch`
-    precision: str = (
-        "auto"  # of the similarity products: float32, bfloat16, auto (bfloat16 where it is native)
+    objective: dict[str, float] = key(  # noqa: RUF009 (a function that makes the default)
+        lambda: {"contrastive": 1.0},
+        "what to minimise: objectives with their weights. contrastive: the translation among the batch's sentences, by "
+        "cosine; mlm, smlm, xtr, ugt: predict pieces (mlm only with layers); align, sim: the paper's sentence losses",
     )
-    seed: int = 1
-    valid_every: int = 500  # steps between two P@1 measurements
-    checkpoint_seconds: float = 60.0
+    steps: int = key(0, "steps to train; 0: as many as `epochs` passes over the data take", least=0)
+    epochs: float = key(5.0, "passes over the data", above=0)
+    batch: int = key(
+        4096,
+        "pairs per step, of all processes together; all of one corpus, which makes them hard to tell apart",
+        least=2,
+    )
+    temperature: float = key(0.05, "of contrastive", above=0, most=1)
+    learn_temperature: bool = key(False, "let training move the temperature")
+    margin: float = key(0.0, "taken off the cosine of a true pair in contrastive", least=0, below=1)
+    piece_dropout: float = key(
+        0.1, "share of the pieces of a sentence left out at random (contrastive)", least=0, below=1
+    )
+    learning_rate: float = key(3e-4, "highest learning rate of the layers", above=0)
+    embedding_learning_rate: float = key(6e-3, "highest learning rate of the piece vectors", above=0)
+    weight_decay: float = key(0.0, "of the layers' matrices", least=0)
+    warmup: float = key(
+        0.02, "share of the steps in which the learning rate rises to its highest", least=0, most=1
+    )
+    schedule: str = key(
+        "cosine",
+        "how it falls from there to the floor",
+        choices=("cosine", "linear", "constant", "inverse-sqrt"),
+    )
+    floor: float = key(0.02, "learning rate at the end, as a share of the highest", least=0, most=1)
+    clip: float = key(1.0, "largest gradient norm of the layers; 0: no limit", least=0)
+    batch_tokens: int = key(16_384, "pieces that go through the layers at once, padding included", least=1)
+    recompute: bool = key(
+        False, "compute the layers anew in the backward pass: memory then does not depend on `batch`"
+    )
+    precision: str = key(
+        "auto",
+        "of the products of the losses (similarities, predicted pieces); auto: bfloat16 where it is native",
+        choices=("auto", "float32", "bfloat16"),
+    )
+    autocast: str = key(
+        "auto",
+        "of the products inside the layers; auto: bfloat16 on GPUs that have it, float32 on the CPU",
+        choices=("auto", "float32", "bfloat16"),
+    )
+    compile: bool = key(
+        False, "compile the layers with torch.compile: a slow start, faster steps; needs a compiler"
+    )
+    seed: int = key(1, "of everything random", least=0)
+    valid_every: int = key(500, "steps between two measurements of P@1 on the held-out pairs", least=1)
+    patience: int = key(
+        0,
+        "stop after so many measurements without a better P@1, and keep the weights of the best; 0: train to the end "
+        "and keep the last",
+        least=0,
+    )
+    checkpoint_seconds: float = key(60.0, "seconds between two checkpoints", least=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +187,7 @@ class Recipe:
 
     def check(self) -> Recipe:
         """Raises BitextmineError naming the first key with an impossible value; returns the recipe."""
-        d, v, m, t = self.data, self.vocabulary, self.model, self.train
+        d, m = self.data, self.model
         _must(
             bool(d.corpora),
             "data.corpora",
@@ -138,45 +203,15 @@ class Recipe:
                 f"found {list(c.langs)}",
                 "name two languages",
             )
-            _must(c.weight > 0, f"{where}: weight", f"found {c.weight}", "it must be above 0")
-        _must(
-            d.errors in ("strict", "replace"),
-            "data.errors",
-            f"found {d.errors!r}",
-            'it is "strict" or "replace"',
-        )
-        _must(d.min_pieces >= 1, "data.min_pieces", f"found {d.min_pieces}", "it must be at least 1")
-        _must(d.max_ratio >= 1, "data.max_ratio", f"found {d.max_ratio}", "it must be at least 1")
-        _must(
-            v.type in ("unigram", "bpe"), "vocabulary.type", f"found {v.type!r}", 'it is "unigram" or "bpe"'
-        )
-        _must(
-            8 <= v.size <= 1_000_000,
-            "vocabulary.size",
-            f"found {v.size}",
-            "it must lie between 8 and 1,000,000",
-        )
+            _check_limits(c, f"{where}: ")
+        for section in ("data", "vocabulary", "model", "train"):
+            _check_limits(getattr(self, section), f"{section}.")
         _must(
             m.layers == 0 or m.dim % m.heads == 0,
             "model.heads",
             f"{m.heads} does not divide model.dim {m.dim}",
         )
-        _must(m.layers >= 0 and m.dim > 0, "model", f"found layers {m.layers}, dim {m.dim}")
-        _must(m.initial_std > 0, "model.initial_std", f"found {m.initial_std}", "it must be above 0")
-        _must(bool(t.objective), "train.objective", "names no objective")
-        _must(t.steps > 0 or t.epochs > 0, "train.epochs", f"found {t.epochs}", "it must be above 0")
-        _must(t.batch >= 2, "train.batch", f"found {t.batch}", "in-batch negatives need at least 2")
-        _must(0 < t.temperature <= 1, "train.temperature", f"found {t.temperature}", "it must lie in (0, 1]")
-        _must(
-            0 <= t.piece_dropout < 1,
-            "train.piece_dropout",
-            f"found {t.piece_dropout}",
-            "it must lie in [0, 1)",
-        )
-        _must(t.precision in ("auto", "float32", "bfloat16"), "train.precision", f"found {t.precision!r}")
-        _must(0 <= t.margin < 1, "train.margin", f"found {t.margin}", "it must lie in [0, 1)")
-        for key in ("learning_rate", "embedding_learning_rate"):
-            _must(getattr(t, key) > 0, f"train.{key}", f"found {getattr(t, key)}", "it must be above 0")
+        _must(bool(self.train.objective), "train.objective", "names no objective")
         return self
 
 
@@ -196,6 +231,34 @@ def _changed(part: Any) -> Any:
     return found
 
 
+def _check_limits(part: Any, where: str) -> None:
+    """Raises BitextmineError for the first number of a section that is not finite or outside its limits."""
+    for field in dataclasses.fields(part):
+        value, limits = getattr(part, field.name), field.metadata.get("limits", {})
+        fits = not isinstance(value, float) or math.isfinite(value)
+        fits = fits and all(HOLDS[name](value, limit) for name, limit in limits.items())
+        rule = limits_in_words(limits) or "a finite number"
+        _must(fits, f"{where}{field.name}", f"found {value!r}", f"it must be {rule}")
+
+
+# What the limits of a key say, and how they are put in words.
+HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "least": operator.ge,
+    "most": operator.le,
+    "above": operator.gt,
+    "below": operator.lt,
+    "choices": lambda value, choices: value in choices,
+}
+WORDS = {"least": "at least {:,}", "most": "at most {:,}", "above": "above {:,}", "below": "below {:,}"}
+
+
+def limits_in_words(limits: Mapping[str, Any]) -> str:
+    """at least 8, at most 1,000,000; "unigram" or "bpe"; nothing for no limits."""
+    if "choices" in limits:
+        return " or ".join(json.dumps(choice) for choice in limits["choices"])
+    return ", ".join(WORDS[name].format(limit) for name, limit in limits.items())
+
+
 def _must(holds: bool, key: str, found: str, hint: str = "") -> None:
     if not holds:
         raise BitextmineError(f"recipe: {key}: {found}" + (f"; {hint}" if hint else ""))
@@ -206,7 +269,7 @@ def load_recipe(
 ) -> Recipe:
     """Reads a TOML recipe; ``overrides`` ({"train.batch": 512, ...}) win over it, ``folder`` over data.folder.
 
-    Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
+    Raises BitextmineError naming the file, or the key that is unknown or of the wrong type (UsageError: in overrides).
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -218,6 +281,8 @@ def load_recipe(
         recipe = _recipe(content, overrides or {})
         recipe = dataclasses.replace(recipe, base=path.parent)
         return _with_folder(recipe, folder).check()
+    except UsageError:
+        raise
     except BitextmineError as e:
         raise BitextmineError(f"{path}: {e}") from None
 
@@ -250,6 +315,10 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
     for key, value in overrides.items():
         section, _, name = key.partition(".")
+        try:
+            _build(Recipe, {section: {name: value}}, "")
+        except BitextmineError as e:
+            raise UsageError(f"--set {key}={value}: {e}") from None
         merged.setdefault(section, {})[name] = value
     return typing.cast(Recipe, _build(Recipe, merged, ""))
 
@@ -263,7 +332,7 @@ def _build(cls: type, content: Any, where: str) -> Any:
     for key, value in content.items():
         if key not in known:
             raise BitextmineError(
-                f"recipe: unknown key {where + key!r}; {where or 'the recipe'} takes {', '.join(known)}"
+                f"recipe: unknown key {where + key!r}; {where.rstrip('.') or 'the recipe'} takes {', '.join(known)}"
             )
         values[key] = _value(hints[key], value, where + key)
     try:
