@@ -11,13 +11,28 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.text import corpus_language
 
-__all__ = ["Corpus", "Data", "Model", "Recipe", "Training", "Vocabulary", "load_recipe", "recipe_from_pairs"]
+__all__ = [
+    "Corpus",
+    "Data",
+    "Model",
+    "Recipe",
+    "Training",
+    "Vocabulary",
+    "limits_in_words",
+    "load_recipe",
+    "recipe_from_pairs",
+    "recipe_names",
+    "recipe_path",
+]
+
+PACKAGED = Path(str(resources.files("bitextmine.train"))) / "recipes"
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:
@@ -86,7 +101,7 @@ class Vocabulary:
 class Model:
     dim: int = key(256, "numbers per sentence vector", least=1)
     layers: int = key(
-        0, "transformer layers; 0: the mean of the piece vectors, a hundred times as fast", least=0
+        0, "transformer layers, best few; 0: the mean of the piece vectors", least=0
     )
     heads: int = key(8, "attention heads of a layer; must divide dim", least=1)
     ffn: int = key(1024, "hidden numbers of a layer's feed-forward part", least=1)
@@ -264,13 +279,42 @@ def _must(holds: bool, key: str, found: str, hint: str = "") -> None:
         raise BitextmineError(f"recipe: {key}: {found}" + (f"; {hint}" if hint else ""))
 
 
-def load_recipe(
-    path: Path, overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
-) -> Recipe:
-    """Reads a TOML recipe; ``overrides`` ({"train.batch": 512, ...}) win over it, ``folder`` over data.folder.
+def recipe_names() -> list[str]:
+    """The recipes in the package, which `load_recipe` takes by name."""
+    return sorted(path.stem for path in PACKAGED.glob("*.toml"))
 
-    Raises BitextmineError naming the file, or the key that is unknown or of the wrong type (UsageError: in overrides).
+
+def recipe_path(recipe: str | Path) -> Path:
+    """The file of a recipe given by name or by path.
+
+    A file wins only when it is written as a path (./cpu-quick, cpu-quick.toml): names must mean the same in every
+    folder. Raises BitextmineError for what is neither.
     """
+    names = recipe_names()
+    if str(recipe) in names:
+        return PACKAGED / f"{recipe}.toml"
+    if not Path(recipe).exists():
+        raise BitextmineError(
+            f"{recipe}: no such file, and not one of the recipes in the package ({', '.join(names)})"
+        )
+    return Path(recipe)
+
+
+def load_recipe(
+    recipe: str | Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    pairs: typing.Sequence[str] = (),
+    folder: Path | None = None,
+) -> Recipe:
+    """Reads a TOML recipe, by its path or by its name in the package.
+
+    ``overrides`` ({"train.batch": 512, ...}) win over it; ``pairs``, TSV files whose names tell their languages, take
+    the place of its corpora; ``folder`` wins over data.folder. Relative paths begin at the recipe's folder; those of
+    a recipe of the package, and ``pairs``, at the current one.
+    Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
+    """
+    path = recipe_path(recipe)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
@@ -278,11 +322,13 @@ def load_recipe(
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise BitextmineError(f"{path}: not valid TOML: {e}") from None
     try:
-        recipe = _recipe(content, overrides or {})
-        recipe = dataclasses.replace(recipe, base=path.parent)
-        return _with_folder(recipe, folder).check()
-    except UsageError:
-        raise
+        found = _recipe(content, overrides or {})
+        base = Path() if pairs or path.parent == PACKAGED else path.parent
+        found = _with_folder(dataclasses.replace(found, base=base), folder)
+        if pairs:
+            data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
+            found = dataclasses.replace(found, data=data)
+        return found.check()
     except BitextmineError as e:
         raise BitextmineError(f"{path}: {e}") from None
 
@@ -291,8 +337,13 @@ def recipe_from_pairs(
     pairs: typing.Sequence[str], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
 ) -> Recipe:
     """A recipe of defaults for TSV files whose names tell their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
-    corpora = [{"pairs": name, "langs": list(_langs_of(name))} for name in pairs]
-    return _with_folder(_recipe({"data": {"corpora": corpora}}, overrides or {}), folder).check()
+    found = _recipe({}, overrides or {})
+    found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
+    return _with_folder(found, folder).check()
+
+
+def _corpora(pairs: typing.Sequence[str]) -> tuple[Corpus, ...]:
+    return tuple(Corpus(pairs=name, langs=_langs_of(name)) for name in pairs)
 
 
 def _with_folder(recipe: Recipe, folder: Path | None) -> Recipe:

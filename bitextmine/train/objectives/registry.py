@@ -69,8 +69,8 @@ def check_objectives(recipe: Recipe) -> None:
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
             raise BitextmineError(f"recipe: train.objective: {name!r} is not one of {', '.join(OBJECTIVES)}")
-        if not weight > 0:
-            raise BitextmineError(f"recipe: train.objective.{name}: weight {weight}; it must be above 0")
+        if not 0 < weight < float("inf"):
+            raise BitextmineError(f"recipe: train.objective.{name}: weight {weight}; it must be a number above 0")
     if "mlm" in recipe.train.objective and not recipe.model.layers:
         raise BitextmineError(
             "recipe: train.objective: 'mlm' needs model.layers of at least 1: "
