@@ -3,6 +3,7 @@
     python mine/bench_filtering.py noise DATA            tables for mine/filtering.md
     python mine/bench_filtering.py noise DATA --fit      the weights of the column `quality`, fitted anew
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter
+    python mine/bench_filtering.py seen                  the same of the table that finds duplicates, 100 million pairs
 
 DATA is a folder of real text: train/*.tsv.zst (English, tab, another language) and bench/ (Europarl: a file of
 queries in five languages, and mining.en-fr with its gold pairs).
@@ -16,6 +17,7 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -223,6 +225,8 @@ def scored(
     done = score(plain, out, columns=COLUMNS, src="en", tgt=lang, model=model, score_only=True)
     cells = np.array([[float(cell) for cell in line.split("\t")] for line in iter_lines(out)])
     columns = dict(zip(done.columns, cells.T, strict=True))
+    score(plain, out, columns="quality", model=model, score_only=True)
+    columns["quality, languages not stated"] = np.array([float(line) for line in iter_lines(out)])
     columns["signature"] = np.array(done.signature)
     return columns
 
@@ -279,6 +283,7 @@ def report_noise(arguments: argparse.Namespace) -> None:
                         "cosine": area(columns["cosine"], clean),
                         "margin": area(columns["margin"], clean),
                         "quality": area(columns["quality"], clean),
+                        "not stated": area(columns["quality, languages not stated"], clean),
                         "presets": area(on_scale, clean),
                         "mild clean": float((on_scale[clean] >= 0).mean()),
                         "mild noise": float((on_scale[~clean] >= 0).mean()),
@@ -287,12 +292,11 @@ def report_noise(arguments: argparse.Namespace) -> None:
                     }
                 )
                 print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    print(
-        "| text | noise | pairs | cosine | margin | quality | presets | kept by mild: clean, noise | by strict |"
-    )
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    areas = ("cosine", "margin", "quality", "not stated", "presets")
+    print(f"| text | noise | pairs | {' | '.join(areas)} | kept by mild: clean, noise | by strict |")
+    print(f"|---|---|---:|{'---:|' * len(areas)}---:|---:|")
     for r in results:
-        numbers_ = " | ".join(f"{r[name]:.3f}" for name in ("cosine", "margin", "quality", "presets"))
+        numbers_ = " | ".join(f"{r[name]:.3f}" for name in areas)
         kept = " | ".join(
             f"{100 * r[f'{p} clean']:.1f}%, {100 * r[f'{p} noise']:.1f}%" for p in ("mild", "strict")
         )
@@ -352,50 +356,94 @@ def regression(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> list[float]:
 
 
 def report_speed(arguments: argparse.Namespace) -> None:
-    """Each command on 100,000 and on many more rows, as a process of its own: rows per second and peak memory."""
+    """Each command on 100,000 and on many more rows, as a process of its own: seconds by the clock and of processor
+    time, rows per second of processor time (which other work on the machine changes little), peak memory."""
     program = [sys.executable, "-m", "bitextmine"]
-    files = [
-        Path(arguments.data) / f"train/{s}.en-fr.tsv.zst" for s in ("docs", "business", "devdocs", "laws")
-    ]
-    print("| command | rows | seconds | rows/s | MiB |")
-    print("|---|---:|---:|---:|---:|")
+    sources = ("docs", "business", "devdocs", "laws")
+    files = [Path(arguments.data) / f"train/{s}.en-fr.tsv.zst" for s in sources]
+    languages = ("--src", "en", "--tgt", "fr")
+    print("| command | rows | seconds | of processor | rows per second of processor | MiB |")
+    print("|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for rows in (100_000, arguments.rows):
-            plain, done = folder / "plain.tsv", folder / "scored.tsv"
+        plain, done, parquet = (folder / file for file in ("plain.tsv", "scored.tsv", "scored.parquet"))
+        for rows in sorted({100_000, arguments.rows}):
             with plain.open("w", encoding="utf-8") as out:
                 lines = itertools.chain.from_iterable(map(iter_lines, itertools.cycle(files)))
-                out.writelines(f"{line}\n" for line in itertools.islice(lines, rows))
-            commands = {
-                "score --columns cosine": (["score", "--columns", "cosine"], plain, None),
-                "score": (["score"], plain, done),
-                "filter --duplicates none": (["filter", "--duplicates", "none"], done, None),
-                "filter --preset strict": (["filter", "--preset", "strict"], done, None),
-                "filter --max length_ratio=2.5 --min shorter=3": (
-                    ["filter", "--max", "length_ratio=2.5", "--min", "shorter=3"], plain, None),
-                "filter --preset cheap": (["filter", "--preset", "cheap"], plain, None),
-            }  # fmt: skip
-            for label, (words_, source, target) in commands.items():
-                if arguments.only and not any(part in label for part in arguments.only.split(",")):
+                for i, line in enumerate(itertools.islice(lines, rows)):
+                    # A text that comes round again is made another one.
+                    out.write(line if i < 600_000 else line.replace("\t", f" {i}\t") + f" {i}")
+                    out.write("\n")
+            commands: list[tuple[list[object], Path, Path | None]] = [
+                (["score", "--columns", "cosine"], plain, None),
+                (["score"], plain, done),
+                (["score", *languages], plain, None),
+                (["filter", "--max", "length_ratio=2.5", "--min", "shorter=3"], plain, None),
+                (["filter", "--preset", "cheap"], plain, None),
+                (["filter", "--duplicates", "exact"], plain, None),
+                (["filter", "--duplicates", "near"], plain, None),
+                (["filter", "--preset", "mild", "--duplicates", "none"], done, None),
+                (["filter", "--preset", "mild"], done, None),
+                (["filter", "--preset", "mild", "-o", parquet], done, None),
+                (["filter", parquet, "--scol", "src", "--tcol", "tgt", "--preset", "strict"], parquet, None),
+            ]
+            for words_, source, target in commands:
+                label = " ".join(str(getattr(word, "name", word)) for word in words_)
+                if arguments.only and not re.search(arguments.only, label):
                     continue
-                environment = {**os.environ, "BITEXTMINE_MODEL": arguments.model}
-                with source.open("rb") as stdin, (target or Path(os.devnull)).open("wb") as stdout:
-                    begin = time.perf_counter()
-                    child = subprocess.Popen(
-                        [*program, *words_],
-                        stdin=stdin,
-                        stdout=stdout,
-                        stderr=subprocess.DEVNULL,
-                        env=environment,
-                    )
-                    _, status, usage = os.wait4(child.pid, 0)
-                    seconds = time.perf_counter() - begin
-                if status:
-                    raise SystemExit(f"{label}: exit status {os.waitstatus_to_exitcode(status)}")
+                seconds, usage = timed(
+                    [*program, *map(str, words_)],
+                    source,
+                    target,
+                    {**os.environ, "BITEXTMINE_MODEL": arguments.model},
+                )
+                processor = usage.ru_utime + usage.ru_stime
                 print(
-                    f"| {label} | {rows:,} | {seconds:.1f} | {rows / seconds:,.0f} | {usage.ru_maxrss / 1024:,.0f} |",
+                    f"| {label} | {rows:,} | {seconds:.1f} | {processor:.1f} | {rows / processor:,.0f} "
+                    f"| {usage.ru_maxrss / 1024:,.0f} |",
                     flush=True,
                 )
+
+
+def timed(
+    command: Sequence[str], source: Path, target: Path | None, environment: dict[str, str]
+) -> tuple[float, resource.struct_rusage]:
+    """Run a command from a file to a file, or to nowhere: seconds, and what it used."""
+    with source.open("rb") as stdin, (target or Path(os.devnull)).open("wb") as stdout:
+        begin = time.perf_counter()
+        child = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=environment)
+        message = child.stderr.read() if child.stderr else b""
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - begin
+    if status:
+        raise SystemExit(f"{command}: {message.decode()}")
+    return seconds, usage
+
+
+def report_seen(arguments: argparse.Namespace) -> None:
+    """The table that finds duplicates, filled with distinct hashes and then asked for some of them again."""
+    from bitextmine.mine.seen import Seen
+
+    rng = np.random.default_rng(1)
+    seen = Seen()
+    begin = time.process_time()
+    new = 0
+    for start in range(0, arguments.rows, 8192):
+        new += int(
+            seen.add(rng.integers(1, 1 << 63, min(8192, arguments.rows - start), dtype=np.uint64)).sum()
+        )
+    seconds = time.process_time() - begin
+    again = int(seen.add(np.random.default_rng(1).integers(1, 1 << 63, 8192, dtype=np.uint64)).sum())
+    print(
+        f"{arguments.rows:,} hashes, {new:,} of them new, in {seconds:.0f} seconds of processor time; the table "
+        f"takes {seen.bytes >> 20:,} MiB, the process {peak():,.0f} MiB at its most; asked for the first 8,192 "
+        f"again: {again:,} new"
+    )
+
+
+def peak() -> float:
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
@@ -412,8 +460,13 @@ def main() -> None:
     speed.add_argument("data")
     speed.add_argument("--model", default="default")
     speed.add_argument("--rows", type=int, default=2_000_000)
-    speed.add_argument("--only", default="", help="commands whose names contain one of these, by commas")
+    speed.add_argument(
+        "--only", default="", metavar="REGEX", help="some commands; they rest on those before them"
+    )
     speed.set_defaults(run=report_speed)
+    seen = commands.add_parser("seen")
+    seen.add_argument("--rows", type=int, default=100_000_000)
+    seen.set_defaults(run=report_seen)
     arguments = parser.parse_args()
     arguments.run(arguments)
 
