@@ -10,6 +10,9 @@
  * order of summation that rescore.py documents. The answer therefore depends neither on block sizes nor on the
  * number of threads, on timing or on the instruction set.
  *
+ * The same with float32 products instead of int8 ones (arithmetic FLOAT32): there the bound is that of the sums'
+ * rounding, |computed - x.y| <= d 2^-24 |x| |y| (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+ *
  * No Python API: loaded with ctypes, called with the interpreter lock released. Threads may work on tiles of
  * different columns at the same time; the state of the rows is shared between them under one lock per row.
  */
@@ -33,6 +36,7 @@
 
 enum { ISA_NONE = 0, ISA_AVX2 = 1, ISA_AVXVNNI = 2, ISA_AVX512 = 3 };
 enum { F16 = 0, F32 = 1 };
+enum { INT8 = 0, FLOAT32 = 1 };
 
 typedef struct {
     float upper;
@@ -49,9 +53,9 @@ typedef struct {
 } side;
 
 typedef struct {
-    int32_t isa, dtype, k, cap;
+    int32_t isa, dtype, k, cap, arithmetic, reserved;
     int64_t d, dpad;
-    /* block of rows */
+    /* block of rows; FLOAT32: xq and ypack are what fused_interleave() makes, scales and sums null, yloss null */
     int64_t rows, row_base;
     const int8_t *xq;
     const float *xscale, *xloss;
@@ -173,6 +177,41 @@ EXPORT void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset,
             }
         }
     }
+}
+
+/* rows (n, d) -> floats [n/width][dpad][width], filled up with zeros; length |x| per row, rounded up.
+ * Returns the first row that holds a NaN or an infinity, -1 if none does, -2 without memory. */
+T_AVX2 EXPORT int64_t fused_interleave(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int64_t width,
+                                       float *out, float *length) {
+    float *v = malloc((size_t)d * sizeof(float));
+    if (!v) return -2;
+    int64_t groups = (n + width - 1) / width;
+    for (int64_t g = 0; g < groups; g++) {
+        float *to = out + g * width * dpad;
+        memset(to + d * width, 0, (size_t)((dpad - d) * width) * sizeof(float));
+        for (int64_t c = 0; c < width; c++) {
+            int64_t r = g * width + c;
+            if (r >= n) {
+                for (int64_t i = 0; i < d; i++) to[i * width + c] = 0.0f;
+                continue;
+            }
+            widen(rows, dtype, r, d, v);
+            double s[4] = {0, 0, 0, 0};
+            int64_t i = 0;
+            for (; i + 4 <= d; i += 4)
+                for (int l = 0; l < 4; l++) s[l] += (double)v[i + l] * (double)v[i + l];
+            for (; i < d; i++) s[0] += (double)v[i] * (double)v[i];
+            double total = (s[0] + s[1]) + (s[2] + s[3]);
+            if (!(total <= 1e300)) { /* squares of float32 numbers stay far below */
+                free(v);
+                return r;
+            }
+            length[r] = (float)(sqrt(total) * (1.0 + 1e-6));
+            for (i = 0; i < d; i++) to[i * width + c] = v[i];
+        }
+    }
+    free(v);
+    return -1;
 }
 
 /* ---- exact inner products ---- */
@@ -456,6 +495,90 @@ PRODUCT256(product_avx2, T_AVX2, DOT_AVX2)
 PRODUCT256(product_avxvnni, T_VNNI, DOT_VNNI)
 #endif
 
+/* ---- float32 products of MR rows (interleaved) with a panel: out[r][c] = x_r . y_c ---- */
+
+T_512 static void float_product_512(const float *x, const float *y, int64_t d, float *out) {
+#define ROWF(r) __m512 a##r##0 = _mm512_setzero_ps(), a##r##1 = a##r##0, a##r##2 = a##r##0, a##r##3 = a##r##0;
+    ROWF(0) ROWF(1) ROWF(2) ROWF(3) ROWF(4) ROWF(5)
+#define DOTF(r, u)                            \
+    b = _mm512_set1_ps(x[MR * (u) + r]);      \
+    a##r##0 = _mm512_fmadd_ps(b, y0, a##r##0); \
+    a##r##1 = _mm512_fmadd_ps(b, y1, a##r##1); \
+    a##r##2 = _mm512_fmadd_ps(b, y2, a##r##2); \
+    a##r##3 = _mm512_fmadd_ps(b, y3, a##r##3);
+#define STEPF(u)                                                                              \
+    {                                                                                         \
+        const float *yp = y + (u)*PANEL;                                                      \
+        const __m512 y0 = _mm512_load_ps(yp), y1 = _mm512_load_ps(yp + 16),                   \
+                     y2 = _mm512_load_ps(yp + 32), y3 = _mm512_load_ps(yp + 48);              \
+        __m512 b;                                                                             \
+        DOTF(0, u) DOTF(1, u) DOTF(2, u) DOTF(3, u) DOTF(4, u) DOTF(5, u)                     \
+    }
+    for (int64_t i = 0; i < d; i += 8) {
+        STEPF(0) STEPF(1) STEPF(2) STEPF(3) STEPF(4) STEPF(5) STEPF(6) STEPF(7)
+        x += 8 * MR;
+        y += 8 * PANEL;
+    }
+#define STOREF(r)                                 \
+    _mm512_store_ps(out + r * PANEL, a##r##0);      \
+    _mm512_store_ps(out + r * PANEL + 16, a##r##1); \
+    _mm512_store_ps(out + r * PANEL + 32, a##r##2); \
+    _mm512_store_ps(out + r * PANEL + 48, a##r##3);
+    STOREF(0) STOREF(1) STOREF(2) STOREF(3) STOREF(4) STOREF(5)
+}
+
+T_AVX2 static void float_product_avx2(const float *x, const float *y, int64_t d, float *out) {
+    for (int c = 0; c < PANEL; c += 16) {
+        __m256 a[MR][2];
+        for (int r = 0; r < MR; r++) a[r][0] = a[r][1] = _mm256_setzero_ps();
+        const float *xp = x, *yp = y + c;
+        for (int64_t i = 0; i < d; i++, xp += MR, yp += PANEL) {
+            const __m256 y0 = _mm256_load_ps(yp), y1 = _mm256_load_ps(yp + 8);
+            for (int r = 0; r < MR; r++) {
+                const __m256 b = _mm256_set1_ps(xp[r]);
+                a[r][0] = _mm256_fmadd_ps(b, y0, a[r][0]);
+                a[r][1] = _mm256_fmadd_ps(b, y1, a[r][1]);
+            }
+        }
+        for (int r = 0; r < MR; r++) {
+            _mm256_store_ps(out + r * PANEL + c, a[r][0]);
+            _mm256_store_ps(out + r * PANEL + c + 8, a[r][1]);
+        }
+    }
+}
+
+T_512 static uint32_t float_reach_512(const float *dots, const float *loss, const float *limit, const float *yloss,
+                                      const float *ylimit, float *upper) {
+    uint32_t any = 0;
+    for (int c = 0; c < 4; c++) {
+        const __m512 yl = _mm512_load_ps(yloss + 16 * c), yt = _mm512_load_ps(ylimit + 16 * c);
+        for (int r = 0; r < MR; r++) {
+            __m512 v = _mm512_load_ps(dots + r * PANEL + 16 * c);
+            v = _mm512_add_ps(v, _mm512_add_ps(yl, _mm512_set1_ps(loss[r])));
+            _mm512_store_ps(upper + r * PANEL + 16 * c, v);
+            __mmask16 m = _mm512_cmp_ps_mask(v, _mm512_min_ps(yt, _mm512_set1_ps(limit[r])), _CMP_GE_OQ);
+            any |= (uint32_t)(m != 0) << (r * 4 + c);
+        }
+    }
+    return any;
+}
+
+T_AVX2 static uint32_t float_reach_avx2(const float *dots, const float *loss, const float *limit, const float *yloss,
+                                        const float *ylimit, float *upper) {
+    uint32_t any = 0;
+    for (int c = 0; c < 8; c++) {
+        const __m256 yl = _mm256_load_ps(yloss + 8 * c), yt = _mm256_load_ps(ylimit + 8 * c);
+        for (int r = 0; r < MR; r++) {
+            __m256 v = _mm256_load_ps(dots + r * PANEL + 8 * c);
+            v = _mm256_add_ps(v, _mm256_add_ps(yl, _mm256_set1_ps(loss[r])));
+            _mm256_store_ps(upper + r * PANEL + 8 * c, v);
+            int m = _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_min_ps(yt, _mm256_set1_ps(limit[r])), _CMP_GE_OQ));
+            if (m) any |= 1u << (r * 4 + c / 2);
+        }
+    }
+    return any;
+}
+
 /* ---- which of a register tile's bounds reach their row's or their column's limit ----
  * upper[r][c] is filled in; returns a bit for each chunk of 16 columns that has any. */
 
@@ -546,7 +669,9 @@ EXPORT int64_t fused_tile(tile *t) {
         rows.limit[i] = kth(t->row_sim + i * k, t->row_id + i * k, k);
         unlock(t->row_lock + i);
     }
-    int64_t step = (int64_t)(512 * 1024) / t->dpad / MR * MR;
+    const int wide = t->arithmetic == FLOAT32;
+    const int64_t bytes = t->dpad * (wide ? (int64_t)sizeof(float) : 1); /* of a row as the products read it */
+    int64_t step = (int64_t)(512 * 1024) / bytes / MR * MR;
     if (step < 16 * MR) step = 16 * MR;
     for (int64_t from = 0; from < t->rows; from += step) {
         int64_t to = from + step < t->rows ? from + step : t->rows;
@@ -555,28 +680,39 @@ EXPORT int64_t fused_tile(tile *t) {
             clear(&cols, 0, PANEL, k);
             for (int64_t c = 0; c < PANEL; c++) {
                 int real = c < width;
-                yscale[c] = real ? t->yscale[j0 + c] : 0.0f;
-                yloss[c] = real ? t->yloss[j0 + c] : -INFINITY; /* beyond the last column: never reaches a limit */
+                yscale[c] = real && !wide ? t->yscale[j0 + c] : 0.0f;
+                yloss[c] = !real ? -INFINITY : wide ? 0.0f : t->yloss[j0 + c]; /* beyond the last column: never reaches a limit */
                 cols.limit[c] = INFINITY;
                 if (real && t->col_sim) cols.limit[c] = kth(t->col_sim + (j0 + c) * k, t->col_id + (j0 + c) * k, k);
             }
-            const uint8_t *panel = t->ypack + j0 * t->dpad;
+            const uint8_t *panel = t->ypack + j0 * bytes;
             for (int64_t i = from; i < to; i += MR) {
                 int64_t have = to - i < MR ? to - i : MR;
                 int32_t start[MR];
                 float scale[MR], loss[MR], limit[MR];
                 for (int64_t r = 0; r < MR; r++) {
                     int real = r < have;
-                    start[r] = real ? -levels_offset * t->xsum[i + r] : 0;
-                    scale[r] = real ? t->xscale[i + r] : 0.0f;
+                    start[r] = real && !wide ? -levels_offset * t->xsum[i + r] : 0;
+                    scale[r] = real && !wide ? t->xscale[i + r] : 0.0f;
                     loss[r] = real ? t->xloss[i + r] : -INFINITY;
                     limit[r] = real ? rows.limit[i + r] : INFINITY;
                 }
-                /* xq is allocated MR rows longer than the block, so the last step reads zeros */
-                multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, dots);
-                uint32_t any = t->isa == ISA_AVX512
-                                   ? reach_512(dots, scale, loss, limit, yscale, yloss, cols.limit, upper)
-                                   : reach_avx2(dots, scale, loss, limit, yscale, yloss, cols.limit, upper);
+                uint32_t any;
+                if (wide) {
+                    const float *x = (const float *)t->xq + i * t->dpad, *y = (const float *)panel;
+                    if (t->isa == ISA_AVX512) {
+                        float_product_512(x, y, t->dpad, (float *)dots);
+                        any = float_reach_512((const float *)dots, loss, limit, yloss, cols.limit, upper);
+                    } else {
+                        float_product_avx2(x, y, t->dpad, (float *)dots);
+                        any = float_reach_avx2((const float *)dots, loss, limit, yloss, cols.limit, upper);
+                    }
+                } else {
+                    /* xq is allocated MR rows longer than the block, so the last step reads zeros */
+                    multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, dots);
+                    any = t->isa == ISA_AVX512 ? reach_512(dots, scale, loss, limit, yscale, yloss, cols.limit, upper)
+                                               : reach_avx2(dots, scale, loss, limit, yscale, yloss, cols.limit, upper);
+                }
                 while (any) {
                     int bit = __builtin_ctz(any), r = bit >> 2, c0 = (bit & 3) * 16;
                     any &= any - 1;

@@ -19,6 +19,7 @@ from bitextmine.index.state import Best
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SMALLEST = 64
+_ROWS, _TILE = 8192, 4096
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -86,16 +87,28 @@ class BlockSearch:
         *,
         device: str = "cpu",
         precision: str | None = None,
-        tile: int = 4096,
+        tile: int | None = None,
         product: Product | None = None,
+        memory: int | None = None,
     ) -> None:
         self._device = torch.device(device)
         if self._device.type == "cuda" and not torch.cuda.is_available():
             raise BitextmineError(f"device {device}: torch sees no CUDA device; use --device cpu")
         self._dtype = _PRECISIONS[precision or default_precision(device)]
-        self._x, self._y, self._tile = x, y, tile
+        self._x, self._y, self._tile = x, y, tile or _TILE
+        self.block_rows = _ROWS
+        if memory is not None and self._device.type == "cpu":
+            while max(self.block_rows, self._tile) > _SMALLEST and memory < _working(
+                self.block_rows, self._tile, x.dim
+            ):
+                self.block_rows, self._tile = (max(_SMALLEST, n // 2) for n in (self.block_rows, self._tile))
         self._product: Product = product or (lambda a, b: a @ b.T)
         self.rescored = 0
+
+    @staticmethod
+    def least_memory(x: Rows) -> int:
+        """Bytes that the search takes with the smallest blocks."""
+        return _working(_SMALLEST, _SMALLEST, x.dim)
 
     def _load(self, rows: NDArray[Any]) -> _Loaded:
         exact = torch.from_numpy(np.array(rows)).to(self._device).float()
@@ -185,6 +198,12 @@ class BlockSearch:
         x, y = self._x.block(*rows), self._y.block(*cols)
         self.rescored += len(at)
         return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
+
+
+def _working(rows: int, tile: int, dim: int) -> int:
+    """Bytes at work on a block of so many rows of x and of y: both as stored, widened and rounded, their products,
+    and which of those are large enough."""
+    return (rows + tile) * dim * 12 + rows * tile * 6
 
 
 def _true(hit: torch.Tensor) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ def library() -> ctypes.CDLL | None:
             lib.fused_isa.restype = ctypes.c_int32
             if lib.fused_isa() == 0:
                 return None
-            for name in ("fused_workspace", "fused_quantise", "fused_tile"):
+            for name in ("fused_workspace", "fused_quantise", "fused_interleave", "fused_tile"):
                 getattr(lib, name).restype = ctypes.c_int64
             lib.fused_pack.restype = lib.fused_products.restype = None
             return lib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.index.pages import release
 
 Vectors = NDArray[np.floating[Any]]
 _SCAN_ROWS = 4096
+_REPEATS = 512  # looked up at a time: wherever they are, each brings in the pages around it
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,17 @@ class Rows:
         """Rows start..stop as one C-contiguous array, without a copy where the matrix already is that."""
         rows = self.vectors[start:stop] if self.index is None else self.vectors[self.index[start:stop]]
         return np.ascontiguousarray(rows, dtype=self.dtype)
+
+    def release(self, start: int, stop: int) -> None:
+        """Gives back the memory of rows start..stop where they are pages of a mapped file; they can be read again,
+        and a block of them that somebody still holds stays as it is."""
+        stop = min(stop, len(self))
+        if start >= stop:
+            return
+        if self.index is None:
+            release(self.vectors, start, stop)
+        else:
+            release(self.vectors, int(self.index[start]), int(self.index[stop - 1]) + 1)
 
 
 @dataclass(frozen=True)
@@ -114,32 +128,49 @@ def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
             words = raw.view(np.uint64)
         mixed = words ^ (words >> np.uint64(31))
         hashes[start : start + len(block)] = (mixed * factors).sum(axis=1, dtype=np.uint64)
+        del block, words
+        release(vectors, start, start + _SCAN_ROWS)
     return hashes
 
 
 def scan(vectors: Vectors, name: str) -> Groups | None:
+    """scan_digest() without the digest."""
+    return scan_digest(vectors, name)[0]
+
+
+def scan_digest(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
     """Reads every row once: BitextmineError on a NaN or infinity; the groups of identical rows, None without
-    any.
+    any; a digest of the rows, to tell whether vectors are the same as those of another day.
 
     A corpus with a line many times over, or embeddings that collapsed, would make every one of those rows a
     candidate of every other. Folding them first keeps the search at its normal speed.
     """
     n = len(vectors)
+    digest = hashlib.blake2b(f"{vectors.dtype.str} {vectors.shape}".encode(), digest_size=16)
     if n == 0 or vectors.shape[1] == 0:
-        return None
+        return None, digest.hexdigest()
     hashes = _row_hashes(vectors, name)
-    unique, first, of = np.unique(hashes, return_index=True, return_inverse=True)
-    if len(unique) == n:
+    digest.update(hashes.tobytes())
+    return _groups(vectors, hashes), digest.hexdigest()
+
+
+def _groups(vectors: Vectors, hashes: NDArray[np.uint64]) -> Groups | None:
+    n = len(hashes)
+    ordered = np.sort(hashes)
+    if not (ordered[1:] == ordered[:-1]).any():  # what is usual, and takes a sixth of the memory of what follows
         return None
+    del ordered
+    _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
     first = first.astype(np.int64)
     of = of.reshape(-1).astype(np.int64)
     # A row whose bytes differ from those of its group's first row only shares the hash: it stands alone.
     repeats = np.flatnonzero(first[of] != np.arange(n))
     strangers: list[int] = []
-    for start in range(0, len(repeats), _SCAN_ROWS):
-        at = repeats[start : start + _SCAN_ROWS]
+    for start in range(0, len(repeats), _REPEATS):
+        at = repeats[start : start + _REPEATS]
         same = _bytes(vectors[at]) == _bytes(vectors[first[of[at]]])
         strangers.extend(at[~same.all(axis=1)].tolist())
+        release(vectors)
     if strangers:
         of[strangers] = len(first) + np.arange(len(strangers))
         first = np.concatenate([first, np.asarray(strangers, dtype=np.int64)])
