@@ -67,7 +67,8 @@ class FusedSearch:
 
     arithmetic: "int8" or "float32". memory: bytes to hold besides the state of the search; least_memory() is the least
     that will do. It decides `block_rows`, how many rows of x to give to block() at a time, and whether y is kept
-    in int8; without room for that, y is quantised again for every block.
+    in int8; without room for that, y is quantised again for every block. bases: what x's and y's first rows are called
+    in the answer, for a search of parts.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class FusedSearch:
         k: int = 4,
         isa: str | None = None,
         arithmetic: str = "int8",
+        bases: tuple[int, int] = (0, 0),
     ) -> None:
         lib = library()
         if lib is None:
@@ -91,6 +93,7 @@ class FusedSearch:
             raise BitextmineError(f"this processor has {ISA_NAMES[best]}, not {isa}")
         self._lib, self._x, self._y, self._names = lib, x, y, names
         self._threads = max(1, threads)
+        self._bases = bases
         self._wide = arithmetic == "float32"
         self._dpad = _padded(x.dim)
         # AVX2 adds pairs of products in 16 bits, which leaves room for 6 bits and a sign on one side
@@ -202,7 +205,7 @@ class FusedSearch:
             ]
             tile = _Tile(
                 self._isa, int(rows.dtype == np.float32), k, cap, int(self._wide), 0, self._x.dim, self._dpad,
-                n, start, *at, len(cols), j, *to, 0,
+                n, self._bases[0] + start, *at, len(cols), self._bases[1] + j, *to, 0,
             )  # fmt: skip
             rescored = int(self._lib.fused_tile(ctypes.byref(tile)))
             self._y.release(j, j + _TILE)
