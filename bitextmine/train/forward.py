@@ -15,10 +15,15 @@ __all__ = ["piece_states", "sentence_vectors"]
 
 
 def sentence_vectors(
-    model: SentenceModel, pieces: Pieces, batch_tokens: int, recompute: bool = False
+    model: SentenceModel,
+    pieces: Pieces,
+    batch_tokens: int,
+    recompute: bool = False,
+    precision: torch.dtype = torch.float32,
 ) -> Tensor:
-    """(n, dim) sentence vectors with gradients, not normalised, row i for sentence i.
+    """(n, dim) float32 sentence vectors with gradients, not normalised, row i for sentence i.
 
+    ``precision`` is that of the products inside the layers (torch.autocast); weights, norms and sums are float32.
     ``recompute`` keeps only the vectors and computes the layers of one part of the batch at a time anew in the
     backward pass (dropout repeats): memory then depends on batch_tokens and not on the batch, for a third
     more work. These are the cached gradients of Gao et al. 2021 ("Scaling deep contrastive learning batch size under
@@ -29,16 +34,25 @@ def sentence_vectors(
         return model(_tensor(pieces.ids, device).long(), _tensor(pieces.offsets, device))
     rows = list(length_batches(pieces.lengths, batch_tokens))
     parts = []
-    for chosen in rows:
-        part = pieces.take(chosen)
-        arguments = (_tensor(part.ids, device).long(), _tensor(part.offsets, device))
-        parts.append(checkpoint(model, *arguments, use_reentrant=False) if recompute else model(*arguments))
+    with _autocast(device, precision):
+        for chosen in rows:
+            part = pieces.take(chosen)
+            arguments = (_tensor(part.ids, device).long(), _tensor(part.offsets, device))
+            parts.append(
+                checkpoint(model, *arguments, use_reentrant=False) if recompute else model(*arguments)
+            )
     back = np.argsort(np.concatenate(rows), kind="stable")
     return torch.cat(parts)[_tensor(back, device)]
 
 
-def piece_states(model: SentenceModel, pieces: Pieces, positions: np.ndarray, batch_tokens: int) -> Tensor:
-    """(m, dim) states at ``positions`` (m,) int64, increasing, in pieces.ids."""
+def piece_states(
+    model: SentenceModel,
+    pieces: Pieces,
+    positions: np.ndarray,
+    batch_tokens: int,
+    precision: torch.dtype = torch.float32,
+) -> Tensor:
+    """(m, dim) float32 states at ``positions`` (m,) int64, increasing, in pieces.ids; precision as above."""
     device = model.embedding.weight.device
     found, order = [], []
     for chosen in length_batches(pieces.lengths, batch_tokens):
@@ -53,10 +67,15 @@ def piece_states(model: SentenceModel, pieces: Pieces, positions: np.ndarray, ba
         which = np.concatenate([np.arange(a, b) for a, b in zip(begins, ends, strict=True)])
         row = np.repeat(np.arange(len(chosen)), ends - begins)
         column = positions[which] - pieces.offsets[chosen][row]
-        states = model.states(_tensor(padded, device), _tensor(inside, device))
+        with _autocast(device, precision):
+            states = model.states(_tensor(padded, device), _tensor(inside, device))
         found.append(states[_tensor(row, device), _tensor(column, device)])
         order.append(which)
     return torch.cat(found)[_tensor(np.argsort(np.concatenate(order), kind="stable"), device)]
+
+
+def _autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
+    return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
 def _tensor(array: np.ndarray, device: torch.device) -> Tensor:

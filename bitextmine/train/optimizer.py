@@ -35,12 +35,23 @@ def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Traini
 
 
 def rate_share(step: int, steps: int, training: Training) -> float:
-    """Learning rate at ``step`` (from 0) as a share of the peak: linear warm-up, then half a cosine to the floor."""
+    """Learning rate at ``step`` (from 0) as a share of the peak: a linear rise over the warm-up, then the schedule.
+
+    cosine (half a period) and linear reach the floor with the last step; inverse-sqrt is sqrt(warm-up / step), as in
+    Vaswani et al. 2017, and stays above the floor.
+    """
     warmup = max(1, round(training.warmup * steps))
     if step < warmup:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
-    return training.floor + (1 - training.floor) * 0.5 * (1 + math.cos(math.pi * progress))
+    if training.schedule == "inverse-sqrt":
+        return max(training.floor, math.sqrt(warmup / (step + 1)))
+    falling = {
+        "cosine": 0.5 * (1 + math.cos(math.pi * progress)),
+        "linear": 1 - progress,
+        "constant": 1.0,
+    }[training.schedule]
+    return training.floor + (1 - training.floor) * falling
 
 
 def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:

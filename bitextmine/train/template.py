@@ -51,7 +51,7 @@ def recipe_settings(recipe: Recipe) -> str:
     parts = []
     for section in ("data", "vocabulary", "model", "train"):
         values = getattr(recipe, section)
-        lines = [line for line in _changed(values) if not line.startswith(("corpora =", "folder ="))]
+        lines = [line for line in _changed(values) if not line.startswith(("corpora =", "folder =", "cache ="))]
         if lines:
             parts.append("\n".join([f"[{section}]", *lines]))
     parts += ["\n".join(["[[data.corpora]]", *_changed(corpus)]) for corpus in recipe.data.corpora]
@@ -86,6 +86,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     if isinstance(value, str):
-        # Of JSON's escapes TOML lacks none that is used here but for a character above U+FFFF, which may stand as it is.
+        # JSON's escapes are TOML's, but for pairs of surrogates: characters above U+FFFF stand as they are.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

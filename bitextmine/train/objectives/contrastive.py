@@ -35,18 +35,19 @@ class Contrastive(nn.Module):
             self.register_buffer("log_temperature", log_temperature)
 
     def forward(self, views: Views) -> Tensor:
-        vectors = unit_vectors(views.vectors)
-        n = len(views.batch)
+        vectors = unit_vectors(views.gather(views.vectors))
+        n = views.pairs
         # Below 0.01 a learned temperature would make float32's exponentials underflow.
         temperature = self.log_temperature.clamp(math.log(0.01), 0.0).exp()
-        return symmetric_softmax_loss(
+        loss = symmetric_softmax_loss(
             vectors[:n],
             vectors[n:],
             temperature,
-            false_negatives(views.batch.keys),
+            false_negatives(views.keys),
             self.precision,
             self.margin,
         )
+        return views.shared(loss)
 
 
 def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

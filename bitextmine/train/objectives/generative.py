@@ -28,8 +28,8 @@ class Generative(nn.Module):
     def divergence(
         self, views: Views, states: Tensor, targets: Targets, weights: np.ndarray | float = 1.0
     ) -> Tensor:
-        """The weighted sum of the rows' divergences, per pair of the batch."""
-        weights = np.asarray(weights) / len(views.batch)
+        """The weighted sum of the rows' divergences, per pair of the step's batch."""
+        weights = np.asarray(weights) / views.pairs
         return divergence(self.head, views.model.embedding.weight, states, targets, weights)
 
 

@@ -13,7 +13,8 @@ from bitextmine.train.head import Head
 from bitextmine.train.objectives.contrastive import Contrastive
 from bitextmine.train.objectives.generative import Mlm, Smlm, Ugt, Xtr
 from bitextmine.train.objectives.sentence import Align, Sim
-from bitextmine.train.objectives.views import Views
+from bitextmine.train.objectives.views import ALONE, Views
+from bitextmine.train.parallel import World
 from bitextmine.train.recipe import Recipe, Training
 from bitextmine.train.sampling import Batch
 
@@ -48,9 +49,12 @@ class Objectives(nn.Module):
         self.weights = dict(recipe.train.objective)
         self.parts = nn.ModuleDict({name: OBJECTIVES[name](recipe.train, head) for name in self.weights})
 
-    def forward(self, model: SentenceModel, batch: Batch, step: int) -> dict[str, Tensor]:
-        """The loss of each objective, not yet weighed, as scalars with gradients."""
-        views = Views(model, batch, self.training_settings, self.content, step)
+    def forward(
+        self, model: SentenceModel, batch: Batch, step: int, world: World = ALONE
+    ) -> dict[str, Tensor]:
+        """The loss of each objective, not yet weighed, as scalars with gradients; of several processes each has a
+        part, and the parts add up to the losses."""
+        views = Views(model, batch, self.training_settings, self.content, step, world)
         return {name: part(views) for name, part in self.parts.items()}
 
 
@@ -70,7 +74,9 @@ def check_objectives(recipe: Recipe) -> None:
         if name not in OBJECTIVES:
             raise BitextmineError(f"recipe: train.objective: {name!r} is not one of {', '.join(OBJECTIVES)}")
         if not 0 < weight < float("inf"):
-            raise BitextmineError(f"recipe: train.objective.{name}: weight {weight}; it must be a number above 0")
+            raise BitextmineError(
+                f"recipe: train.objective.{name}: weight {weight}; it must be a number above 0"
+            )
     if "mlm" in recipe.train.objective and not recipe.model.layers:
         raise BitextmineError(
             "recipe: train.objective: 'mlm' needs model.layers of at least 1: "

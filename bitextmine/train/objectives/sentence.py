@@ -19,18 +19,18 @@ class Align(nn.Module):
     """Eq. 5 on the pooled states of the batch with one piece of each pair masked."""
 
     def forward(self, views: Views) -> Tensor:
-        n = len(views.batch)
-        vectors = views.one_masked.vectors.float()
-        return align_loss(vectors[:n], vectors[n:])
+        n = views.pairs
+        vectors = views.gather(views.one_masked.vectors.float())
+        return views.shared(align_loss(vectors[:n], vectors[n:]))
 
 
 class Sim(nn.Module):
     """Eq. 6 on the same."""
 
     def forward(self, views: Views) -> Tensor:
-        n = len(views.batch)
-        vectors = views.one_masked.vectors.float()
-        return sim_loss(vectors[:n], vectors[n:])
+        n = views.pairs
+        vectors = views.gather(views.one_masked.vectors.float())
+        return views.shared(sim_loss(vectors[:n], vectors[n:]))
 
 
 def align_loss(u: Tensor, v: Tensor) -> Tensor:

@@ -6,11 +6,14 @@ import dataclasses
 from functools import cached_property
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.forward import piece_states, sentence_vectors
+from bitextmine.train.parallel import World
+from bitextmine.train.precision import layer_precision
 from bitextmine.train.recipe import Training
 from bitextmine.train.sampling import Batch, drop_pieces
 
@@ -19,6 +22,8 @@ __all__ = ["MASK", "MaskedPieces", "OneMasked", "Views", "mask_like_bert", "mask
 # The vocabulary's unknown piece stands for a masked one: for both, a piece is there and nobody says which. It is
 # never in a target (targets are read from the unmasked sentences), unless the text itself has it.
 MASK = 0
+
+ALONE = World()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,43 +51,84 @@ class MaskedPieces:
 
 
 class Views:
-    """A batch as the objectives of one step see it.
+    """A batch as the objectives of one step see it, each view encoded when it is first asked for.
+
+    Of several processes each encodes its share of the pairs: ``batch``, ``whole`` (its sentences, sources first) and
+    the views hold that share, ``pairs`` and ``keys`` (2, pairs) are of the whole step. A loss over single pairs is
+    summed over the share and divided by ``pairs``; a loss over the batch takes `gather`ed vectors and goes through
+    `shared`. The sum over the processes is then the loss.
 
     content (V,) bool tells the pieces worth predicting (letters or digits in them). Random choices come from
-    the step's seed, each view with a stream of its own, so that they do not depend on which objectives run.
+    the step's seed, each view with a stream of its own, so that they do not depend on which objectives run, nor on
+    how many processes there are.
     """
 
     def __init__(
-        self, model: SentenceModel, batch: Batch, training: Training, content: np.ndarray, step: int
+        self,
+        model: SentenceModel,
+        batch: Batch,
+        training: Training,
+        content: np.ndarray,
+        step: int,
+        world: World = ALONE,
     ) -> None:
-        self.model, self.batch, self.training, self.content = model, batch, training, content
-        self.step = step
-        self.whole = Pieces.join([batch.src, batch.tgt])
+        self.model, self.training, self.content = model, training, content
+        self.step, self.world = step, world
+        self.pairs, self.keys = len(batch), batch.keys
+        self.precision = layer_precision(training.autocast, world.device)
+        self._all = Pieces.join([batch.src, batch.tgt])
+        own = np.arange(self.pairs)[world.share(self.pairs)]
+        self._own_pairs, self._own_rows = own, np.concatenate([own, own + self.pairs])
+        if world.size > 1:
+            batch = Batch(batch.corpus, batch.src.take(own), batch.tgt.take(own), batch.keys[:, own])
+        self.batch = batch
+        self.whole = self._own(self._all)
+
+    def gather(self, vectors: Tensor) -> Tensor:
+        """(2m, d) of this process' pairs, sources first -> (2 pairs, d) of the step's, in their order."""
+        if self.world.size == 1:
+            return vectors
+        m = len(self.batch)
+        side_by_side = torch.cat([vectors[:m], vectors[m:]], dim=1)
+        src, tgt = self.world.gather(side_by_side, self.pairs).chunk(2, dim=1)
+        return torch.cat([src, tgt])
+
+    def shared(self, loss: Tensor) -> Tensor:
+        """This process' share of a loss that every process computes."""
+        return loss / self.world.size
+
+    def _own(self, pieces: Pieces) -> Pieces:
+        return pieces if self.world.size == 1 else pieces.take(self._own_rows)
 
     def _rng(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.training.seed, self.step, stream])
 
+    def _encode(self, pieces: Pieces) -> Tensor:
+        t = self.training
+        return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+
     @cached_property
     def vectors(self) -> Tensor:
-        """(2n, d) pooled states of the sentences with some pieces dropped, sources first; not normalised."""
-        pieces = drop_pieces(self.whole, self.training.piece_dropout, self._rng(1))
-        return sentence_vectors(self.model, pieces, self.training.batch_tokens, self.training.recompute)
+        """(2m, d) pooled states of the sentences with some pieces dropped, sources first; not normalised."""
+        return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
 
     @cached_property
     def one_masked(self) -> OneMasked:
-        side, position, piece = mask_one(self.whole, self.content, self._rng(2))
-        ids = self.whole.ids.copy()
+        side, position, piece = mask_one(self._all, self.content, self._rng(2))
+        ids = self._all.ids.copy()
         ids[position[position >= 0]] = MASK
-        pieces = Pieces(ids, self.whole.offsets)
-        vectors = sentence_vectors(self.model, pieces, self.training.batch_tokens, self.training.recompute)
-        return OneMasked(side, piece, pieces, vectors)
+        pieces = self._own(Pieces(ids, self._all.offsets))
+        return OneMasked(side[self._own_pairs], piece[self._own_pairs], pieces, self._encode(pieces))
 
     @cached_property
     def bert_masked(self) -> MaskedPieces:
-        ids, positions = mask_like_bert(self.whole, self.content, self._rng(3))
-        states = piece_states(
-            self.model, Pieces(ids, self.whole.offsets), positions, self.training.batch_tokens
-        )
+        ids, positions = mask_like_bert(self._all, self.content, self._rng(3))
+        pieces = self._own(Pieces(ids, self._all.offsets))
+        if self.world.size > 1:
+            chosen = np.zeros(len(ids), dtype=np.int32)
+            chosen[positions] = 1
+            positions = np.flatnonzero(self._own(Pieces(chosen, self._all.offsets)).ids)
+        states = piece_states(self.model, pieces, positions, self.training.batch_tokens, self.precision)
         row = np.searchsorted(self.whole.offsets, positions, side="right") - 1
         return MaskedPieces(states, self.whole.ids[positions].astype(np.int64), row % len(self.batch))
 

@@ -1,0 +1,122 @@
+"""Training by several processes, one per GPU, as torchrun starts them.
+
+Every process draws the whole step's batch and encodes its share of the pairs. A loss over sentences is computed by each
+process for its own; a loss over the batch is computed by all of them, from the gathered vectors, and counts in shares.
+Losses and gradients are then summed: the sums are those of a single process, but for the order of additions and for
+dropout, which differs between processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from bitextmine.encoder.device import pick_device
+
+__all__ = ["World", "join_world"]
+
+# While the first process tokenises the corpora, the others wait.
+LONGEST_WAIT = datetime.timedelta(days=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """The processes of a run: this one's number, how many there are, and where this one computes."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = dataclasses.field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and says things."""
+        return self.rank == 0
+
+    def share(self, n: int, rank: int | None = None) -> slice:
+        """Which of n rows are those of a process (None: of this one): contiguous, sizes differ by at most 1."""
+        rank = self.rank if rank is None else rank
+        return slice(n * rank // self.size, n * (rank + 1) // self.size)
+
+    def gather(self, rows: Tensor, n: int) -> Tensor:
+        """rows (m, d), this process' share -> (n, d), the rows of all processes in order, with a gradient for one's
+        own. Every process must go on to compute the same of them, divided by ``size``."""
+        if self.size == 1:
+            return rows
+        out: Tensor = _Gather.apply(rows, n, self)  # type: ignore[no-untyped-call]
+        return out
+
+    def add_up(self, tensors: Iterable[Tensor]) -> None:
+        """Replaces each tensor by its sum over the processes, the same bits in each of them."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
+    def tell(self, value: Any) -> Any:
+        """What the first process passes (anything that pickles), in every process; waits for all."""
+        if self.size == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
+        return box[0]
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        self.tell(None)
+        self.add_up([torch.zeros(())])
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, n: int, world: World) -> Tensor:
+        ctx.own, ctx.size = world.share(n), world.size
+        most = -(-n // world.size)
+        padded = rows.new_zeros(most, rows.shape[1])
+        padded[: len(rows)] = rows
+        parts = [torch.empty_like(padded) for _ in range(world.size)]
+        dist.all_gather(parts, padded)
+        shares = [world.share(n, rank) for rank in range(world.size)]
+        return torch.cat([part[: s.stop - s.start] for part, s in zip(parts, shares, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        # The sum of what the processes found, which is the same in each of them.
+        return grads[0][ctx.own] * ctx.size, None, None
+
+
+@contextlib.contextmanager
+def join_world(device: str = "auto") -> Iterator[World]:
+    """The processes that torchrun started this one among; alone without it. ``device`` as `pick_device` takes it;
+    with several GPUs "auto" and "cuda" give each process on a machine its own.
+
+    Raises BitextmineError for a device that is not there.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1")) if dist.is_torchelastic_launched() else 1
+    if size == 1:
+        yield World(device=pick_device(device))
+        return
+    place = pick_device(device)
+    if str(place) == "cuda":
+        place = pick_device(f"cuda:{os.environ['LOCAL_RANK']}")
+        torch.cuda.set_device(place)
+    # gloo for what lies in main memory: scores, losses, waiting.
+    backend = "cpu:gloo,cuda:nccl" if place.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=LONGEST_WAIT)
+    world = World(dist.get_rank(), dist.get_world_size(), place)
+    logger = logging.getLogger("bitextmine")
+    level = logger.level
+    if not world.first:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield world
+    finally:
+        logger.setLevel(level)
+        dist.destroy_process_group()
