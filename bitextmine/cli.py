@@ -10,7 +10,19 @@ from typing import Any
 import click
 
 from bitextmine import __version__
-from bitextmine.shell import Program, Setting
+from bitextmine.options import (
+    Device,
+    Directions,
+    IndexType,
+    Language,
+    Limit,
+    Memory,
+    NpyFile,
+    Number,
+    Setting,
+    Threshold,
+)
+from bitextmine.shell import Program
 
 _model = click.option(
     "--model",
@@ -21,8 +33,21 @@ _model = click.option(
     "[default: default, or $BITEXTMINE_MODEL]",
 )
 _device = click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda|cuda:N", help="Where to compute."
+    "--device",
+    type=Device(),
+    default="auto",
+    show_default=True,
+    metavar="auto|cpu|cuda|cuda:N",
+    help="Where to compute.",
 )
+_memory = click.option(
+    "--memory",
+    type=Memory(),
+    metavar="SIZE",
+    help="Most that exact search may take, as 500M or 2G; too little is refused.  [default: half of what is free]",
+)
+_SEED = click.IntRange(0, 2**32 - 1)
+
 _batch_tokens = click.option(
     "--batch-tokens",
     type=click.IntRange(min=1),
@@ -86,15 +111,37 @@ def main() -> None:
     "--data", metavar="FOLDER", help="Where the corpora lie.  [default: as the recipe says, or here]"
 )
 @click.option(
-    "--vocabulary", "vocabulary__size", type=int, metavar="N", help="Subword pieces.  [default: 32000]"
+    "--vocabulary",
+    "vocabulary__size",
+    type=click.IntRange(8, 1_000_000),
+    metavar="N",
+    help="Subword pieces.  [default: 32000]",
 )
-@click.option("--dim", "model__dim", type=int, metavar="N", help="Numbers per vector.  [default: 256]")
-@click.option("--layers", "model__layers", type=int, metavar="N", help="Transformer layers.  [default: 0]")
 @click.option(
-    "--epochs", "train__epochs", type=float, metavar="X", help="Passes over the data.  [default: 5]"
+    "--dim", "model__dim", type=click.IntRange(min=1), metavar="N", help="Numbers per vector.  [default: 256]"
 )
-@click.option("--batch", "train__batch", type=int, metavar="N", help="Pairs per step.  [default: 4096]")
-@click.option("--seed", "train__seed", type=int, metavar="N", help="Of everything random.  [default: 1]")
+@click.option(
+    "--layers",
+    "model__layers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Transformer layers.  [default: 0]",
+)
+@click.option(
+    "--epochs",
+    "train__epochs",
+    type=Number(min=0, min_open=True),
+    metavar="X",
+    help="Passes over the data.  [default: 5]",
+)
+@click.option(
+    "--batch",
+    "train__batch",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Pairs per step.  [default: 4096]",
+)
+@click.option("--seed", "train__seed", type=_SEED, metavar="N", help="Of everything random.  [default: 1]")
 @click.option(
     "--set",
     "settings",
@@ -149,9 +196,14 @@ def train(
 )
 @click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
 @_model
-@click.option("--lang", metavar="L", help="Language of the corpus, where its name does not tell.")
 @click.option(
-    "--out", metavar="FILE.npy", help="Where the vectors go (one corpus only).  [default: CORPUS.npy]"
+    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
+)
+@click.option(
+    "--out",
+    type=NpyFile(),
+    metavar="FILE.npy",
+    help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
 )
 @click.option("--force", is_flag=True, help="Embed again what is up to date.")
 @_device
@@ -181,6 +233,7 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
 @click.option(
     "--type",
     "kind",
+    type=IndexType(),
     default="auto",
     show_default=True,
     metavar="auto|flat|ivf|hnsw|FACTORY",
@@ -196,7 +249,7 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
 )
 @click.option(
     "--recall-target",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.99,
     show_default=True,
     metavar="X",
@@ -210,10 +263,14 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
     metavar="N",
     help="Neighbours that the recall counts.",
 )
-@click.option("--seed", default=1, show_default=True, metavar="N", help="Of training rows and sample.")
+@click.option(
+    "--seed", type=_SEED, default=1, show_default=True, metavar="N", help="Of training rows and sample."
+)
 @click.option("--force", is_flag=True, help="Build again what is up to date.")
 @_model
-@click.option("--lang", metavar="L", help="Language of the corpus, where its name does not tell.")
+@click.option(
+    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
+)
 @_device
 @_batch_tokens
 @_errors
@@ -252,10 +309,12 @@ def index(
 @program.command(
     "mine",
     example="bitextmine mine --src en --tgt fr",
-    resume="the same command again uses the vectors that are done",
+    resume="the same command again goes on where this one stopped",
 )
-@click.option("--src", metavar="L", help="Source language: its corpus is looked for in --dir.")
-@click.option("--tgt", metavar="L", help="Target language, likewise.")
+@click.option(
+    "--src", type=Language(), metavar="L", help="Source language: its corpus is looked for in --dir."
+)
+@click.option("--tgt", type=Language(), metavar="L", help="Target language, likewise.")
 @click.option(
     "--dir", "directory", default=".", metavar="FOLDER", help="Where the corpora lie.  [default: here]"
 )
@@ -292,6 +351,7 @@ def index(
 )
 @click.option(
     "--threshold",
+    type=Threshold(),
     default="auto",
     show_default=True,
     metavar="NUMBER|auto|none",
@@ -303,7 +363,7 @@ def index(
 )
 @click.option(
     "--fpr",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.01,
     show_default=True,
     metavar="X",
@@ -339,6 +399,7 @@ def index(
     help="Where the pairs go, with FILE.json.  [default: standard output]",
 )
 @click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@_memory
 @_device
 @_batch_tokens
 @_errors
@@ -378,6 +439,7 @@ def evaluate() -> None:
 )
 @click.option(
     "--pairs",
+    type=Directions(),
     default="all",
     show_default=True,
     metavar="en-fr,fr-en,...",
@@ -385,6 +447,7 @@ def evaluate() -> None:
 )
 @click.option(
     "--pivot",
+    type=Language(),
     default="en",
     show_default=True,
     metavar="L",
@@ -392,8 +455,10 @@ def evaluate() -> None:
 )
 @click.option("--src-file", metavar="FILE", help="Instead of queries: aligned files, and MUSE's protocol.")
 @click.option("--tgt-file", metavar="FILE", help="Line i is the translation of line i of --src-file.")
-@click.option("--src-lang", metavar="L", help="Language of --src-file, where its name does not tell.")
-@click.option("--tgt-lang", metavar="L", help="Language of --tgt-file, likewise.")
+@click.option(
+    "--src-lang", type=Language(), metavar="L", help="Language of --src-file, where its name does not tell."
+)
+@click.option("--tgt-lang", type=Language(), metavar="L", help="Language of --tgt-file, likewise.")
 @_model
 @click.option(
     "-k",
@@ -403,9 +468,17 @@ def evaluate() -> None:
     metavar="N",
     help="Neighbours of the ratio margin.",
 )
-@click.option("--csls", default=10, show_default=True, metavar="N", help="Neighbours of CSLS.")
+@click.option(
+    "--csls",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Neighbours of CSLS.",
+)
 @click.option(
     "--candidates",
+    type=click.IntRange(min=1),
     default=10,
     show_default=True,
     metavar="N",
@@ -415,6 +488,7 @@ def evaluate() -> None:
     "--work", metavar="FOLDER", help="Keep the pools' vectors here for the next run.  [default: nowhere]"
 )
 @_format
+@_memory
 @_device
 @_batch_tokens
 @_errors
@@ -444,7 +518,9 @@ def evaluate_retrieval(form: str, **options: Any) -> None:
     "--src-file", "src_corpus", metavar="FILE", help="The source corpus: equal texts count as one sentence."
 )
 @click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
-@click.option("--seed", default=1, show_default=True, metavar="N", help="Of the split and of the bootstrap.")
+@click.option(
+    "--seed", type=_SEED, default=1, show_default=True, metavar="N", help="Of the split and of the bootstrap."
+)
 @click.option(
     "--resamples",
     type=click.IntRange(min=1),
@@ -493,6 +569,7 @@ def info(paths: tuple[str, ...], errors: str) -> None:
 @click.option("--png", metavar="FILE.png", help="The plots alone, as a picture (needs matplotlib).")
 @click.option(
     "--threshold",
+    type=Threshold(),
     default="auto",
     show_default=True,
     metavar="NUMBER|auto|none",
@@ -558,8 +635,12 @@ _stream_output = click.option(
     "before quality where --src and --tgt are given]",
 )
 @click.option("--score-only", is_flag=True, help="Print the added columns alone, for 'paste'.")
-@click.option("--src", default="", metavar="L", help="The language that the sources should be in.")
-@click.option("--tgt", default="", metavar="L", help="The language that the targets should be in.")
+@click.option(
+    "--src", type=Language(), default="", metavar="L", help="The language that the sources should be in."
+)
+@click.option(
+    "--tgt", type=Language(), default="", metavar="L", help="The language that the targets should be in."
+)
 @_scol
 @_tcol
 @_header
@@ -584,6 +665,7 @@ _stream_output = click.option(
 )
 @click.option(
     "--window",
+    type=click.IntRange(min=1),
     default=4096,
     show_default=True,
     metavar="N",
@@ -639,10 +721,10 @@ def score(path: str, **options: Any) -> None:
     "--rules", "rules_file", metavar="RULES.toml", help="Rules from a file, after those of the preset."
 )
 @click.option(
-    "--min", "least", type=Setting(), multiple=True, metavar="COL=X", help="Keep X and more; may be repeated."
+    "--min", "least", type=Limit(), multiple=True, metavar="COL=X", help="Keep X and more; may be repeated."
 )
 @click.option(
-    "--max", "most", type=Setting(), multiple=True, metavar="COL=X", help="Keep X and less; may be repeated."
+    "--max", "most", type=Limit(), multiple=True, metavar="COL=X", help="Keep X and less; may be repeated."
 )
 @click.option(
     "--equal", type=Setting(), multiple=True, metavar="COL=TEXT", help="Keep just this; may be repeated."
@@ -676,8 +758,14 @@ def score(path: str, **options: Any) -> None:
 @_scol
 @_tcol
 @_header
-@click.option("--src", default="", metavar="L", help="For a rule on lang, where 'score' did not add it.")
-@click.option("--tgt", default="", metavar="L", help="Likewise.")
+@click.option(
+    "--src",
+    type=Language(),
+    default="",
+    metavar="L",
+    help="For a rule on lang, where 'score' did not add it.",
+)
+@click.option("--tgt", type=Language(), default="", metavar="L", help="Likewise.")
 def filter_command(
     path: str,
     output: str,

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -32,6 +32,12 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.example = example
         self.resume = resume
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            raise click.UsageError(str(error), ctx) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"Example: {self.example}\n\n")
@@ -93,27 +99,6 @@ class Program(Group):
                 f"out of memory ({str(error).splitlines()[0] if str(error) else type(error).__name__}); smaller "
                 "batches (--batch-tokens) or smaller corpora need less",
             )
-
-
-class Setting(click.ParamType):
-    """KEY=VALUE as a pair (key, value); the value is read as in TOML, and what TOML cannot read is text."""
-
-    name = "key=value"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Any]:
-        import tomllib
-
-        if isinstance(value, tuple):  # Click converts what is converted already
-            return value
-        key, equals, text = value.partition("=")
-        if not key or not equals:
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        try:
-            return key, tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            return key, text
 
 
 def _resume_hint(program: click.Group, ctx: click.Context) -> str:

@@ -283,9 +283,10 @@ def test_kinds_of_index(shell, parallel_text, tmp_path, kind):
 
 def test_index_of_an_unknown_type(bitextmine, tiny_model, parallel_text, tmp_path):
     parallel_text(tmp_path, 50)
-    assert "NoSuchIndex" in bitextmine.fails(
-        "index", "corpus.fr", "--type", "NoSuchIndex", "--model", tiny_model, cwd=tmp_path
+    result = bitextmine(
+        "index", "corpus.fr", "--type", "NoSuchIndex", "--model", tiny_model, cwd=tmp_path, code=2
     )
+    assert "--type NoSuchIndex" in result.err
     assert not list(tmp_path.glob("*.faiss*"))
 
 

@@ -59,10 +59,8 @@ def test_a_recipe_or_pairs(bitextmine, folder, args):
     [
         (["nosuch.toml"], ["nosuch.toml"]),
         (["broken.toml"], ["broken.toml", "TOML"]),
-        (["--pairs", "nosuch.en-fr.tsv"], ["nosuch.en-fr.tsv", "No such file"]),
+        (["--pairs", "nosuch.en-fr.tsv"], ["nosuch.en-fr.tsv", "no such file"]),
         (["--pairs", "pairs.tsv"], ["pairs.tsv", "languages"]),
-        (["--pairs", "pairs.en-fr.tsv", "--set", "train.nosuch=1"], ["train.nosuch"]),
-        (["--pairs", "pairs.en-fr.tsv", "--set", "train.batch=many"], ["train.batch", "many"]),
         (["--pairs", "untabbed.en-fr.tsv"], ["untabbed.en-fr.tsv", "line 2"]),
     ],
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.manifest import Manifest
 from bitextmine.progress import progress
 from bitextmine.store import check_fresh, embedding_paths
@@ -78,9 +78,9 @@ def embed_corpus(
     """
     if os.fspath(corpus) == "-":
         if out is None:
-            raise BitextmineError("a corpus from stdin needs --out FILE.npy to say where its vectors go")
+            raise UsageError("a corpus from stdin needs --out FILE.npy to say where its vectors go")
         if lang is None:
-            raise BitextmineError("a corpus from stdin needs --lang, as there is no file name to tell it by")
+            raise UsageError("a corpus from stdin needs --lang, as there is no file name to tell it by")
         with _spooled_stdin(Path(out), errors) as copy:
             job = Job(copy, "-", Path(out), lang, errors)
             return _embed(job, encoder, batch_tokens, chunk_lines, force, show_progress)

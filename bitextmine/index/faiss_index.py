@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.index import native
 from bitextmine.index.exact import Neighbours
 from bitextmine.index.rescore import rescore
@@ -210,7 +210,7 @@ def build_index(
     for too few rows to train it.
     """
     if not kind.strip():
-        raise BitextmineError(
+        raise UsageError(
             "the index type is empty: expected auto, flat, ivf, hnsw or a FAISS factory string"
         )
     dim = check_pair(vectors, vectors, "vectors", "vectors") and vectors.shape[1]
@@ -224,8 +224,8 @@ def build_index(
     try:
         index = faiss.index_factory(int(dim), spec, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:
-        raise BitextmineError(
-            f"index type {kind!r}: FAISS cannot make an index of {dim} dimensions from {spec!r} ({_reason(error)}); "
+        raise UsageError(
+            f"--type {kind}: FAISS cannot make an index of {dim} dimensions from {spec!r} ({_reason(error)}); "
             "expected auto, flat, ivf, hnsw or a factory string such as 'IVF1024,SQ8'"
         ) from None
     _train(index, vectors, chosen, spec, seed)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.bitext import Bitext, Mined, read_mined
 from bitextmine.mine.dedup import unique_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
@@ -246,7 +246,7 @@ def evaluate_mining(
     given without the other, and a gold of fewer than two pairs.
     """
     if (src_corpus is None) != (tgt_corpus is None):
-        raise BitextmineError("evaluate mining: give both corpora, source and target, or neither")
+        raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
     standard = read_gold(gold, errors)
     made_by: dict[str, object] = {}
     notes: tuple[str, ...] = ()

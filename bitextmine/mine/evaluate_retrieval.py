@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.interval import wilson
 from bitextmine.mine.margin import margin, neighbourhood_mean
@@ -128,6 +128,7 @@ def rank_in_pool(
     csls: int = 10,
     candidates: int = 10,
     device: str = "cpu",
+    memory: int | None = None,
 ) -> Ranked:
     """Rank a pool (m, d) for queries (q, d), the neighbourhood of a target taken from src_pool (n, d).
 
@@ -138,11 +139,18 @@ def rank_in_pool(
 
     most = max(k, csls)
     with progress(len(queries), "search", "queries") as bar:
-        sim, ids = search_one(queries, pool, max(most, candidates), device=device, progress=bar.update)
+        sim, ids = search_one(
+            queries, pool, max(most, candidates), device=device, progress=bar.update, memory=memory
+        )
     targets = np.unique(ids[:, :candidates][ids[:, :candidates] >= 0])
     with progress(len(targets), "neighbourhoods", "candidates") as bar:
         back, back_ids = search_one(
-            np.ascontiguousarray(pool[targets]), src_pool, most, device=device, progress=bar.update
+            np.ascontiguousarray(pool[targets]),
+            src_pool,
+            most,
+            device=device,
+            progress=bar.update,
+            memory=memory,
         )
     place = np.searchsorted(targets, ids[:, :candidates])
 
@@ -160,13 +168,23 @@ def rank_in_pool(
     return Ranked(ids[:, 0], first("ratio", k), first("distance", csls))
 
 
-def rank_muse(queries: NDArray, pool: NDArray, *, k: int = 4, csls: int = 10, device: str = "cpu") -> Ranked:
+def rank_muse(
+    queries: NDArray,
+    pool: NDArray,
+    *,
+    k: int = 4,
+    csls: int = 10,
+    device: str = "cpu",
+    memory: int | None = None,
+) -> Ranked:
     """Rank a pool (m, d) for queries (q, d) as MUSE does: the neighbourhood of a target are the nearest *queries*,
     and every sentence of the pool is a candidate. Ties go to the lower row."""
     from bitextmine.index.exact import search_both
 
     with progress(len(queries), "search", "queries") as bar:
-        found = search_both(queries, pool, max(k, csls), device=device, progress=bar.update)
+        found = search_both(
+            queries, pool, max(k, csls), device=device, progress=bar.update, memory=memory
+        )
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (
@@ -238,6 +256,7 @@ def evaluate_retrieval(
     device: str = "auto",
     batch_tokens: int | None = None,
     errors: str = "strict",
+    memory: int | None = None,
 ) -> RetrievalReport:
     """P@1 by cosine, ratio margin (k neighbours) and CSLS (csls neighbours), with 95% intervals.
 
@@ -253,13 +272,13 @@ def evaluate_retrieval(
     so.
 
     work: a folder to keep the pools' text and embeddings in, so that the next run with the same model need
-    not encode them again; without it they go to a temporary folder. Raises BitextmineError for input that
-    does not fit.
+    not encode them again; without it they go to a temporary folder. memory: bytes that each search may take (default:
+    half of what is free). Raises BitextmineError for input that does not fit.
     """
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
-        raise BitextmineError("evaluate retrieval: give queries, or else a source and a target file")
+        raise UsageError("give --queries, or else --src-file and --tgt-file")
     if min(k, csls, candidates) < 1:
-        raise BitextmineError(
+        raise UsageError(
             f"k, csls and candidates must be at least 1, found {k}, {csls} and {candidates}"
         )
     asked = None if queries is None else read_queries(queries, errors)
@@ -269,7 +288,7 @@ def evaluate_retrieval(
     from bitextmine.encoder.device import device_name
 
     encoder = load_encoder(model, device)
-    run = _Run(encoder, k, csls, candidates, device_name(device), batch_tokens, errors)
+    run = _Run(encoder, k, csls, candidates, device_name(device), batch_tokens, errors, memory)
     with _folder(work) as folder:
         if asked is not None:
             return run.pools(asked, distractors, directions, folder)
@@ -306,6 +325,7 @@ class _Run:
     device: str
     batch_tokens: int | None
     errors: str
+    memory: int | None
 
     def embed(self, path: Path, lang: str) -> NDArray:
         from bitextmine.encoder import embed_corpus
@@ -344,6 +364,7 @@ class _Run:
                 csls=self.csls,
                 candidates=self.candidates,
                 device=self.device,
+                memory=self.memory,
             )
             gold = target.unique.line_to_row[:n]
             results += _results(src, tgt, ranked, gold, len(target.unique.rows), self.k, self.csls)
@@ -402,7 +423,12 @@ class _Run:
         results: list[RetrievalResult] = []
         for i, j in ((0, 1), (1, 0)):
             ranked = rank_muse(
-                np.ascontiguousarray(vectors[i][at]), vectors[j], k=self.k, csls=self.csls, device=self.device
+                np.ascontiguousarray(vectors[i][at]),
+                vectors[j],
+                k=self.k,
+                csls=self.csls,
+                device=self.device,
+                memory=self.memory,
             )
             results += _results(sides[i], sides[j], ranked, at, len(keys[j]), self.k, self.csls)
         return RetrievalReport(

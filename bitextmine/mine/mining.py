@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.bitext import Bitext
 from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
@@ -23,7 +24,7 @@ from bitextmine.mine.retrieval import (
     candidates,
     retrieve,
 )
-from bitextmine.mine.rows import packed_rows, zero_rows
+from bitextmine.mine.rows import IN_MEMORY, packed_rows, zero_rows
 from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
 from bitextmine.progress import progress
 from bitextmine.signature import signature
@@ -77,8 +78,10 @@ def load_side(
     lang: str = "",
     dedup: str = "exact",
     errors: str = "strict",
+    in_memory: int = IN_MEMORY,
 ) -> Side:
-    """Read a corpus and its embedding, collapse equal lines, leave out what cannot be mined.
+    """Read a corpus and its embedding, collapse equal lines, leave out what cannot be mined. What is left is held in
+    memory up to `in_memory` bytes, else in a temporary file beside the embedding.
 
     Raises BitextmineError when the embedding has not one row per line, and when no line can be mined.
     """
@@ -97,7 +100,7 @@ def load_side(
         Path(npy),
         unique,
         matrix,
-        packed_rows(matrix, unique.rows, Path(npy).parent),
+        packed_rows(matrix, unique.rows, Path(npy).parent, in_memory),
         dedup,
         unique.empty - blank,
     )
@@ -134,11 +137,7 @@ def mine_sides(
     errors: str = "strict",
 ) -> Bitext:
     """Everything after the search: margins, retrieval, threshold, duplicates; see `mine`."""
-    if retrieval == "matching" and k == 1 and margin != "absolute":
-        raise BitextmineError(
-            f"--retrieval matching -k 1: with one neighbour no pair scores above the {margin}'s neutral value, and "
-            "matching would keep none; use -k 2 or more, or --retrieval max"
-        )
+    _check_matching(retrieval, k, margin)
     best = candidates(neighbours, k, margin)
     pairs = retrieve(best, retrieval, margin)
     rule = parse_threshold(threshold)
@@ -232,16 +231,34 @@ def _count(threshold: float, pairs: int, null: NullFit | None) -> dict[str, floa
 def _check_choices(**given: tuple[str, tuple[str, ...]]) -> None:
     for option, (value, choices) in given.items():
         if value not in choices:
-            raise BitextmineError(f"{option}: unknown value {value!r}; choose one of {', '.join(choices)}")
+            raise UsageError(f"{option}: unknown value {value!r}; choose one of {', '.join(choices)}")
+
+
+def _check_matching(retrieval: str, k: int, margin: str) -> None:
+    if retrieval == "matching" and k == 1 and margin != "absolute":
+        raise UsageError(
+            f"--retrieval matching -k 1: with one neighbour no pair scores above the {margin}'s neutral value, and "
+            "matching would keep none; use -k 2 or more, or --retrieval max"
+        )
 
 
 def find_neighbours(
-    src: Side, tgt: Side, k: int, *, search: str = "auto", device: str = "auto"
+    src: Side,
+    tgt: Side,
+    k: int,
+    *,
+    search: str = "auto",
+    device: str = "auto",
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> tuple[NeighboursLike, str]:
     """The k nearest neighbours of both sides' rows, and how they were found, for the signature.
 
     search: "exact"; "index": through the FAISS indexes beside the embeddings, built where they are missing
     or of other vectors, candidates rescored exactly; "auto": exact up to EXACT_UP_TO similarities.
+
+    memory, of exact search: bytes that it may take, vectors that are held in memory included. checkpoint: the file
+    that exact search goes on from, if it is there, and leaves behind, if it takes more than seconds.
     """
     n, m = len(src.unique.rows), len(tgt.unique.rows)
     if search == "index" or (search == "auto" and n * m > EXACT_UP_TO):
@@ -263,12 +280,24 @@ def find_neighbours(
             )
         return found, f"index-{'/'.join(kinds)}"
     from bitextmine.encoder.device import device_name
+    from bitextmine.index.checkpoint import Checkpoint
     from bitextmine.index.exact import search_both
+    from bitextmine.index.pages import is_mapped
 
-    with progress(n, "search", "lines") as bar:
-        return search_both(
-            src.vectors, tgt.vectors, k, device=device_name(device), progress=bar.update
-        ), "exact"
+    if memory is not None:
+        memory = max(1, memory - sum(v.nbytes for v in (src.vectors, tgt.vectors) if not is_mapped(v)))
+    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    with progress(n, "search", "lines") as bar, saved or contextlib.nullcontext():
+        found = search_both(
+            src.vectors,
+            tgt.vectors,
+            k,
+            device=device_name(device),
+            progress=bar.update,
+            memory=memory,
+            checkpoint=saved,
+        )
+    return found, "exact"
 
 
 def mine(
@@ -293,6 +322,7 @@ def mine(
     batch_tokens: int | None = None,
     errors: str = "strict",
     force: bool = False,
+    memory: int | None = None,
 ) -> Bitext:
     """Mine sentence pairs out of two corpora; write them with the result's ``write``.
 
@@ -308,6 +338,10 @@ def mine(
     its pair (`duplicates`). search: "exact", "index" (FAISS, built where missing), "auto": exact up to
     EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
 
+    memory: bytes that exact search may take (default: half of what is free). If it takes more than seconds, it keeps
+    what it has found in a file beside the source's embedding; a run that was killed, whenever that was, goes on from
+    there, and writing the result removes it.
+
     Raises BitextmineError for anything a user can put right: wrong choices, corpora that are missing,
     ambiguous, the same file, or without a line to mine, and gold that does not fit them.
     """
@@ -319,12 +353,13 @@ def mine(
         search=(search, SEARCHES),
     )
     if k < 1:
-        raise BitextmineError(f"k must be at least 1, found {k}")
+        raise UsageError(f"k must be at least 1, found {k}")
+    _check_matching(retrieval, k, margin)
     if not 0 < fpr < 1:
-        raise BitextmineError(f"fpr: expected a rate between 0 and 1, found {fpr}")
+        raise UsageError(f"fpr: expected a rate between 0 and 1, found {fpr}")
     rule = parse_threshold(threshold)
     if gold is not None and rule != "auto":
-        raise BitextmineError(f"gold is given, but the threshold is {rule}; gold is for --threshold auto")
+        raise UsageError(f"--gold is given, but --threshold is {rule}; --gold is for --threshold auto")
     paths = [
         _corpus(directory, lang, name, path, side)
         for lang, path, side in ((src, src_corpus, "source"), (tgt, tgt_corpus, "target"))
@@ -345,15 +380,25 @@ def mine(
     made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
     del encoder
     sides = [
-        load_side(path, npy, lang=lang, dedup=dedup, errors=errors)
+        load_side(
+            path,
+            npy,
+            lang=lang,
+            dedup=dedup,
+            errors=errors,
+            in_memory=IN_MEMORY if memory is None else min(IN_MEMORY, memory // 8),
+        )
         for path, npy, lang in zip(paths, npys, langs, strict=True)
     ]
     # More neighbours than there are lines would be empty columns: the same means, for more memory and time.
     k = max(1, min(k, max(len(side.unique.rows) for side in sides)))
     # One neighbour more than the margin needs: the null distribution takes one away.
     spare = 1 if rule == "auto" and gold is None else 0
-    neighbours, way = find_neighbours(sides[0], sides[1], k + spare, search=search, device=device)
-    return mine_sides(
+    left = npys[0].with_name(f"{npys[0].stem}-{npys[1].stem}.search.part")
+    neighbours, way = find_neighbours(
+        sides[0], sides[1], k + spare, search=search, device=device, memory=memory, checkpoint=left
+    )
+    mined = mine_sides(
         sides[0],
         sides[1],
         neighbours,
@@ -367,6 +412,7 @@ def mine(
         made_by={**made_by, "search": way, "dedup": dedup},
         errors=errors,
     )
+    return replace(mined, leftover=left)
 
 
 def _corpus(
@@ -378,8 +424,9 @@ def _corpus(
 ) -> Path:
     if path is not None:
         if os.fspath(path) == "-":
-            raise BitextmineError(f"the {side} corpus cannot come from stdin: mining reads it more than once")
+            option = "--src-file" if side == "source" else "--tgt-file"
+            raise UsageError(f"{option}: the {side} corpus cannot be standard input: it is read more than once")
         return Path(path)
     if lang is None:
-        raise BitextmineError(f"no {side} corpus: give its language or its file")
+        raise UsageError(f"no {side} corpus: give its language or its file")
     return find_corpus(directory, lang, name)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.bitext import one_cell
 from bitextmine.streams import display_name, open_output, read_blocks
 
@@ -423,7 +423,7 @@ def _find(path: str | os.PathLike[str], column: str, names: Sequence[str], width
         raise BitextmineError(
             f"{display_name(path)}: no column is called '{column}'; there are {', '.join(names)}"
         )
-    raise BitextmineError(
+    raise UsageError(
         f"column '{column}': columns have names only where the first line is a header (--header); "
         "give its number, counted from 1"
     )
@@ -523,7 +523,7 @@ def write_rows(
     with open_output(path, "binary") as out:
         if is_parquet(path):
             if only_added:
-                raise BitextmineError(f"{path}: --score-only writes text, to be pasted beside other text")
+                raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
             writer = ArrowWriter(out, table, added)
             yield writer
             writer.close()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 
 __all__ = ["Tuned", "counts_around", "parse_threshold", "tune"]
 
@@ -16,7 +16,7 @@ __all__ = ["Tuned", "counts_around", "parse_threshold", "tune"]
 def parse_threshold(value: str | float | None) -> float | str:
     """``auto``, ``none`` or a finite number, from what a user typed; None means none.
 
-    Raises BitextmineError for anything else.
+    Raises UsageError for anything else.
     """
     if value is None:
         return "none"
@@ -27,7 +27,7 @@ def parse_threshold(value: str | float | None) -> float | str:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise BitextmineError(f"threshold: expected a number, 'auto' or 'none', found {value!r}")
+        raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}")
     return number
 
 
