@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["aligned", "tab_separated"]
+from bitextmine.wording import counted
+
+__all__ = ["aligned", "counted", "tab_separated"]
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
