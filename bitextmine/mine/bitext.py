@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.retrieval import SCORE_DECIMALS
-from bitextmine.mine.table import aligned
+from bitextmine.mine.table import aligned, counted
 from bitextmine.text import iter_lines, open_output
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Bitext:
     src_line, tgt_line: int64 (p,), line numbers counted from 0; score: float64 (p,); best first, equal
     scores by source line, then target line. src_corpus, tgt_corpus: where the text is. signature: how it
     was made. details: the numbers of the run, ready for JSON. notes: what a person should read about it.
+    leftover: a file that a killed run would go on from, if there is one; write() and to_frame() remove it.
     """
 
     src_line: NDArray[np.int64]
@@ -94,6 +96,7 @@ class Bitext:
     details: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     errors: str = "strict"
+    leftover: Path | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -119,6 +122,12 @@ class Bitext:
         if os.fspath(output) != "-" and not _is_special(output):
             with open_output(f"{os.fspath(output)}.json") as out:
                 out.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        self._tidy()
+
+    def _tidy(self) -> None:
+        if self.leftover is not None:
+            with contextlib.suppress(OSError):  # if it cannot go, the next run looks into it, and removes it
+                self.leftover.unlink()
 
     def to_frame(self) -> pandas.DataFrame:
         """The pairs in memory, best first, for notebooks: score float64, src_line and tgt_line int64 (from 1), src and
@@ -130,6 +139,7 @@ class Bitext:
             PickedLines(iter_lines(self.tgt_corpus, self.errors), self.tgt_line) as tgt,
         ):
             texts = [[side[i] for i in rows] for side, rows in ((src, self.src_line), (tgt, self.tgt_line))]
+        self._tidy()
         return pandas.DataFrame(
             {
                 "score": self.score,
@@ -164,7 +174,7 @@ class Bitext:
         columns = [key for key in header if counts and key in counts[0]]
         rows = [[header[key][1].format(row[key]) for key in columns] for row in counts]
         table = [aligned([header[key][0] for key in columns], rows)] if rows else []
-        return "\n".join([*table, f"{len(self):,} pairs", *self.notes, self.signature])
+        return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
 
 
 def _is_special(path: str | os.PathLike[str]) -> bool:

@@ -182,9 +182,7 @@ def rank_muse(
     from bitextmine.index.exact import search_both
 
     with progress(len(queries), "search", "queries") as bar:
-        found = search_both(
-            queries, pool, max(k, csls), device=device, progress=bar.update, memory=memory
-        )
+        found = search_both(queries, pool, max(k, csls), device=device, progress=bar.update, memory=memory)
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (
@@ -278,9 +276,7 @@ def evaluate_retrieval(
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
         raise UsageError("give --queries, or else --src-file and --tgt-file")
     if min(k, csls, candidates) < 1:
-        raise UsageError(
-            f"k, csls and candidates must be at least 1, found {k}, {csls} and {candidates}"
-        )
+        raise UsageError(f"k, csls and candidates must be at least 1, found {k}, {csls} and {candidates}")
     asked = None if queries is None else read_queries(queries, errors)
     directions = [] if asked is None else _directions(asked, pairs, pivot)
 

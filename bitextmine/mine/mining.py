@@ -425,7 +425,9 @@ def _corpus(
     if path is not None:
         if os.fspath(path) == "-":
             option = "--src-file" if side == "source" else "--tgt-file"
-            raise UsageError(f"{option}: the {side} corpus cannot be standard input: it is read more than once")
+            raise UsageError(
+                f"{option}: the {side} corpus cannot be standard input: it is read more than once"
+            )
         return Path(path)
     if lang is None:
         raise UsageError(f"no {side} corpus: give its language or its file")

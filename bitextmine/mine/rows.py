@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.index.pages import release
 
 __all__ = ["IN_MEMORY", "packed_rows", "zero_rows"]
 
@@ -52,7 +53,10 @@ def packed_rows(
                 ) from None
             out = np.memmap(file, dtype=matrix.dtype, mode="r+", shape=shape)  # the map keeps the file alive
     for start in range(0, len(rows), _BLOCK):
-        out[start : start + _BLOCK] = matrix[rows[start : start + _BLOCK]]
+        some = rows[start : start + _BLOCK]
+        out[start : start + _BLOCK] = matrix[some]
+        release(matrix, int(some[0]), int(some[-1]) + 1)
+        release(out, start, start + _BLOCK)
     return out
 
 
@@ -60,5 +64,7 @@ def zero_rows(matrix: NDArray, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of these rows are all zero (len(rows),): the vocabulary knows nothing in those lines."""
     zero = np.empty(len(rows), dtype=bool)
     for start in range(0, len(rows), _BLOCK):
-        zero[start : start + _BLOCK] = ~matrix[rows[start : start + _BLOCK]].any(axis=1)
+        some = rows[start : start + _BLOCK]
+        zero[start : start + _BLOCK] = ~matrix[some].any(axis=1)
+        release(matrix, int(some[0]), int(some[-1]) + 1)
     return zero
