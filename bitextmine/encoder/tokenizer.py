@@ -62,6 +62,10 @@ class Tokenizer:
             "" if self._model.is_unknown(i) else self._model.id_to_piece(i) for i in range(self.vocab_size)
         ]
 
+    def scores(self) -> list[float]:
+        """The log-probability of each piece in the vocabulary's unigram model (of a BPE one: its rank, negative)."""
+        return [self._model.get_score(i) for i in range(self.vocab_size)]
+
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
     ) -> tuple[Pieces, int]:
