@@ -18,10 +18,12 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     """Facts about a file or a folder, in order: what kind of thing it is, then whatever its manifest says.
 
     path: a packaged encoder's name or a model folder; an embedding (.npy, finished or not); an index (.faiss); a
-    mined file with its .json beside it, or that .json; anything else is read as a corpus. Raises BitextmineError
-    for what is missing, damaged, or contradicts its manifest.
+    mined file with its .json beside it, or that .json; anything else, and "-", is read as a corpus. Raises
+    BitextmineError for what is missing, damaged, or contradicts its manifest.
     """
     file = Path(path)
+    if os.fspath(path) == "-":
+        return _corpus(file, errors)
     if file.is_dir() or not (file.suffix or file.exists()):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
@@ -42,12 +44,18 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:
-    if Path(path).is_dir() and not any((Path(path) / name).exists() for name in ("config.json", "modules.json")):
+    if Path(path).is_dir() and not any(
+        (Path(path) / name).exists() for name in ("config.json", "modules.json")
+    ):
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )
     from bitextmine.encoder import load_encoder
+    from bitextmine.encoder.folder import PACKAGED
 
+    if not Path(path).exists() and os.fspath(path) not in PACKAGED:
+        names = ", ".join(sorted(PACKAGED))
+        raise BitextmineError(f"{path}: no such file or folder, nor an encoder of the package ({names})")
     return _manifest(load_encoder(path, "cpu").describe())
 
 
@@ -75,10 +83,12 @@ def _corpus(file: Path, errors: str) -> dict[str, str]:
 
     hasher.update(counted())
     facts = {"what": "corpus", "lines": f"{hasher.lines:,}", "blank lines": f"{empty:,}"}
+    if file == Path("-"):
+        return {**facts, "text sha256": hasher.hexdigest()}
     try:
         facts["language"] = corpus_language(file)
     except BitextmineError:
-        facts["language"] = "not told by the name; pass --lang"
+        facts["language"] = "not told by the name; embed takes --lang"
     facts["text sha256"] = hasher.hexdigest()
     facts["embedding"] = _embedding_state(file, facts["text sha256"])
     return facts

@@ -185,8 +185,9 @@ def _language_suffix(stem: Path) -> str | None:
 def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Path:
     """The one corpus of a language in a folder (its subfolders are not searched).
 
-    ``name`` picks one of several: ``corpus`` for ``corpus.fr``, or the whole file name. A plain file is
-    preferred to a compressed one of the same name. Raises BitextmineError when none fits or several do.
+    ``name`` picks one of several: ``corpus`` for ``corpus.fr``, or the whole file name. Of a file and its
+    compressed copy the first in plain text is taken. Raises BitextmineError when none fits or several do, and
+    when such a copy holds another text, or is damaged.
     """
     directory = Path(directory)
     by_language = _corpora(directory)
@@ -211,12 +212,26 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
             f"{directory}: {len(found)} corpora in language '{lang}': {names}; "
             f"choose one with --name, as in --name {corpus_stem(found[0]).stem}"
         )
-    plain = [p for p in found if not compression(p)]
-    if len(found) > 1 and not plain:
+    if len(found) > 1 and not _same_bytes(found):
         raise BitextmineError(
-            f"{directory}: the same corpus twice: {names}; remove one, or pass its whole name to --name"
+            f"{directory}: {names} are one corpus by their names, but hold different texts; remove what is old, or "
+            "name the file itself, with --src-file or --tgt-file"
         )
-    return (plain or found)[0]
+    return min(found, key=lambda p: bool(compression(p)))
+
+
+def _same_bytes(paths: Iterable[Path]) -> bool:
+    """Whether files hold the same text, once decompressed; no for one that is damaged."""
+    digests = set()
+    for path in paths:
+        digest = hashlib.sha256()
+        try:
+            for block in read_blocks(path):
+                digest.update(block)
+        except BitextmineError:
+            return False
+        digests.add(digest.digest())
+    return len(digests) == 1
 
 
 def _corpora(directory: Path) -> dict[str, list[Path]]:

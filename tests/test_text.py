@@ -310,12 +310,24 @@ def test_one_of_several_corpora_is_chosen_by_name(tmp_path: Path) -> None:
 
 
 def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path: Path) -> None:
-    touch(tmp_path, "a.fr.gz", "a.fr.zst")
-    with pytest.raises(BitextmineError, match=r"a\.fr\.gz, a\.fr\.zst"):
-        find_corpus(tmp_path, "fr")
-    assert find_corpus(tmp_path, "fr", "a.fr.zst").name == "a.fr.zst"
-    touch(tmp_path, "a.fr")
+    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
+    (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"Bonjour.\n"))
+    (tmp_path / "a.fr.xz").write_bytes(lzma.compress(b"Bonjour.\n"))
     assert find_corpus(tmp_path, "fr").name == "a.fr"
+    (tmp_path / "a.fr").unlink()
+    assert find_corpus(tmp_path, "fr").name == "a.fr.gz"
+
+
+@pytest.mark.parametrize(
+    "copy", [gzip.compress(b"Bonsoir.\n"), b"no gzip", gzip.compress(b"Bonjour.\n")[:-5]]
+)
+def test_a_compressed_copy_that_is_none_is_refused(tmp_path: Path, copy: bytes) -> None:
+    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
+    (tmp_path / "a.fr.gz").write_bytes(copy)
+    with pytest.raises(BitextmineError, match=r"a\.fr, a\.fr\.gz are one corpus .* different texts"):
+        find_corpus(tmp_path, "fr")
+    for name in ("a.fr", "a.fr.gz"):
+        assert find_corpus(tmp_path, "fr", name).name == name
 
 
 def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from bitextmine.manifest import Manifest
 from bitextmine.progress import progress
 from bitextmine.store import check_fresh, embedding_paths
 from bitextmine.text import LineHasher, corpus_language, iter_lines
+from bitextmine.wording import counted
 from bitextmine.writer import EmbeddingWriter, sweep
 
 __all__ = ["embed_corpus"]
@@ -118,7 +119,7 @@ def _embed(
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
     if not force and (reason := check_fresh(job.npy, text.sha256, encoder.hash)) is None:
         sweep(job.npy)
-        log.info("%s: up to date (%d lines, model %s)", job.npy, rows, encoder.name)
+        log.info("%s: up to date (%s, model %s)", job.npy, counted(rows, "line"), encoder.name)
         return job.npy
     if not force and reason != "not embedded yet":
         log.info("%s: embedding again: %s", job.npy, reason)
@@ -163,10 +164,11 @@ def _embed(
                 model=encoder.name, model_hash=encoder.hash,
             )
         )  # fmt: skip
+    log.info("%s: %s embedded (model %s)", job.npy, counted(rows, "line"), encoder.name)
     if cut:
         log.warning(
-            "%s: at least %d of %d lines were longer than %d pieces and were cut",
-            job.name, cut, rows, encoder.max_pieces,
+            "%s: longer than %d pieces, and cut: at least %d of %s",
+            job.name, encoder.max_pieces, cut, counted(rows, "line"),
         )  # fmt: skip
     return job.npy
 

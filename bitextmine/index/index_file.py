@@ -18,6 +18,7 @@ from bitextmine.index.faiss_index import Index, build_index
 from bitextmine.index.recall import draw, tune
 from bitextmine.manifest import Manifest, read_json, write_json
 from bitextmine.store import open_embedding
+from bitextmine.wording import counted
 
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -136,11 +137,14 @@ class IndexReport:
         effort = facts.get("effort") or {}
         turned = "".join(f", {name} {value}" for name, value in effort.items())
         done = f"built in {self.build_seconds:.1f} s" if self.built else "up to date"
+        k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
+        more = f", {100 * recall['at_k']:.2f}% of the {k} best" if k > 1 else ""
         return (
-            f"{self.path}: {facts['factory']}{turned}, {facts['distinct_rows']:,} distinct vectors of {facts['dim']}, "
+            f"{self.path}: {facts['factory']}{turned}, {counted(facts['distinct_rows'], 'distinct vector')} of "
+            f"{counted(facts['dim'], 'number')}, "
             f"{facts['bytes'] / facts['distinct_rows']:,.0f} bytes each; {done}\n"
-            f"recall against exact search for {recall['sample']:,} rows ({recall['queries']}): "
-            f"{100 * recall['at_1']:.2f}% of the best, {100 * recall['at_k']:.2f}% of the {recall['k']} best"
+            f"recall against exact search for {counted(recall['sample'], 'row')} ({recall['queries']}): "
+            f"{100 * recall['at_1']:.2f}% of the best{more}"
         )
 
 

@@ -162,6 +162,12 @@ def score_mining(
 
     low, high = bootstrap(events, mean_f1, resamples=resamples, seed=seed)
     remarks = list(notes)
+    if not len(codes):
+        remarks.append(
+            "there is no mined pair: nothing was found, or the file is not what 'mine --ids' printed"
+        )
+    elif not correct.any():
+        remarks.append("no mined pair is gold: are these the gold pairs of the same two files?")
     lowest = float(score.min()) if len(score) else float("nan")
     if len(score) and any(f.threshold <= lowest for f in folds):
         remarks.append(

@@ -88,7 +88,7 @@ def test_cut_lines_are_counted(corpus: Path, model: Path, caplog: pytest.LogCapt
     corpus.write_text("short\n" + "word " * 600 + "\n")
     with caplog.at_level(logging.WARNING):
         embed_corpus(corpus, load_encoder(model))
-    assert "1 of 2 lines were longer than 50 pieces" in caplog.text
+    assert "longer than 50 pieces, and cut: at least 1 of 2 lines" in caplog.text
 
 
 @pytest.mark.parametrize(
