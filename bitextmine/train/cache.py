@@ -1,211 +1,388 @@
-"""Tokenised pairs on disk: made once per text and vocabulary, read by memory map."""
+"""Tokenised pairs on disk: made once per text and vocabulary, and of these what a recipe trains on and holds out."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
-import itertools
 import json
+import logging
 import os
-from collections.abc import Callable, Iterator
+import platform
+import shutil
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
+from bitextmine import languages
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.manifest import read_json, write_json
-from bitextmine.train.pairs import read_pairs
+from bitextmine.progress import progress
+from bitextmine.train.pairfile import PairFile, PairWriter, sentence_keys
+from bitextmine.train.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
+from bitextmine.train.selection import choose
 
-__all__ = ["PairCache", "open_cache"]
+__all__ = ["DROPPED", "PairCache", "open_caches"]
 
-CHUNK_PAIRS = 50_000
-SIDES = ("src", "tgt")
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+# Changes with the form of the files and with what the code makes of the same text.
+FORM = 2
+CHUNK_PAIRS = 25_000
+# Why a pair is not trained on, in the order in which it is asked.
+DROPPED = (
+    "too short",
+    "lengths too different",
+    "copied",
+    "other language",
+    "repeated",
+    "sharing a held-out sentence",
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class PairCache:
-    """n tokenised pairs of one corpus.
+    """The tokenised pairs of one corpus.
 
-    src, tgt: Pieces over memory maps (n sentences each); keys: (2, n) uint64, equal for sentences of equal
-    pieces (what in-batch negatives must not be); valid: rows held out, train: the others, (.,) int64;
-    counts: pairs read, kept, and dropped by reason.
+    train: what training draws from; valid: what is held out to measure P@1 on.
+    counts: pairs "read", pairs "kept" (train and valid), and for each reason in DROPPED how many were dropped: they
+    add up. cut: sentences that were longer than model.max_pieces.
     """
 
     corpus: Corpus
-    src: Pieces
-    tgt: Pieces
-    keys: np.ndarray
-    train: np.ndarray
-    valid: np.ndarray
+    train: PairFile
+    valid: PairFile
     counts: dict[str, int]
+    cut: int = 0
 
-    def side(self, number: int) -> Pieces:
-        return self.tgt if number else self.src
+    def __str__(self) -> str:
+        """The counts in words."""
+        said = f"{self.corpus.name}: {self.counts['read']:,} pairs read, {self.counts['kept']:,} kept"
+        why = [f"{self.counts[reason]:,} {reason}" for reason in DROPPED if self.counts[reason]]
+        said += f" ({len(self.valid):,} of them held out)"
+        said += f"; dropped: {', '.join(why)}" if why else ""
+        return said + (f"; {self.cut:,} sentences cut to model.max_pieces" if self.cut else "")
 
 
-def open_cache(
+def open_caches(
+    folder: Path, recipe: Recipe, tokenizer: Tokenizer, *, show_progress: bool | None = None
+) -> list[PairCache]:
+    """The recipe's corpora, tokenised, from ``folder`` (or data.cache), where those that are missing are made.
+
+    A cache is known by a hash of the text, the vocabulary and the filter, so that none is ever stale, and runs may
+    share a folder. Memory does not grow with the corpora; on disk a pair takes 64 bytes and 2 for each of its pieces
+    (4 when the vocabulary has more than 65,536), and 24 more while repeats are looked for.
+
+    Raises BitextmineError for corpora that cannot be read (see pair_chunks), for one of which nothing is left to
+    train on, and for a disk that is full.
+    """
+    if recipe.data.cache:
+        folder = recipe.path(recipe.data.cache)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+        disable = None if show_progress is None else not show_progress
+        known = functools.cache(lambda: languages.Languages("data.language_filter"))
+        with progress(None, "tokenise", "pairs", disable) as bar:
+            files = [
+                _tokenized(folder, recipe, number, tokenizer, known, bar.update)
+                for number in range(1, len(recipe.data.corpora) + 1)
+            ]
+        caches = _select(folder, recipe, files, disable)
+    except OSError as e:
+        raise BitextmineError(
+            f"{folder}: cannot write the token cache: {e.strerror or e}; free some space, or name a folder with more "
+            "as data.cache in the recipe"
+        ) from None
+    for cache in caches:
+        log.info("%s", cache)
+        if not len(cache.train):
+            raise BitextmineError(
+                f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"
+            )
+    return caches
+
+
+# --- a corpus -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokenized:
+    """A corpus' pairs but for those that the line-by-line filters drop; ``stem`` begins the names of its files."""
+
+    corpus: Corpus
+    stem: Path
+    pairs: PairFile
+    counts: dict[str, int]
+    cut: int
+
+
+def _tokenized(
     folder: Path,
     recipe: Recipe,
-    corpus: Corpus,
+    number: int,
     tokenizer: Tokenizer,
-    on_pairs: Callable[[int], object] = lambda n: None,
-) -> PairCache:
-    """Opens the corpus' cache in ``folder``, tokenising the corpus if the folder lacks it.
-
-    A cache is known by a hash of the text, the vocabulary and the filter, so that none is ever stale.
-    ``on_pairs`` is told how many pairs have been read since the last call.
-    Raises BitextmineError when no pair is left after filtering.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
+    known: Callable[[], languages.Languages],
+    on_pairs: Callable[[int], object],
+) -> Tokenized:
+    corpus = recipe.data.corpora[number - 1]
     stem = folder / _key(recipe, corpus, tokenizer)
     manifest = Path(f"{stem}.json")
     if not manifest.exists():
-        _build(stem, recipe, corpus, tokenizer, on_pairs)
-    counts = {key: int(value) for key, value in read_json(manifest)["counts"].items()}
+        rule = None
+        if recipe.data.language_filter:
+            codes = filter_codes(known(), corpus, number)
+            rule = LanguageRule(known(), codes, recipe.data.language_share)
+        _build(stem, recipe, corpus, tokenizer, rule, on_pairs)
+    content = read_json(manifest)
+    counts = {key: int(value) for key, value in content["counts"].items()}
     if not counts["kept"]:
-        reasons = ", ".join(f"{value} {key}" for key, value in counts.items() if key not in ("read", "kept"))
+        reasons = ", ".join(
+            f"{value} {key}" for key, value in counts.items() if value and key not in ("read", "kept")
+        )
         raise BitextmineError(
-            f"{corpus.name}: none of its {counts['read']} pairs is left after filtering ({reasons})"
+            f"{corpus.name}: none of its {counts['read']} pairs is left after filtering"
+            + (f" ({reasons}); see min_pieces, max_ratio and language_filter in [data]" if reasons else "")
         )
-    pieces = [
-        Pieces(
-            np.load(f"{stem}.{side}.ids.npy", mmap_mode="r"),
-            np.load(f"{stem}.{side}.offsets.npy", mmap_mode="r"),
-        )
-        for side in SIDES
-    ]
-    keys = np.load(f"{stem}.keys.npy", mmap_mode="r")
-    train, valid = _split(keys[0], recipe.data.valid_pairs)
-    return PairCache(corpus, pieces[0], pieces[1], keys, train, valid, counts)
-
-
-def _split(keys: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers to train on and to hold out, told apart by the source's key: repeats of a sentence fall on
-    one side, and a held-out sentence stays held out when the corpus grows."""
-    share = min(wanted / max(1, len(keys)), 0.05)
-    held_out = np.asarray(keys) % np.uint64(1 << 20) < np.uint64(int(share * (1 << 20)))
-    valid = np.flatnonzero(held_out)
-    # One row per sentence: a repeated query would have several right answers.
-    _, first = np.unique(np.asarray(keys)[valid], return_index=True)
-    return np.flatnonzero(~held_out), valid[np.sort(first)]
+    pairs = PairFile(Path(f"{stem}.pieces"), Path(f"{stem}.index"), np.dtype(content["dtype"]))
+    return Tokenized(corpus, stem, pairs, counts, int(content["cut"]))
 
 
 def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
     digest = hashlib.sha256()
-    for path in [corpus.pairs] if corpus.pairs else [corpus.src, corpus.tgt]:
-        full = recipe.path(path)
+    for path in corpus_files(recipe, corpus):
         try:
-            with full.open("rb") as file:
+            with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as e:
-            raise BitextmineError(f"{full}: cannot be read: {e.strerror}") from None
+            raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
+        digest.update(path.suffix.encode())  # which says how it is packed
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
     d = recipe.data
-    rules = [d.errors, d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces]
+    rules: list[Any] = [FORM, d.errors, d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces]
+    if d.language_filter:
+        rules += [*corpus.langs, d.language_share]
     digest.update(json.dumps(rules).encode())
     return digest.hexdigest()[:20]
 
 
+@dataclasses.dataclass(frozen=True)
+class LanguageRule:
+    """Which sides are in their language: ``codes`` are the corpus' languages as ``known`` calls them."""
+
+    known: languages.Languages
+    codes: tuple[str, str]
+    share: float
+
+    def fits(self, side: int, lines: list[str]) -> np.ndarray:
+        """(n,) bool."""
+        return self.known.share(lines, self.codes[side]) >= self.share
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One side of a chunk of pairs: its pieces, sentence keys, whether it is in its language, sentences cut."""
+
+    pieces: Pieces
+    keys: np.ndarray
+    fits: np.ndarray
+    cut: int
+
+
 def _build(
-    stem: Path, recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer, on_pairs: Callable[[int], object]
+    stem: Path,
+    recipe: Recipe,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    rule: LanguageRule | None,
+    on_pairs: Callable[[int], object],
 ) -> None:
+    """Tokenises a corpus into STEM.pieces, STEM.index and STEM.json: one chunk is read while the two sides of the one
+    before are tokenised and a third is written."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32)
-    counts = {"read": 0, "kept": 0, "too short": 0, "lengths too different": 0, "copied": 0}
-    names = [f"{stem}.{side}.{what}.npy" for side in SIDES for what in ("ids", "offsets")] + [
-        f"{stem}.keys.npy"
-    ]
-    temporary = [Path(f"{name}.part") for name in names]
-    try:
-        with contextlib.ExitStack() as stack:
-            raw = [stack.enter_context(Path(f"{stem}.{side}.raw.part").open("w+b")) for side in SIDES]
-            lengths: list[list[np.ndarray]] = [[], []]
-            keys: list[list[np.ndarray]] = [[], []]
-            for part in _chunks(read_pairs(recipe, corpus)):
-                sides = [
-                    tokenizer.encode([p[i] for p in part], recipe.model.max_pieces, threads=_threads())[0]
-                    for i in (0, 1)
-                ]
-                keep = _filter(sides[0].lengths, sides[1].lengths, part, recipe, counts)
-                for i in (0, 1):
-                    kept = sides[i].take(keep)
-                    raw[i].write(kept.ids.astype(dtype).tobytes())
-                    lengths[i].append(kept.lengths)
-                    keys[i].append(_sentence_keys(kept))
-                on_pairs(len(part))
-            for i in (0, 1):
-                offsets = np.zeros(counts["kept"] + 1, dtype=np.int64)
-                if counts["kept"]:
-                    np.cumsum(np.concatenate(lengths[i]), out=offsets[1:])
-                raw[i].flush()
-                ids = (
-                    np.memmap(raw[i], dtype=dtype, mode="r", shape=(int(offsets[-1]),))
-                    if offsets[-1]
-                    else np.zeros(0, dtype)
-                )
-                for array, path in ((ids, temporary[2 * i]), (offsets, temporary[2 * i + 1])):
-                    with path.open("wb") as file:
-                        np.save(file, array)
-            with temporary[-1].open("wb") as file:
-                np.save(file, np.stack([np.concatenate(k) if k else np.zeros(0, np.uint64) for k in keys]))
-        for path, name in zip(temporary, names, strict=True):
-            path.replace(name)
-        write_json(
-            Path(f"{stem}.json"), {"kind": "bitextmine-pair-cache", "corpus": corpus.name, "counts": counts}
-        )
-    except OSError as e:
-        raise BitextmineError(f"{stem.parent}: cannot write the token cache: {e.strerror}") from e
-    finally:
-        for path in [*temporary, *(Path(f"{stem}.{side}.raw.part") for side in SIDES)]:
-            path.unlink(missing_ok=True)
+    counts = dict.fromkeys(("read", "kept", *DROPPED[:4]), 0)
+    cut = 0
+    # A vocabulary for each side: they remember words, of which the two languages share few, one thread at a time.
+    tokenizers = (tokenizer, Tokenizer(tokenizer.path))
+    with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
+
+        def tokenise(texts: tuple[list[str], list[str]]) -> list[Side]:
+            work = [pool.submit(_side, i, texts[i], tokenizers[i], recipe, rule) for i in (0, 1)]
+            return [job.result() for job in work]
+
+        def sides() -> Iterator[list[Side]]:
+            with contextlib.closing(_ahead(pair_chunks(recipe, corpus, CHUNK_PAIRS))) as chunks:
+                yield from map(tokenise, chunks)
+
+        with (
+            _written(stem, (".pieces", ".index")) as (pieces, index),
+            contextlib.closing(_ahead(sides())) as chunks,
+        ):
+            writer = PairWriter(pieces, index, dtype)
+            for src, tgt in chunks:
+                keep = _filter(src, tgt, recipe, counts)
+                keys = np.stack([src.keys[keep], tgt.keys[keep]])
+                writer.write(src.pieces.take(keep), tgt.pieces.take(keep), keys)
+                cut += src.cut + tgt.cut
+                on_pairs(len(src.pieces))
+    write_json(
+        Path(f"{stem}.json"),
+        {
+            "kind": "bitextmine-pair-cache",
+            "corpus": corpus.name,
+            "counts": counts,
+            "cut": cut,
+            "dtype": dtype.name,
+        },
+    )
 
 
-def _threads() -> int:
-    return os.cpu_count() or 1
+def _side(
+    number: int, lines: list[str], tokenizer: Tokenizer, recipe: Recipe, rule: LanguageRule | None
+) -> Side:
+    pieces, cut = tokenizer.encode(lines, recipe.model.max_pieces, threads=max(1, (os.cpu_count() or 1) // 2))
+    fits = np.ones(len(lines), dtype=bool) if rule is None else rule.fits(number, lines)
+    return Side(pieces, sentence_keys(pieces), fits, cut)
 
 
-def _chunks(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    while part := list(itertools.islice(pairs, CHUNK_PAIRS)):
-        yield part
-
-
-def _filter(
-    src: np.ndarray, tgt: np.ndarray, part: list[tuple[str, str]], recipe: Recipe, counts: dict[str, int]
-) -> np.ndarray:
+def _filter(src: Side, tgt: Side, recipe: Recipe, counts: dict[str, int]) -> np.ndarray:
     """Row numbers of the pairs to keep; counts what goes, and why."""
     d = recipe.data
-    short = np.minimum(src, tgt) < d.min_pieces
-    slack = d.max_ratio_slack
-    uneven = ~short & (np.maximum(src, tgt) + slack > d.max_ratio * (np.minimum(src, tgt) + slack))
-    copied = np.fromiter((a == b for a, b in part), dtype=bool, count=len(part)) & ~short & ~uneven
-    keep = np.flatnonzero(~(short | uneven | copied))
-    counts["read"] += len(part)
-    counts["kept"] += len(keep)
-    counts["too short"] += int(short.sum())
-    counts["lengths too different"] += int(uneven.sum())
-    counts["copied"] += int(copied.sum())
-    return keep
+    lengths = np.stack([src.pieces.lengths, tgt.pieces.lengths])
+    shorter, longer = lengths.min(axis=0), lengths.max(axis=0)
+    wrong = (
+        shorter < d.min_pieces,
+        longer + d.max_ratio_slack > d.max_ratio * (shorter + d.max_ratio_slack),
+        src.keys == tgt.keys,
+        ~(src.fits & tgt.fits),
+    )
+    left = np.ones(len(shorter), dtype=bool)
+    for reason, found in zip(DROPPED, wrong, strict=False):
+        counts[reason] += int((left & found).sum())
+        left &= ~found
+    counts["read"] += len(left)
+    counts["kept"] += int(left.sum())
+    return np.flatnonzero(left)
 
 
-def _sentence_keys(pieces: Pieces) -> np.ndarray:
-    """(n,) uint64, a 64-bit hash of each sentence's pieces, their order included (polynomial in an odd base,
-    finished by splitmix64's mixer); computed by column, so that it is fast without a compiler."""
-    keys = np.full(len(pieces), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    lengths = pieces.lengths
-    order = np.argsort(-lengths, kind="stable")
-    starts, sorted_lengths = pieces.offsets[:-1][order], lengths[order]
-    state = keys[order]
-    for column in range(int(sorted_lengths[0]) if len(order) else 0):
-        live = int(np.searchsorted(-sorted_lengths, -column, side="left"))
-        ids = pieces.ids[starts[:live] + column].astype(np.uint64)
-        state[:live] = state[:live] * np.uint64(0xD1342543DE82EF95) + ids + np.uint64(1)
-    state ^= state >> np.uint64(30)
-    state *= np.uint64(0xBF58476D1CE4E5B9)
-    state ^= state >> np.uint64(27)
-    state *= np.uint64(0x94D049BB133111EB)
-    state ^= state >> np.uint64(31)
-    keys[order] = state
-    return keys
+def _ahead(items: Iterator[Item]) -> Generator[Item]:
+    """The same items, the next one being made on a thread while one is used."""
+    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
+        made = thread.submit(next, items, None)
+        while (item := made.result()) is not None:
+            made = thread.submit(next, items, None)
+            yield item
+
+
+@contextlib.contextmanager
+def _written(stem: Path, endings: tuple[str, ...]) -> Iterator[list[Any]]:
+    """Files STEM + ending to write, which get their names when all are complete and safe on disk."""
+    names = [Path(f"{stem}{ending}") for ending in endings]
+    parts = [_part(name) for name in names]
+    try:
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(part.open("wb")) for part in parts]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        for part, name in zip(parts, names, strict=True):
+            part.replace(name)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def _part(name: Path) -> Path:
+    """What a file is called while it is written: the name tells the process, so that others may use the folder."""
+    return name.with_name(f"{name.name}.{platform.node()}.{os.getpid()}.part")
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what killed runs of this machine left half made."""
+    for path in folder.glob(f"*.{platform.node()}.*.part"):
+        number = path.name.split(".")[-2]
+        if number.isdigit() and not _alive(int(number)):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+# --- of all corpora -------------------------------------------------------------------------------------------
+
+
+def _select(folder: Path, recipe: Recipe, files: list[Tokenized], disable: bool | None) -> list[PairCache]:
+    d = recipe.data
+    rules = json.dumps([FORM, d.deduplicate, d.valid_pairs, *(file.stem.name for file in files)])
+    place = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
+    manifest = place / "selection.json"
+    if not manifest.exists():
+        passes = 2 + d.deduplicate
+        total = passes * sum(len(file.pairs) for file in files)
+        with (
+            progress(total, "find repeats" if d.deduplicate else "hold out", "pairs", disable) as bar,
+            _folder(place) as made,
+        ):
+            chosen = choose(
+                [file.pairs for file in files],
+                [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))],
+                deduplicate=d.deduplicate,
+                valid_pairs=d.valid_pairs,
+                on_pairs=bar.update,
+            )
+            content = [dataclasses.asdict(part) for part in chosen]
+            write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
+    found = read_json(manifest)["corpora"]
+    caches = []
+    for i, (file, part) in enumerate(zip(files, found, strict=True)):
+        counts = {
+            **file.counts,
+            "kept": part["train"] + part["valid"],
+            "repeated": part["repeated"],
+            "sharing a held-out sentence": part["shared"],
+        }
+        train, valid = (
+            PairFile(file.pairs.pieces, place / f"{i}.{what}", file.pairs.dtype)
+            for what in ("train", "valid")
+        )
+        caches.append(PairCache(file.corpus, train, valid, counts, file.cut))
+    return caches
+
+
+@contextlib.contextmanager
+def _folder(place: Path) -> Iterator[Path]:
+    """A folder to fill, which gets its name when it is complete."""
+    part = _part(place)
+    part.mkdir()
+    try:
+        yield part
+        for path in part.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        try:
+            part.replace(place)
+        except OSError:
+            if not place.exists():  # another run was as fast
+                raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -82,8 +82,28 @@ class Data:
     max_ratio_slack: int = key(
         10, "... counting so many pieces on top of each side, so that short lines pass", least=0
     )
+    deduplicate: bool = key(True, "of pairs that are the same in pieces keep the first, whatever corpus it is in")
+    language_filter: bool = key(
+        False, "drop a pair with a side that is not in its language; needs py3langid (the extra `languages`)"
+    )
+    language_share: float = key(
+        0.2,
+        "... that is, whose language is less probable than so: its probability over that and the best other one's; "
+        "0.5 asks for the best guess",
+        above=0,
+        below=1,
+    )
+    check_languages: bool = key(
+        True, "refuse a corpus whose columns look swapped, where py3langid is installed"
+    )
     valid_pairs: int = key(
-        1000, "pairs held out of each corpus (at most a twentieth of it) to measure P@1 on", least=0
+        1000,
+        "pairs held out of each corpus (at most a twentieth of it) to measure P@1 on; pairs that share a sentence "
+        "with one of them are not trained on",
+        least=0,
+    )
+    cache: str = key(
+        "", "folder for the tokenised corpora, which runs may share; empty: work/cache in the model folder"
     )
 
 
@@ -187,16 +207,16 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         content = dataclasses.asdict(self)
-        del content["base"], content["data"]["folder"]
+        del content["base"], content["data"]["folder"], content["data"]["cache"]
         return content
 
     def digest(self) -> str:
-        """16 hex digits that change with anything in the recipe but the folder of the data.
+        """16 hex digits that change with anything in the recipe but the folders of the data and of the cache.
 
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
         content = _changed(
-            dataclasses.replace(self, base=Path(), data=dataclasses.replace(self.data, folder="."))
+            dataclasses.replace(self, base=Path(), data=dataclasses.replace(self.data, folder=".", cache=""))
         )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -89,13 +89,8 @@ class Sampler:
         for epoch in np.unique(positions // n):
             inside = positions // n == epoch
             rows[inside] = permuted(positions[inside] % n, n, hash_seed(self.seed, corpus, int(epoch)))
-        rows = cache.train[rows]
-        return Batch(
-            corpus,
-            cache.src.take(rows, self.max_pieces),
-            cache.tgt.take(rows, self.max_pieces),
-            cache.keys[:, rows],
-        )
+        pairs = cache.train.take(rows, self.max_pieces)
+        return Batch(corpus, pairs.src, pairs.tgt, pairs.keys)
 
     def _choose(self, step: int) -> int:
         return int(np.random.default_rng([self.seed, step, 0]).choice(len(self.shares), p=self.shares))

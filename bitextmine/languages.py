@@ -1,0 +1,144 @@
+"""What language texts are in, thousands at a time: py3langid's model (the extra ``languages``), walked column by
+column instead of letter by letter."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bitextmine.errors import BitextmineError
+
+__all__ = ["Languages", "is_installed"]
+
+# Of each text; more does not make the guess better.
+CHARACTERS = 240
+# Texts walked side by side: few enough that what is kept of each stays in the processor's cache.
+BLOCK = 2048
+
+
+def is_installed() -> bool:
+    """Whether py3langid is there."""
+    import importlib.util
+
+    return importlib.util.find_spec("py3langid") is not None
+
+
+class Languages:
+    """Tells languages apart by py3langid's naive Bayes model over byte sequences; a language is an ISO 639 code.
+
+    The probabilities are py3langid's own (``norm_probs=True``: softmax of scores divided by the square root of the
+    text's bytes) to float32 rounding; only the way there differs, and is about ten times as fast.
+
+    Raises BitextmineError where py3langid is not installed; ``what`` says what it is wanted for.
+    """
+
+    def __init__(self, what: str = "telling languages") -> None:
+        try:
+            from py3langid.langid import MODEL_FILE, LanguageIdentifier
+        except ImportError:
+            raise BitextmineError(
+                f"{what} needs the package py3langid; install it with pip install 'bitextmine[languages]'"
+            ) from None
+        model: Any = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        self._next = np.asarray(model.tk_nextmove)
+        self._row = np.asarray(model.tk_row, dtype=np.int64) << 8
+        self._output = np.asarray(model.tk_output, dtype=np.int32)
+        self._weights = np.asarray(model.nb_ptc, dtype=np.float32)
+        self._prior = np.asarray(model.nb_pc, dtype=np.float32)
+        self._labels = [str(label) for label in model.nb_classes]
+        # A language that is written in two scripts has two classes; the second counts for the first.
+        first: dict[str, int] = {}
+        self._twins = [
+            (first[label], i) for i, label in enumerate(self._labels) if first.setdefault(label, i) != i
+        ]
+        self.codes = frozenset(self._labels)
+
+    def code(self, language: str) -> str | None:
+        """The code as the model knows it (``fr-CA``: ``fr``), None for a language that it does not know."""
+        code = language.replace("_", "-").partition("-")[0].lower()
+        return code if code in self.codes else None
+
+    def guess(self, texts: Sequence[str]) -> list[str]:
+        """The most probable language of each text, "und" for one without letters."""
+        found: list[str] = []
+        for scores, lettered in self._scores(texts):
+            best = scores.argmax(axis=1)
+            found += [
+                self._labels[i] if some else "und"
+                for i, some in zip(best.tolist(), lettered.tolist(), strict=True)
+            ]
+        return found
+
+    def share(self, texts: Sequence[str], language: str) -> np.ndarray:
+        """(n,) float32: P(language) / (P(language) + P(the most probable other one)) of each text.
+
+        Above 0.5 when the language is the best guess; 0.5 for a text without letters: nothing speaks for or against.
+        """
+        own = self._labels.index(language)
+        parts = []
+        for scores, lettered in self._scores(texts):
+            mine = scores[:, own].copy()
+            scores[:, own] = -np.inf
+            # exp overflows to infinity for what is hopeless, and the share is then 0 as it should be.
+            with np.errstate(over="ignore"):
+                share = 1 / (1 + np.exp(scores.max(axis=1) - mine))
+            parts.append(np.where(lettered, share, np.float32(0.5)))
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+
+    def _scores(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """By block: (n, classes) float32 logarithms of probabilities, up to a number per text; whether each text has
+        letters."""
+        for start in range(0, len(texts), BLOCK):
+            samples = [_sample(text) for text in texts[start : start + BLOCK]]
+            lettered = np.fromiter((any(map(str.isalpha, s)) for s in samples), bool, len(samples))
+            raw = [sample.encode("utf-8", "surrogatepass") for sample in samples]
+            sizes = np.fromiter(map(len, raw), np.int64, len(raw))
+            scores = self._walk(np.frombuffer(b"".join(raw), dtype=np.uint8), sizes)
+            scores *= (1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32)[:, None]
+            for one, other in self._twins:
+                scores[:, one] = np.logaddexp(scores[:, one], scores[:, other])
+                scores[:, other] = -np.inf
+            yield scores, lettered
+
+    def _walk(self, letters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """(n, classes) float32, the model's log posteriors of texts that stand one after another in ``letters``
+        (bytes), ``sizes`` (n,) of them each; zero for texts without any feature."""
+        from scipy.sparse import csr_matrix
+
+        n = len(sizes)
+        order = np.argsort(-sizes, kind="stable")
+        starts, falling = (np.cumsum(sizes) - sizes)[order], -sizes[order]
+        state = np.zeros(n, dtype=np.int64)
+        texts, features = [], []
+        for column in range(int(-falling[0]) if n else 0):
+            live = int(np.searchsorted(falling, -column, side="left"))  # the texts that are longer than this
+            state = self._next[self._row[state[:live]] + letters[starts[:live] + column]].astype(np.int64)
+            feature = self._output[state]
+            hit = np.flatnonzero(feature >= 0)
+            texts.append(hit)
+            features.append(feature[hit])
+        scores = np.zeros((n, len(self._prior)), dtype=np.float32)
+        if not texts:
+            return scores
+        at = (np.concatenate(texts), np.concatenate(features))
+        counts = csr_matrix(
+            (np.ones(len(at[0]), dtype=np.float32), at), shape=(n, len(self._weights))
+        )  # adds up what stands at one place
+        np.log1p(counts.data, out=counts.data)
+        found = np.asarray(counts @ self._weights) + self._prior
+        found[np.diff(counts.indptr) == 0] = 0
+        scores[order] = found
+        return scores
+
+
+def _sample(text: str) -> str:
+    """What of a text is looked at, as py3langid prepares it."""
+    text = text.strip()[:CHARACTERS]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
+    if text.isupper():
+        text = text.lower()
+    return unicodedata.normalize("NFC", text)
