@@ -10,14 +10,14 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 
-__all__ = ["compression", "display_name", "open_output", "read_blocks", "strip_compression"]
+__all__ = ["compression", "display_name", "keep_apart", "open_output", "read_blocks", "strip_compression"]
 
 COMPRESSION_SUFFIXES = (".gz", ".xz", ".zst")
 KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
@@ -42,6 +42,28 @@ def strip_compression(path: str | os.PathLike[str]) -> Path:
 def display_name(path: str | os.PathLike[str], standard: str = "<stdin>") -> str:
     """How messages call a file: its path, or ``<stdin>``."""
     return standard if os.fspath(path) == "-" else os.fspath(path)
+
+
+def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
+    """Raises UsageError where an output would overwrite the source, or two outputs each other.
+
+    outputs: from the option that names it to a path, ``-`` for stdout, None for nowhere. What is not a regular file
+    (/dev/null, a named pipe) may be named as often as one likes.
+    """
+    taken: dict[str, str] = {}
+    if os.fspath(source) != "-":
+        taken[os.path.realpath(source)] = "the input itself"
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        place = "-" if os.fspath(path) in ("-", "/dev/stdout") else os.path.realpath(path)
+        if place != "-" and _written_in_place(path):
+            continue
+        if place in taken:
+            raise UsageError(
+                f"{option} {display_name(path, 'standard output')} is {taken[place]}; name another file"
+            )
+        taken[place] = f"where {option} goes, too"
 
 
 # --- reading ---------------------------------------------------------------------------------------------

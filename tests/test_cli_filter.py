@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -111,7 +112,7 @@ def test_bad_rows_keep_their_bytes_and_their_place(score):
     assert lines[6].startswith(b"c\td\t")
     assert lines[6].endswith(b"\r")  # a Windows line end stays at the end
     assert lines[7].startswith(b"e\tf\t")
-    assert "5 of them are no pair" in err
+    assert "5 of them are no pairs" in err
     assert "<stdin>: line 2: 1 columns, not 2" in err
     _, err = score(b"\n".join(rows), "--columns", "cosine", "--strict", code=1)
     assert "<stdin>: line 2: 1 columns, not 2" in err
@@ -356,6 +357,81 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly(bitextmine):
     child.stdin = None
     assert b"Traceback" not in child.stderr.read()
     assert child.wait(30) == 141
+
+
+# --- options that do not go together, extras that are missing ---------------------------------------------
+
+
+def test_an_output_is_neither_the_input_nor_the_other_output(score, sieve, tmp_path):
+    pairs, other = tmp_path / "pairs.tsv", tmp_path / "other.tsv"
+    pairs.write_bytes(tsv(GOOD))
+    (tmp_path / "link.tsv").symlink_to(pairs)
+    rule = ("--max", "copy=0.5")
+    for options in (
+        ("-o", pairs),
+        ("--rejected", pairs),
+        ("-o", other, "--rejected", other),
+        ("-o", other, "--rejected", tmp_path / "." / "other.tsv"),
+        ("--rejected", tmp_path / "link.tsv"),
+        ("--rejected", "-"),
+    ):
+        err = sieve(b"", pairs, *rule, *options, code=2)[1]
+        assert str(options[-1]) in err or "standard output" in err
+        assert "name another file" in err
+    assert "is the input itself" in score(b"", pairs, "--columns", "copy", "-o", pairs, code=2)[1]
+    assert pairs.read_bytes() == tsv(GOOD)
+    assert not other.exists()
+    sieve(b"", pairs, *rule, "-o", "/dev/null", "--rejected", "/dev/null")
+
+
+def test_options_that_change_nothing_are_told(score, sieve, tmp_path):
+    for command, options in ((score, ("--columns", "copy")), (sieve, ("--max", "copy=0.5"))):
+        for side in ("--src", "--tgt"):
+            assert f"{side} alone says nothing" in command(tsv(GOOD), *options, side, "en", code=2)[1]
+        told = "--src and --tgt change nothing"
+        assert told in command(tsv(GOOD), *options, "--src", "en", "--tgt", "fr")[1]
+        assert told not in command(tsv(GOOD), *options)[1]
+    _, err = score(
+        tsv(GOOD), "--columns", "copy", "--src-index", tmp_path / "no", "--tgt-index", tmp_path / "no"
+    )
+    assert "--src-index and --tgt-index change nothing" in err
+
+
+def test_one_row_is_one_row(score):
+    assert "1 row scored" in score(tsv(GOOD[:1]), "--columns", "copy")[1]
+    assert "1 of them is no pair and has empty scores" in score(b"a\tb\nc\n", "--columns", "copy")[1]
+
+
+def test_a_preset_tells_languages_where_they_are_stated(score, sieve):
+    pytest.importorskip("py3langid")
+    wrong = ("The judge sells two umbrellas.", "Der Richter verkauft heute zwei Regenschirme.")
+    rows = tsv([*GOOD, wrong])
+    scored, _ = score(rows)
+    _, err = sieve(b"\n".join(scored), "--preset", "mild")
+    assert "rule lang >= 0.1 not applied" in err
+    _, err = sieve(b"\n".join(scored), "--preset", "mild", "--src", "en", "--tgt", "fr")
+    assert "not applied" not in err
+    assert table(err)["rejected: lang >= 0.1"] == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "extra"),
+    [
+        ("score", ("--columns", "lang", "--src", "en", "--tgt", "fr"), "languages"),
+        ("score", ("--columns", "tgt_lang"), "languages"),
+        ("filter", ("--min", "lang=0.5", "--src", "en", "--tgt", "fr"), "languages"),
+        ("filter", ("--equal", "src_lang=en"), "languages"),
+        ("score", ("--columns", "copy", "-o", "x.parquet"), "parquet"),
+    ],
+)
+def test_an_extra_that_is_not_installed_is_named(run, monkeypatch, tmp_path, command, options, extra):
+    monkeypatch.chdir(tmp_path)
+    for module in ("py3langid", "py3langid.langid", "pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    lines, err = run(command, tsv(GOOD), options, 1)
+    assert f"pip install 'bitextmine[{extra}]'" in err
+    assert lines == []
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- Parquet ---------------------------------------------------------------------------------------------

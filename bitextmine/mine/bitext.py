@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.retrieval import SCORE_DECIMALS
-from bitextmine.mine.table import aligned, counted
+from bitextmine.mine.table import aligned
 from bitextmine.text import iter_lines, open_output
+from bitextmine.wording import counted
 
 if TYPE_CHECKING:
     import pandas

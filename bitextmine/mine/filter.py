@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.columns import COLUMNS, Tools, default_columns
 from bitextmine.mine.columns.duplicate import pair_hash
 from bitextmine.mine.explain import Example, Nearest
@@ -23,7 +23,7 @@ from bitextmine.mine.table import aligned
 from bitextmine.mine.tabular import Added, Block, Table, TextRows, open_table, write_rows
 from bitextmine.progress import progress
 from bitextmine.signature import signature
-from bitextmine.streams import display_name
+from bitextmine.streams import display_name, keep_apart
 
 __all__ = ["Filtered", "filter_rows"]
 
@@ -98,6 +98,11 @@ def filter_rows(
 
     Raises BitextmineError for a rule on a column that cannot be had, and for what cannot be read or written.
     """
+    keep_apart(path, {"-o": output, "--rejected": rejected})
+    if bool(src) != bool(tgt):
+        raise UsageError(
+            f"{'--src' if src else '--tgt'} alone says nothing: give --src and --tgt, or neither"
+        )
     rules = rules or RuleSet()
     table = open_table(path, scol, tcol, header=header)
     tools = Tools(src_lang=src, tgt_lang=tgt)
@@ -161,13 +166,14 @@ class _Sieve:
         self._notes: list[str] = []
         self._rules: list[Rule] = []
         for rule in rules.rules:
-            if rule.column in rules.if_present and rule.column not in known:
+            if rule.column in rules.if_present and rule.column not in known and not self._can_tell(rule):
                 self._notes.append(f"rule {rule} not applied: the rows have no column {rule.column}")
                 continue
             self._check(rule)
             self._rules.append(rule)
+        if tools.src_lang and not any(self._can_tell(rule) for rule in self._rules):
+            self._notes.append("--src and --tgt change nothing: no rule needs them")
         self._duplicates = rules.duplicates
-        self._set = rules
         self._seen = None if rules.duplicates == "none" else Seen(memory)
         self._nearest = [Nearest(explain, rule) for rule in self._rules] if explain else []
         self.reasons = [_MALFORMED]
@@ -177,6 +183,16 @@ class _Sieve:
         self._counts = np.zeros(len(self.reasons), dtype=np.int64)
         self._rows = 0
         self._width_checked = False
+
+    def _can_tell(self, rule: Rule) -> bool:
+        """Whether a rule is on a column that is not there and can be computed because the languages are stated."""
+        column = rule.column
+        return bool(
+            self._tools.src_lang
+            and column not in self._known
+            and column in COLUMNS
+            and COLUMNS[column].languages
+        )
 
     def _check(self, rule: Rule) -> None:
         column = rule.column
@@ -197,8 +213,7 @@ class _Sieve:
                 f"{self._name}: rule {rule}: the rows have no column {column} ({has}); add it with 'bitextmine score', "
                 "and name the last columns with --columns as they were named there"
             )
-        if COLUMNS[column].languages:
-            self._tools.check_languages()
+        self._tools.prepare([COLUMNS[column]])
 
     def judge(self, block: Block) -> NDArray[np.int64]:
         """For each row of the next block the number of its reason, -1 for a row to keep."""

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.columns import COLUMNS, Pairs, Tools, default_columns
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.tabular import Added, Block, Table, open_table, write_rows
 from bitextmine.progress import progress
 from bitextmine.signature import signature
-from bitextmine.streams import display_name
+from bitextmine.streams import display_name, keep_apart
+from bitextmine.wording import counted
 
 __all__ = ["WINDOW", "Scored", "pairs_of", "score", "wanted_columns"]
 
@@ -28,22 +29,22 @@ WINDOW = 4096
 @dataclass(frozen=True)
 class Scored:
     """What `score` did: rows, bad ones among them (their scores are empty), the first of those and what was wrong with
-    it, the columns added, how they were made."""
+    it, the columns added, how they were made, what a person should know."""
 
     rows: int
     bad: int
     first_bad: str
     columns: tuple[str, ...]
     signature: str
+    notes: tuple[str, ...] = ()
 
     def to_table(self) -> str:
         """A few lines for a person."""
-        lines = [f"{self.rows:,} rows scored: {', '.join(self.columns)}"]
+        lines = [f"{counted(self.rows, 'row')} scored: {', '.join(self.columns)}"]
         if self.bad:
-            lines.append(
-                f"{self.bad:,} of them are no pair and have empty scores; the first: {self.first_bad}"
-            )
-        return "\n".join([*lines, self.signature])
+            have = "is no pair and has" if self.bad == 1 else "are no pairs and have"
+            lines.append(f"{self.bad:,} of them {have} empty scores; the first: {self.first_bad}")
+        return "\n".join([*lines, *self.notes, self.signature])
 
 
 def wanted_columns(columns: str | Sequence[str] | None, languages: bool) -> tuple[str, ...]:
@@ -53,9 +54,9 @@ def wanted_columns(columns: str | Sequence[str] | None, languages: bool) -> tupl
     names = tuple(name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
     for name in names:
         if name not in COLUMNS:
-            raise BitextmineError(f"no column is called '{name}'; there are {', '.join(COLUMNS)}")
+            raise UsageError(f"--columns: no column is called '{name}'; there are {', '.join(COLUMNS)}")
     if len(set(names)) < len(names):
-        raise BitextmineError(f"a column is named twice in {','.join(names)}")
+        raise UsageError(f"--columns: a column is named twice in {','.join(names)}")
     return names
 
 
@@ -95,15 +96,27 @@ def score(
     """
     names = wanted_columns(columns, bool(src and tgt))
     if margin not in MARGINS:
-        raise BitextmineError(f"margin: unknown kind {margin!r}; choose one of {', '.join(MARGINS)}")
+        raise UsageError(f"margin: unknown kind {margin!r}; choose one of {', '.join(MARGINS)}")
     if k < 1 or window < 1:
-        raise BitextmineError(f"k and the window must be at least 1, found {k} and {window}")
+        raise UsageError(f"k and the window must be at least 1, found {k} and {window}")
+    if bool(src) != bool(tgt):
+        raise UsageError(
+            f"{'--src' if src else '--tgt'} alone says nothing: give --src and --tgt, or neither"
+        )
+    keep_apart(path, {"-o": output})
     if (src_index is None) != (tgt_index is None):
-        raise BitextmineError("a margin needs both indexes: give --src-index and --tgt-index")
+        raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
     tools = Tools(margin=margin, src_lang=src, tgt_lang=tgt, device=device, batch_tokens=batch_tokens)
     needed = [COLUMNS[name] for name in names]
-    if any(column.languages for column in needed) or (src and tgt):
-        tools.check_languages()
+    notes = []
+    if src and not any(column.languages or column.better_with_languages for column in needed):
+        notes.append("--src and --tgt change nothing: no column that was asked for looks at the languages")
+    if src_index is not None and not any(column.neighbours for column in needed):
+        notes.append(
+            "--src-index and --tgt-index change nothing: no column that was asked for has neighbours"
+        )
+        src_index = tgt_index = None
+    tools.prepare(needed)
     table = open_table(path, scol, tcol, header=header)
     if any(column.encoder for column in needed):
         from bitextmine.encoder import load_encoder
@@ -146,7 +159,7 @@ def score(
             rows += len(block)
             bad += len(wrong)
             bar.update(len(block))
-    return Scored(rows, bad, first_bad, names, signature(**made))
+    return Scored(rows, bad, first_bad, names, signature(**made), tuple(notes))
 
 
 def pairs_of(block: Block, table: Table, rows: NDArray[np.int64], tools: Tools) -> Pairs:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bitextmine.wording import counted
-
-__all__ = ["aligned", "counted", "tab_separated"]
+__all__ = ["aligned", "tab_separated"]
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

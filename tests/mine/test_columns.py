@@ -170,7 +170,7 @@ def test_near_duplicates_share_a_key():
 def test_language():
     pytest.importorskip("py3langid")
     tools = Tools(src_lang="en", tgt_lang="fr-CA")
-    tools.check_languages()
+    tools.prepare(COLUMNS.values())
     src = [
         "The committee will meet again next week.",
         "The committee will meet again next week.",
@@ -197,9 +197,9 @@ def test_language():
 def test_a_language_that_is_not_known_or_not_stated():
     pytest.importorskip("py3langid")
     with pytest.raises(BitextmineError, match="'qq' is none of the"):
-        Tools(src_lang="qq", tgt_lang="fr").check_languages()
+        Tools(src_lang="qq", tgt_lang="fr").prepare([COLUMNS["lang"]])
     with pytest.raises(BitextmineError, match="--src and --tgt"):
-        Tools(src_lang="en").check_languages()
+        Tools(src_lang="en").prepare([COLUMNS["lang"]])
 
 
 # --- quality ---------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
     tools = Tools(
         encoder=load_encoder(tiny_model), neighbourhood=WindowNeighbourhood(), src_lang="en", tgt_lang="fr"
     )
-    tools.check_languages()
+    tools.prepare(COLUMNS.values())
     pairs = Pairs(src, tgt, tools)
     for name, column in COLUMNS.items():
         values = pairs.column(name)

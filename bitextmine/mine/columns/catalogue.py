@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import UsageError
 from bitextmine.mine.columns import copied, duplicate, lengths, numbers
 from bitextmine.mine.columns.quality import LEAST_AROUND, quality, similarity
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
-    from bitextmine.mine.columns.language import LanguageGuesser
+    from bitextmine.languages import Languages
     from bitextmine.mine.columns.neighbourhood import Around, Neighbourhood
 
 __all__ = ["COLUMNS", "Column", "Pairs", "Tools", "default_columns"]
@@ -37,32 +37,51 @@ class Tools:
     tgt_lang: str = ""
     device: str = "auto"
     batch_tokens: int | None = None
-    _guesser: LanguageGuesser | None = field(default=None, repr=False)
+    _languages: Languages | None = field(default=None, repr=False)
 
     @property
-    def guesser(self) -> LanguageGuesser:
-        """Made when it is first asked for, as its model takes a moment to load."""
-        if self._guesser is None:
-            from bitextmine.mine.columns.language import LanguageGuesser
+    def languages(self) -> Languages:
+        """Made when it is first asked for, as its model takes a moment to load; BitextmineError where it is missing."""
+        if self._languages is None:
+            from bitextmine.languages import Languages
 
-            self._guesser = LanguageGuesser()
-        return self._guesser
+            self._languages = Languages()
+        return self._languages
 
-    def check_languages(self) -> None:
-        """BitextmineError unless both languages are stated and can be told from others."""
-        if not (self.src_lang and self.tgt_lang):
-            raise BitextmineError(
+    def prepare(self, columns: Iterable[Column]) -> None:
+        """Make sure, before the first row is read, that these columns can tell languages and are told which.
+
+        Raises BitextmineError where py3langid is missing, UsageError where a column needs the languages of the sides
+        and they are not stated, and for languages that cannot be told.
+        """
+        columns = list(columns)
+        stated = bool(self.src_lang and self.tgt_lang)
+        if any(column.languages for column in columns) and not stated:
+            raise UsageError(
                 "the column lang needs both languages: pass --src and --tgt, as in --src en --tgt fr"
             )
-        self.src_lang, self.tgt_lang = self.guesser.check(self.src_lang), self.guesser.check(self.tgt_lang)
+        if stated and any(column.languages or column.better_with_languages for column in columns):
+            self.src_lang, self.tgt_lang = self._known(self.src_lang), self._known(self.tgt_lang)
+        elif any(column.identifies for column in columns):
+            _ = self.languages
+
+    def _known(self, language: str) -> str:
+        code = self.languages.code(language)
+        if code is None:
+            codes = sorted(self.languages.codes)
+            raise UsageError(
+                f"language '{language}' is none of the {len(codes)} that can be told: {', '.join(codes)}"
+            )
+        return code
 
 
 @dataclass(frozen=True)
 class Column:
     """One column: its name, what it says (for people), and whether its cells are text.
 
-    encoder, neighbours, languages: whether it needs an encoder, the neighbourhoods of the vectors, the languages that
-    the sides should be in.
+    encoder, neighbours, languages, identifies: whether it needs an encoder, the neighbourhoods of the vectors, the
+    languages that the sides should be in, what languages they look like; better_with_languages: whether it makes use of
+    the languages where they are stated.
     """
 
     name: str
@@ -72,6 +91,8 @@ class Column:
     encoder: bool = False
     neighbours: bool = False
     languages: bool = False
+    identifies: bool = False
+    better_with_languages: bool = False
 
 
 class Pairs:
@@ -137,8 +158,8 @@ def _margin(pairs: Pairs, kind: str | None = None) -> NDArray[np.float64]:
 
 def _lang(pairs: Pairs) -> NDArray[np.float64]:
     tools = pairs.tools
-    probability = tools.guesser.probability
-    return pairs.each(lambda s, t: min(probability(s, tools.src_lang), probability(t, tools.tgt_lang)))
+    src = tools.languages.share(pairs.src, tools.src_lang)
+    return np.minimum(src, tools.languages.share(pairs.tgt, tools.tgt_lang)).astype(np.float64)
 
 
 def _quality(pairs: Pairs) -> NDArray[np.float64]:
@@ -175,8 +196,21 @@ COLUMNS = {
         Column(
             "copy", lambda pairs: pairs.each(copied.copied), "words that both sides have, 0 to 1; 1 for a copy"
         ),
-        Column("lang", _lang, "the sides are in --src and --tgt: above 0.5 when both look so", languages=True),
-        Column("quality", _quality, "all of that in one probability, 0 to 1", encoder=True, neighbours=True),
+        Column(
+            "lang",
+            _lang,
+            "the sides are in --src and --tgt: above 0.5 when both look so",
+            languages=True,
+            identifies=True,
+        ),
+        Column(
+            "quality",
+            _quality,
+            "all of that in one probability, 0 to 1",
+            encoder=True,
+            neighbours=True,
+            better_with_languages=True,
+        ),
         Column(
             "shorter",
             lambda pairs: pairs.each(lambda s, t: min(lengths.lengths(s, t))),
@@ -194,15 +228,17 @@ COLUMNS = {
         ),
         Column(
             "src_lang",
-            lambda pairs: list(map(pairs.tools.guesser.guess, pairs.src)),
+            lambda pairs: pairs.tools.languages.guess(pairs.src),
             "language that the source looks like",
             is_text=True,
+            identifies=True,
         ),
         Column(
             "tgt_lang",
-            lambda pairs: list(map(pairs.tools.guesser.guess, pairs.tgt)),
+            lambda pairs: pairs.tools.languages.guess(pairs.tgt),
             "language that the target looks like",
             is_text=True,
+            identifies=True,
         ),
         Column(
             "key",

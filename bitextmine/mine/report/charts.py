@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.mine.report.counts import ScoreCounts, nice_step
 from bitextmine.mine.report.reasons import LENGTH_FACTOR
+from bitextmine.wording import counted
 
 __all__ = [
     "Histogram",
@@ -123,7 +124,7 @@ def score_svg(h: Histogram, label: str) -> str:
         marks.append(
             f'<rect{" class=below" if pale else ""} x="{i * unit + 0.06 * unit:.2f}" y="{400 - height:.1f}" '
             f'width="{0.88 * unit:.2f}" height="{height:.1f}"><title>{number(float(h.edges[i]))} to '
-            f"{number(float(h.edges[i + 1]))}: {count:,} pairs</title></rect>"
+            f"{number(float(h.edges[i + 1]))}: {counted(count, 'pair')}</title></rect>"
         )
     cut = ""
     if h.cut is not None:
@@ -184,8 +185,8 @@ def length_svg(grid: LengthGrid, usual_ratio: float, label: str) -> str:
         src, tgt = np.nonzero((grid.counts >= least) & (grid.counts <= most))
         d = "".join(f"M{x} {n - 1 - y}h1v1h-1z" for x, y in zip(src.tolist(), tgt.tolist(), strict=True))
         shade = _shade(i, len(levels))
-        words = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        marks.append(f'<path class="cell" fill-opacity="{shade}" d="{d}"><title>{words} pairs</title></path>')
+        words = counted(least, "pair") if least == most else f"{least:,} to {most:,} pairs"
+        marks.append(f'<path class="cell" fill-opacity="{shade}" d="{d}"><title>{words}</title></path>')
     for factor, kind in ((1.0, "usual"), (LENGTH_FACTOR, "limit"), (1 / LENGTH_FACTOR, "limit")):
         slope = usual_ratio * factor
         ends = [(x, slope * (x + 10) - 10) for x in (0.0, float(grid.size))]

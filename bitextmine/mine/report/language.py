@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["LanguageSurvey", "identifier", "survey_language"]
+from bitextmine.languages import Languages, is_installed
+
+__all__ = ["LanguageSurvey", "survey_language"]
 
 _TEXTS = 2000
 _CHARACTERS = 200
@@ -36,33 +38,17 @@ def _script(letter: str) -> str:
     return _SCRIPTS.get(first, first.capitalize())
 
 
-def identifier() -> Callable[[str], str] | None:
-    """A function that tells the language of a text by its ISO 639-1 code, or None: py3langid (the extra
-    'languages') is not installed.
-    """
-    try:
-        import py3langid
-    except ImportError:
-        return None
-
-    def identify(text: str) -> str:
-        return str(py3langid.classify(text)[0])
-
-    return identify
-
-
 def survey_language(texts: Sequence[str]) -> LanguageSurvey:
     """Scripts and guessed languages of some texts; of many, the first few thousand."""
     letters: Counter[str] = Counter()
     for text in texts[:_TEXTS]:
         letters.update(_script(c) for c in text[:_CHARACTERS] if c.isalpha())
-    identify = identifier()
-    if identify is None:
+    if not is_installed():
         return LanguageSurvey(_shares(letters), None, 0)
     long_enough = [text for text in texts[:_TEXTS] if len(text.strip()) >= _ENOUGH]
     if len(long_enough) < _FEW:
         return LanguageSurvey(_shares(letters), (), len(long_enough))
-    guesses = Counter(identify(text) for text in long_enough)
+    guesses = Counter(Languages().guess(long_enough))
     return LanguageSurvey(_shares(letters), _shares(guesses), len(long_enough))
 
 

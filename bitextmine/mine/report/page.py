@@ -27,6 +27,7 @@ from bitextmine.mine.report.reasons import LENGTH_FACTOR, REASONS
 from bitextmine.mine.report.style import STYLE
 from bitextmine.mine.report.survey import SEED, Flagged, Pair, Repeated, Survey
 from bitextmine.signature import signature
+from bitextmine.wording import counted
 
 __all__ = ["page", "visible"]
 
@@ -108,10 +109,6 @@ def _share(part: float, whole: float) -> str:
     return f"{percent:.1f}%" if part == whole or percent < 99.95 else "&gt; 99.9%"
 
 
-def _count(n: int, one: str, many: str | None = None) -> str:
-    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
-
-
 class _Page:
     def __init__(self, survey: Survey, origin: Provenance, options: Sequence[str], threshold_by: str) -> None:
         self.s = survey
@@ -159,7 +156,7 @@ class _Page:
             if s.threshold is not None:
                 kept = s.scores.at_least(s.threshold)
                 facts.append(("Threshold", number(s.threshold), self.threshold_by))
-                facts.append(("Reach it", _share(kept, s.rows), _count(kept, "pair")))
+                facts.append(("Reach it", _share(kept, s.rows), counted(kept, "pair")))
             middle = f"half lie from {number(s.scores.quantile(0.25))} to {number(s.scores.quantile(0.75))}"
             facts.append(("Median score", number(s.scores.quantile(0.5)), middle))
             doubt = min(s.any_flag.high or 0, s.high_rows)
@@ -175,7 +172,7 @@ class _Page:
         )
         return (
             f"<header><p>Report on mined sentence pairs</p><h1>{visible(self.origin.name)}</h1>"
-            f"<p>{_count(s.rows, 'pair')}{languages}</p></header><dl class=facts>{cards}</dl>{self._notes()}"
+            f"<p>{counted(s.rows, 'pair')}{languages}</p></header><dl class=facts>{cards}</dl>{self._notes()}"
         )
 
     def _notes(self) -> str:
@@ -187,17 +184,17 @@ class _Page:
         pairs = self.origin.content.get("pairs")
         if isinstance(pairs, int) and pairs != s.rows:
             notes.append(
-                f"The manifest speaks of {_count(pairs, 'pair')}, the file has {s.rows:,}: it was changed after it "
+                f"The manifest speaks of {counted(pairs, 'pair')}, the file has {s.rows:,}: it was changed after it "
                 "was made."
             )
         if file.short[0]:
             notes.append(
-                f"{_count(file.short[0], 'line')} with too few columns left out; the first is line "
+                f"{counted(file.short[0], 'line')} with too few columns left out; the first is line "
                 f"{file.short[1]:,}."
             )
         if file.wide[0]:
             notes.append(
-                f"{_count(file.wide[0], 'line')} with more columns than the others; the first is line "
+                f"{counted(file.wide[0], 'line')} with more columns than the others; the first is line "
                 f"{file.wide[1]:,}. What is in the further columns was not read."
             )
         if file.odd_scores:
@@ -207,7 +204,7 @@ class _Page:
             )
             total = sum(n for n, _ in file.odd_scores.values())
             notes.append(
-                f"{_count(total, 'pair')} without a usable score: {odd}. They count everywhere but in what is said "
+                f"{counted(total, 'pair')} without a usable score: {odd}. They count everywhere but in what is said "
                 "about scores."
             )
         if s.rows and s.layout is not None and s.layout.score is None:
@@ -226,7 +223,7 @@ class _Page:
         h = histogram(s.scores, s.threshold)
         low, high = number(s.scores.low), number(s.scores.high)
         words = (
-            f"Histogram of {_count(s.scores.total, 'score')} from {low} to {high}, median "
+            f"Histogram of {counted(s.scores.total, 'score')} from {low} to {high}, median "
             f"{number(s.scores.quantile(0.5))}"
         )
         remarks = []
@@ -327,7 +324,7 @@ class _Page:
             f"Length of target against length of source for {of}, in characters; medians {src:,.0f} and {tgt:,.0f}; "
             f"targets are usually {s.usual_ratio:.2f} times as long"
         )
-        beyond = f" {_count(grid.beyond, 'pair')} longer than the axes." if grid.beyond else ""
+        beyond = f" {counted(grid.beyond, 'pair')} longer than the axes." if grid.beyond else ""
         levels = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
         ratio = s.lengths[:, 1] / np.maximum(s.lengths[:, 0], 1)
         rows = [
@@ -396,7 +393,7 @@ class _Page:
             rows.append(row)
         header = ["Reason", "Pairs", "Share", *(["High", "Share of high"] if scored else [])]
         top = (
-            f"High are the {_count(s.high_rows, 'pair')} that score {number(s.high)} or more, the top tenth. A reason "
+            f"High are the {counted(s.high_rows, 'pair')} that score {number(s.high)} or more, the top tenth. A reason "
             "that is more frequent among them than among all pairs is one that the score does not see."
             if s.high is not None
             else ""
@@ -444,9 +441,7 @@ class _Page:
                 cell = (
                     f"{self._text(*mine)}<div class=partners><small>some of its {word}</small>{others}</div>"
                 )
-            rows.append(
-                f"<tr><td>{r.times:,} times<small>line {r.pair.row}</small></td><td>{cell}</td></tr>"
-            )
+            rows.append(f"<tr><td>{r.times:,} times<small>line {r.pair.row}</small></td><td>{cell}</td></tr>")
         what = {
             "pair_repeated": "The pairs that occur most often",
             "target_repeated": "The targets with the most different sources",
@@ -539,7 +534,7 @@ def _shares(shares: Sequence[tuple[str, float]]) -> str:
 
 
 def _guessed(surveys: tuple[LanguageSurvey, LanguageSurvey]) -> str:
-    return f"{_count(surveys[0].texts, 'source')} and {_count(surveys[1].texts, 'target')}"
+    return f"{counted(surveys[0].texts, 'source')} and {counted(surveys[1].texts, 'target')}"
 
 
 def _sides(origin: Provenance) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.mine.report.charts import density_levels, histogram, length_grid, number
 from bitextmine.mine.report.reasons import LENGTH_FACTOR
 from bitextmine.mine.report.survey import Survey
+from bitextmine.wording import counted
 
 __all__ = ["draw", "need_matplotlib"]
 
@@ -39,7 +40,7 @@ def draw(survey: Survey, name: str, file: BinaryIO) -> None:
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
     # parse_math: a '$' in a file name starts no formula.
-    figure.suptitle(f"{_plain(name)}: {survey.rows:,} pairs", parse_math=False)
+    figure.suptitle(f"{_plain(name)}: {counted(survey.rows, 'pair')}", parse_math=False)
     if survey.scores.total:
         h = histogram(survey.scores, survey.threshold)
         pale = h.edges[:-1] + h.edges[1:] < (-np.inf if h.cut is None else 2 * h.cut)
