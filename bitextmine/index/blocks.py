@@ -19,7 +19,7 @@ from bitextmine.index.state import Best
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SMALLEST = 64
-_ROWS, _TILE = 8192, 4096
+_GPU_BLOCK, _CPU_BLOCK = (8192, 4096), (4096, 1024)  # rows of x, of y at a time; on a CPU, to stay in cache
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -95,8 +95,9 @@ class BlockSearch:
         if self._device.type == "cuda" and not torch.cuda.is_available():
             raise BitextmineError(f"device {device}: torch sees no CUDA device; use --device cpu")
         self._dtype = _PRECISIONS[precision or default_precision(device)]
-        self._x, self._y, self._tile = x, y, tile or _TILE
-        self.block_rows = _ROWS
+        self._x, self._y = x, y
+        self.block_rows, self._tile = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
+        self._tile = tile or self._tile
         if memory is not None and self._device.type == "cpu":
             while max(self.block_rows, self._tile) > _SMALLEST and memory < _working(
                 self.block_rows, self._tile, x.dim
@@ -114,7 +115,7 @@ class BlockSearch:
         exact = torch.from_numpy(np.array(rows)).to(self._device).float()
         if not len(rows):
             return _Loaded(exact.to(self._dtype), 1.0, 0.0, 0.0, 0.0)
-        long = float(torch.linalg.vector_norm(exact, dim=1).max())
+        long = float(longest(exact))
         check_length(long, "vectors")
         if self._dtype == torch.float32:
             return _Loaded(exact, 1.0, long, long, 0.0)
@@ -123,7 +124,7 @@ class BlockSearch:
             scale = 2.0 ** math.ceil(math.log2(long))
             exact, long = exact / scale, long / scale
         rounded = exact.to(self._dtype)
-        lost = float(torch.linalg.vector_norm(exact - rounded, dim=1).max())
+        lost = float(longest(exact - rounded))
         return _Loaded(rounded, scale, long, long + lost, lost)
 
     def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
@@ -156,6 +157,8 @@ class BlockSearch:
                 continue
             for best, row, ids, sim in found:
                 best.merge(row, ids, sim)
+            self._y.release(c, e)
+        self._x.release(i0, i1)
 
     def _compare(
         self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: Best, bwd: Best | None
@@ -167,6 +170,7 @@ class BlockSearch:
         roundings = 5 if self._dtype == torch.float16 else 1
         relative = self._x.dim * 2.0**-23 + roundings * roundoff + 1e-6
         error = a.lost * b.long + a.near * b.lost + relative * a.near * b.near
+        error += 1e-37  # where float32 begins to lose digits
         scale = a.scale * b.scale
         out = []
         limit = _at_most(self._limit(sims, 1, fwd, rows, error, scale), sims.dtype)
@@ -198,6 +202,12 @@ class BlockSearch:
         x, y = self._x.block(*rows), self._y.block(*cols)
         self.rescored += len(at)
         return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
+
+
+def longest(rows: torch.Tensor) -> torch.Tensor:
+    """The length of the longest row; the squares of the smallest float32 numbers would vanish."""
+    largest = rows.abs().max().clamp(min=1e-38)
+    return largest * torch.linalg.vector_norm(rows / largest, dim=1).max()
 
 
 def _working(rows: int, tile: int, dim: int) -> int:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index.blocks import BlockSearch
+from bitextmine.index.blocks import BlockSearch, longest
 from bitextmine.index.rows import Rows, check_length
 from bitextmine.index.state import Best
 
@@ -171,7 +171,7 @@ class _Card:
         if stored != self._dtype:
             exact = torch.zeros((n, self._dim), dtype=stored, device=self.device)
         zero = torch.empty(n, dtype=torch.bool, device=self.device)
-        longest = torch.zeros(2, device=self.device)
+        lengthy = torch.zeros(2, device=self.device)
         staged = torch.empty((min(n, _CHUNK), rows.dim), dtype=stored, pin_memory=self.device.type == "cuda")
         for at in range(0, n, _CHUNK):
             size = min(_CHUNK, n - at)
@@ -181,14 +181,14 @@ class _Card:
             exact[to, : rows.dim] = block
             zero[to] = (block == 0).all(dim=1)
             wide = block.float()
-            lengths = [_longest(wide)]
+            lengths = [longest(wide)]
             if exact is not near:
                 rounded = block.to(self._dtype)
                 near[to, : rows.dim] = rounded
-                lengths.append(_longest(wide - rounded.float()))
+                lengths.append(longest(wide - rounded.float()))
             for i, length in enumerate(lengths):
-                longest[i] = torch.maximum(longest[i], length)
-        long, off = longest.tolist()
+                lengthy[i] = torch.maximum(lengthy[i], length)
+        long, off = lengthy.tolist()
         check_length(long, "vectors")
         return _Vectors(near, exact, order.to(self.device), zero, long, long + off, off)
 
@@ -347,12 +347,6 @@ class _Compared:
     y: _Vectors
     x_side: Side
     y_side: Side
-
-
-def _longest(rows: torch.Tensor) -> torch.Tensor:
-    """The length of the longest row; the squares of the smallest float32 numbers would vanish."""
-    largest = rows.abs().max().clamp(min=1e-38)
-    return largest * torch.linalg.vector_norm(rows / largest, dim=1).max()
 
 
 def _directionless(v: _Vectors, start: int, others: tuple[int, int], best: Best) -> None:

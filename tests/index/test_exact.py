@@ -132,6 +132,16 @@ def test_float32_lengths_near_the_ends_of_the_range(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_float32_rows_whose_squares_vanish(method):
+    """Their lengths are not zero, nor is what the arithmetic may be wrong by."""
+    rng = np.random.default_rng(18)
+    x, y = (oracle.vectors(rng, n, 96, np.float32) for n in (90, 120))
+    x *= np.float32(1e-22)
+    y[::2] *= np.float32(1e-13)
+    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_lengths_other_than_one(method):
     rng = np.random.default_rng(4)
     x, y = (oracle.vectors(rng, n, 48).astype(np.float32) for n in (200, 1100))
