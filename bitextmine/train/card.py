@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from bitextmine import __version__
 from bitextmine.signature import signature
-from bitextmine.train.cache import PairCache
+from bitextmine.train.cache import DROPPED, PairCache
 from bitextmine.train.recipe import Recipe
+from bitextmine.train.template import recipe_settings
 
 __all__ = ["model_card", "training_signature"]
 
@@ -23,25 +24,41 @@ def training_signature(recipe: Recipe, steps: int) -> str:
 def model_card(
     recipe: Recipe, caches: Sequence[PairCache], steps: int, pairs: int, scores: Mapping[str, float]
 ) -> str:
-    """Markdown."""
+    """Markdown: kind and size, the data with the held-out P@1, the recipe (what is not at its default), the
+    signature. steps, pairs: what the weights have seen."""
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs})
-    kind = f"{recipe.model.layers} transformer layers" if recipe.model.layers else "mean of subword vectors"
+    dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
+    m = recipe.model
+    kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
     lines = [
         f"# A bitextmine encoder for {', '.join(languages)}",
         "",
-        f"{kind}, {recipe.model.dim} dimensions, trained on {pairs:,} pairs in {steps:,} steps"
+        f"{kind}, {m.dim} dimensions, trained on {pairs:,} pairs in {steps:,} steps"
         " (a pair counts each time it is seen).",
         "",
-        "| training text | languages | pairs read | kept | P@1 on held-out pairs |",
-        "|---|---|---|---|---|",
+        "## Data",
+        "",
+        f"| training text | languages | pairs read | kept | {''.join(f'{why} | ' for why in dropped)}P@1 on held-out "
+        "pairs |",
+        "|---|---|---|---|---|" + "---|" * len(dropped),
     ]
     for cache in caches:
         score = scores.get(cache.corpus.name)
-        shown = (
-            f"{score:.1f} of {min(len(cache.valid), recipe.data.valid_pairs)}" if score is not None else "-"
-        )
+        shown = f"{score:.1f} of {len(cache.valid):,}" if score is not None else "-"
         langs = "-".join(cache.corpus.langs)
-        read, kept = cache.counts["read"], cache.counts["kept"]
-        lines.append(f"| {cache.corpus.name} | {langs} | {read:,} | {kept:,} | {shown} |")
-    lines += ["", f"Signature: `{training_signature(recipe, steps)}`", ""]
+        counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
+        lines.append(f"| {cache.corpus.name} | {langs} | {' | '.join(counts)} | {shown} |")
+    lines += [
+        "",
+        "## Recipe",
+        "",
+        "What is not at its default; `recipe.json` has every key.",
+        "",
+        "```toml",
+        recipe_settings(recipe).rstrip("\n"),
+        "```",
+        "",
+        f"Signature: `{training_signature(recipe, steps)}`",
+        "",
+    ]
     return "\n".join(lines)

@@ -150,6 +150,16 @@ class Training:
     piece_dropout: float = key(
         0.1, "share of the pieces of a sentence left out at random (contrastive)", least=0, below=1
     )
+    piece_splits: float = key(
+        0.0,
+        "share of the pieces that come in two halves at random in training (twice over), so that rare words are "
+        "understood by their parts: little slower, and better on text of another kind than the corpora",
+        least=0,
+        below=1,
+    )
+    piece_splits_end: float = key(
+        0.3, "share of the steps, the last ones, that take the pieces whole again", least=0, most=1
+    )
     learning_rate: float = key(3e-4, "highest learning rate of the layers", above=0)
     embedding_learning_rate: float = key(6e-3, "highest learning rate of the piece vectors", above=0)
     weight_decay: float = key(0.0, "of the layers' matrices", least=0)

@@ -10,6 +10,7 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.cache import PairCache
 from bitextmine.train.recipe import Recipe
+from bitextmine.train.splits import Splits, split_pieces
 
 __all__ = ["Batch", "Sampler", "drop_pieces", "permuted"]
 
@@ -60,10 +61,18 @@ class Sampler:
     """Draws batches, each from one corpus: sentences of one kind of text are the hardest negatives of each other.
 
     A corpus is chosen with a probability in proportion to its pairs times its weight, and gives its pairs in
-    a random order that changes with every pass.
+    a random order that changes with every pass. In the first ``split_steps`` steps some pieces come in halves, as
+    ``splits`` has them.
     """
 
-    def __init__(self, caches: Sequence[PairCache], recipe: Recipe) -> None:
+    def __init__(
+        self,
+        caches: Sequence[PairCache],
+        recipe: Recipe,
+        splits: Splits | None = None,
+        split_steps: int = 0,
+    ) -> None:
+        self.splits, self.split_steps, self.share = splits, split_steps, recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
         self.sizes = np.array([len(cache.train) for cache in caches], dtype=np.float64)
@@ -90,7 +99,15 @@ class Sampler:
             inside = positions // n == epoch
             rows[inside] = permuted(positions[inside] % n, n, hash_seed(self.seed, corpus, int(epoch)))
         pairs = cache.train.take(rows, self.max_pieces)
-        return Batch(corpus, pairs.src, pairs.tgt, pairs.keys)
+        rng = np.random.default_rng([self.seed, step, 1])
+        return Batch(corpus, self._split(pairs.src, step, rng), self._split(pairs.tgt, step, rng), pairs.keys)
+
+    def _split(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
+        if self.splits is None or step >= self.split_steps:
+            return pieces
+        return split_pieces(pieces, self.splits, self.share, rng).take(
+            np.arange(len(pieces)), self.max_pieces
+        )
 
     def _choose(self, step: int) -> int:
         return int(np.random.default_rng([self.seed, step, 0]).choice(len(self.shares), p=self.shares))

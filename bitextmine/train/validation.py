@@ -12,32 +12,36 @@ from bitextmine.train.cache import PairCache
 from bitextmine.train.forward import sentence_vectors
 from bitextmine.train.recipe import Recipe
 
-__all__ = ["validate"]
+__all__ = ["SMALLEST_POOL", "is_measured", "validate"]
+
+# Among fewer pairs P@1 would say nothing.
+SMALLEST_POOL = 50
+
+
+def is_measured(cache: PairCache) -> bool:
+    """Whether a corpus has enough held-out pairs."""
+    return len(cache.valid) >= SMALLEST_POOL
 
 
 def validate(model: SentenceModel, caches: Sequence[PairCache], recipe: Recipe) -> dict[str, float]:
     """P@1 in per cent by cosine, mean of both directions, for each corpus' held-out pairs (the pool is all of
-    them) and as the mean over corpora ("mean"). Corpora with fewer than 50 held-out pairs are left out: the
-    pool would be too small to say anything."""
+    them) and as the mean over corpora ("mean"). Corpora with fewer than SMALLEST_POOL held-out pairs are left out.
+    The model is in evaluation mode meanwhile, without dropout."""
     was_training = model.training
     model.eval()
     found: dict[str, float] = {}
     with torch.inference_mode():
         for cache in caches:
-            rows = cache.valid[: recipe.data.valid_pairs]
-            if len(rows) < 50:
+            if not is_measured(cache):
                 continue
+            pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
             vectors = [
-                unit_vectors(
-                    sentence_vectors(
-                        model, cache.side(i).take(rows, recipe.model.max_pieces), recipe.train.batch_tokens
-                    )
-                )
-                for i in (0, 1)
+                unit_vectors(sentence_vectors(model, side, recipe.train.batch_tokens))
+                for side in (pairs.src, pairs.tgt)
             ]
             similar = vectors[0] @ vectors[1].T
-            keys = torch.from_numpy(np.asarray(cache.keys[:, rows]).astype(np.int64)).to(similar.device)
-            right = torch.arange(len(rows), device=similar.device)
+            keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
+            right = torch.arange(len(pairs), device=similar.device)
             hits = []
             for best, key in ((similar.argmax(1), keys[1]), (similar.argmax(0), keys[0])):
                 # Another row with the very same sentence is as right as the row's own.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.sampling import Sampler, drop_pieces, permuted
+from bitextmine.train.splits import split_table
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -57,3 +58,25 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
     for step in range(5, 12):
         again = late.draw(step)
         assert (again.keys == batches[step].keys).all() and (again.src.ids == batches[step].src.ids).all()
+
+
+def test_pieces_come_in_halves_until_the_last_steps(make_recipe: Callable[..., Any], tmp_path: Path) -> None:
+    from bitextmine.train.trainer import _caches, _tokenizer
+
+    recipe = make_recipe(train__batch=100, train__piece_splits=0.5, model__max_pieces=20)
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = _tokenizer(recipe, work)
+    caches = _caches(recipe, work, tokenizer, True)
+    plain, split, again = (
+        Sampler(caches, recipe),
+        *(Sampler(caches, recipe, split_table(tokenizer), split_steps=3) for _ in range(2)),
+    )
+    again.skip(2)
+    for step in range(5):
+        a, b = plain.draw(step), split.draw(step)
+        assert (a.keys == b.keys).all()
+        assert b.src.lengths.max() <= 20 and b.tgt.lengths.max() <= 20
+        assert (a.tgt.lengths.sum() < b.tgt.lengths.sum()) == (step < 3)
+        if step >= 2:
+            assert (again.draw(step).tgt.ids == b.tgt.ids).all()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ import pytest
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.train.cache import open_cache
 from bitextmine.train.trainer import train
 
 Make = Callable[..., Any]
@@ -37,17 +34,26 @@ def test_training_learns_to_find_translations(
     assert ((en @ fr.T).argmax(1) == np.arange(200)).mean() > 0.9
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert entries[-1]["step"] == 200 and entries[-1]["p_at_1"]["mean"] > 80
-    assert entries[-1]["loss"] < entries[0]["loss"]
+    assert entries[-1]["loss"] < entries[1]["loss"]
+    assert entries[0]["corpora"][0]["read"] == 1600
     assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in (folder / "README.md").read_text()
 
 
 RUN = """
-import sys
+import os, signal, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from bitextmine.train.recipe import load_recipe
 from bitextmine.train.trainer import train
+left = int(sys.argv[3])
+def die(event, args):  # before so many checkpoints have their name; -1: never
+    global left
+    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(die)
 train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
 """
 
@@ -63,24 +69,18 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         "[train]\nsteps = 150\nbatch = 64\nvalid_every = 40\ncheckpoint_seconds = 0.0\n"
     )
 
-    def start(out: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", RUN, str(path), str(out)])
+    def run(out: Path, checkpoints: int = -1) -> int:
+        return subprocess.call([sys.executable, "-c", RUN, str(path), str(out), str(checkpoints)])
 
-    assert start(tmp_path / "whole").wait() == 0
+    assert run(tmp_path / "whole") == 0
     whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
-    kills = 0
-    for wanted in (1, 30, 90):
-        process = start(tmp_path / "part")
-        log = tmp_path / "part" / "work" / "checkpoint.pt"
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline and _step(log) < wanted:
-            time.sleep(0.005)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert kills == 3 and not (tmp_path / "part" / "model.safetensors").exists()
-    assert start(tmp_path / "part").wait() == 0
+    saved = 0
+    for checkpoints in (1, 30, 61):
+        assert run(tmp_path / "part", checkpoints) == -signal.SIGKILL
+        saved += checkpoints - 1
+        assert _step(tmp_path / "part" / "work" / "checkpoint.pt") == (saved or -1)
+        assert not (tmp_path / "part" / "model.safetensors").exists()
+    assert run(tmp_path / "part") == 0
     assert (tmp_path / "part" / "model.safetensors").read_bytes() == whole
     logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("whole", "part")]
     losses = [
@@ -169,25 +169,3 @@ def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
         with pytest.raises(BitextmineError, match=r"1595.*1600|1600.*1595"):
             list(read_pairs(recipe, paired))
         (tmp_path / f"x.{lang}").write_text("\n".join(lines) + "\n")
-
-
-def test_the_cache_filters_counts_and_holds_out_whole_sentences(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.train.trainer import _tokenizer
-
-    rows = [f"sentence number {i % 700}\tphrase numéro {i % 700}" for i in range(1400)]
-    rows += ["\tno source", "equal\tequal", "short\t" + "very long indeed " * 30]
-    recipe = make_recipe(rows, data__valid_pairs=70)
-    out = tmp_path / "out"
-    (out / "work").mkdir(parents=True)
-    cache = open_cache(out / "cache", recipe, recipe.data.corpora[0], _tokenizer(recipe, out / "work"))
-    assert cache.counts == {
-        "read": 1403,
-        "kept": 1400,
-        "too short": 1,
-        "lengths too different": 1,
-        "copied": 1,
-    }
-    train_keys, valid_keys = (set(cache.keys[0][rows].tolist()) for rows in (cache.train, cache.valid))
-    assert valid_keys and not train_keys & valid_keys
-    assert len(valid_keys) == len(cache.valid), "one row per held-out sentence"
-    assert len(set(cache.keys[0].tolist())) == 700, "equal sentences have equal keys, others others"

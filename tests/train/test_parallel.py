@@ -1,0 +1,140 @@
+"""Several processes train what one would: two of them on the CPU, started by torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bitextmine.train.parallel import World
+from bitextmine.train.trainer import train
+
+# One script for all runs, which can be made to die at a step, in every process.
+RUN = """
+import logging, os, sys
+from pathlib import Path
+from bitextmine.train import trainer
+logging.basicConfig(level=logging.INFO)
+from bitextmine.train.recipe import load_recipe
+folder, out, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+learn = trainer.Run._learn
+def dying(self, batch, share):
+    if self.step == die_at:
+        os._exit(3)
+    return learn(self, batch, share)
+trainer.Run._learn = dying
+trainer.train(load_recipe(folder / "recipe.toml"), folder / out, device="cpu", show_progress=False)
+"""
+
+# Parts over sentences and over the batch, a learned number, and shares of different sizes; no dropout, which would
+# differ between processes.
+SETTINGS = {
+    "model.layers": 1,
+    "model.dim": 16,
+    "model.heads": 2,
+    "model.ffn": 32,
+    "model.dropout": 0.0,
+    "train.objective": {"contrastive": 1.0, "mlm": 0.5, "smlm": 0.5, "ugt": 1.0, "align": 2.0, "sim": 2.0},
+    "train.learn_temperature": True,
+    "train.precision": "float32",
+    "train.batch": 33,
+    "train.steps": 12,
+    "train.valid_every": 1,
+    "train.checkpoint_seconds": 0.0,
+}
+
+
+def torchrun(folder: Path, out: str, die_at: int = -1) -> int:
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        str(folder / "run.py"), str(folder), out, str(die_at),
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=240, check=False)
+    said = done.stderr.decode()
+    if die_at < 0:
+        assert done.returncode == 0, said
+        assert said.count("a model of 150 pieces") == 1, "only the first process says things"
+    return done.returncode
+
+
+def entries(folder: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [entry for entry in found if "loss" in entry]
+
+
+@pytest.fixture
+def folder(make_recipe: Callable[..., Any], tmp_path: Path) -> Path:
+    """With a corpus, recipe.toml and run.py."""
+    from bitextmine.train.template import recipe_settings
+
+    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in SETTINGS.items()})
+    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
+    (tmp_path / "run.py").write_text(RUN)
+    return tmp_path
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_two_processes_have_the_losses_of_one_and_resume(folder: Path) -> None:
+    from bitextmine.train.recipe import load_recipe
+
+    train(load_recipe(folder / "recipe.toml"), folder / "one", device="cpu", show_progress=False)
+    torchrun(folder, "two")
+    one, two = entries(folder / "one"), entries(folder / "two")
+    assert [entry["step"] for entry in two] == list(range(1, 13)), "every step once: one process writes"
+    for a, b in zip(one, two, strict=True):
+        for name in ("loss", *SETTINGS["train.objective"]):  # type: ignore[misc]
+            assert b[name] == pytest.approx(a[name], rel=2e-5, abs=1e-6), (a["step"], name)
+    weights = [
+        torch.load(folder / out / "work" / "checkpoint.pt", weights_only=True) for out in ("one", "two")
+    ]
+    assert weights[0]["pairs"] == weights[1]["pairs"] == 12 * 33
+    for part in ("model", "objectives"):
+        for name, value in weights[0][part].items():
+            torch.testing.assert_close(weights[1][part][name], value, rtol=1e-3, atol=1e-4)
+
+    assert torchrun(folder, "killed", die_at=7) != 0
+    assert not (folder / "killed" / "model.safetensors").exists()
+    torchrun(folder, "killed")
+    for name in ("model.safetensors", "config.json", "README.md"):
+        assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+    assert [entry["loss"] for entry in entries(folder / "killed")] == [entry["loss"] for entry in two]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("n", [7, 8, 100])
+def test_shares_are_all_rows_once_and_nearly_equal(n: int, size: int) -> None:
+    shares = [range(n)[World(rank, size).share(n)] for rank in range(size)]
+    assert [row for share in shares for row in share] == list(range(n))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_alone_there_is_nothing_to_share() -> None:
+    world, rows = World(), torch.rand(3, 2, requires_grad=True)
+    assert world.gather(rows, 3) is rows
+    assert world.tell("x") == "x"
+    world.add_up([rows])
+    world.wait()
+
+
+def test_a_batch_smaller_than_the_processes_is_an_error(
+    make_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
+    from bitextmine.errors import BitextmineError
+    from bitextmine.train import trainer
+
+    recipe = make_recipe(train__batch=2)
+    (tmp_path / "work").mkdir()
+    tokenizer = trainer._tokenizer(recipe, tmp_path / "work")
+    caches = trainer._caches(recipe, tmp_path / "work", tokenizer, True)
+    with pytest.raises(
+        BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
+    ):
+        trainer.Run(recipe, caches, tokenizer, World(0, 3))
