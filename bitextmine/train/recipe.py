@@ -359,6 +359,8 @@ def load_recipe(
             data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
             found = dataclasses.replace(found, data=data)
         return found.check()
+    except UsageError:
+        raise
     except BitextmineError as e:
         raise BitextmineError(f"{path}: {e}") from None
 
