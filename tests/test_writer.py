@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import resource
 import shutil
 import signal
@@ -325,49 +324,48 @@ def test_any_row_of_kills_and_identities_ends_well(
     shutil.rmtree(folder)
 
 
-SLOW = """
-import sys, time, pathlib
+# Writes 300 blocks of rows; says first where it begins. Kills itself after so many blocks, or waits there for ever.
+MORTAL = """
+import os, signal, sys, pathlib
 import numpy as np
 from bitextmine.store import EmbeddingWriter, Manifest, check_fresh
-npy, pause = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+npy, blocks, then = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rows = np.random.default_rng(0).normal(size=(3000, 64)).astype(np.float32)
 if check_fresh(npy, "slow", "") is None:
     print(3000, flush=True)
     sys.exit()
-with EmbeddingWriter(npy, 3000, 64, {"text": "slow"}, sync_seconds=0.02) as writer:
+with EmbeddingWriter(npy, 3000, 64, {"text": "slow"}, sync_seconds=0) as writer:
     print(writer.resume_row, flush=True)
     for start in range(writer.resume_row, 3000, 10):
+        if not blocks:
+            sys.stdin.read() if then == "wait" else os.kill(os.getpid(), signal.SIGKILL)
+        blocks -= 1
         writer.write(start, rows[start : start + 10])
-        time.sleep(pause)
     writer.finish(Manifest(lang="fr", text_sha256="slow"))
 """
 
 
-def slow(npy: Path, pause: float) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", SLOW, str(npy), str(pause)], stdout=subprocess.PIPE)
+def mortal(npy: Path, blocks: int = -1, then: str = "die") -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", MORTAL, str(npy), str(blocks), then],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
 
 
 def test_kill_9_and_again_until_done(tmp_path: Path) -> None:
     (tmp_path / "once").mkdir()
     (tmp_path / "often").mkdir()
-    with slow(tmp_path / "once" / "c.npy", 0) as process:
+    with mortal(tmp_path / "once" / "c.npy") as process:
         process.communicate()
     assert process.returncode == 0
 
-    delay, begun, killed = random.Random(5), [], 0
-    for _ in range(40):
-        with slow(tmp_path / "often" / "c.npy", 0.003) as process:
-            assert process.stdout is not None
-            begun.append(int(process.stdout.readline()))
-            try:
-                assert process.wait(delay.uniform(0.05, 0.3)) == 0
-                break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                killed += 1
-    assert killed >= 2
-    assert begun == sorted(begun)
-    assert begun[-1] > 0
+    begun = []
+    for blocks in (0, 1, 7, 50, 100, -1):
+        with mortal(tmp_path / "often" / "c.npy", blocks) as process:
+            begun.append(int(process.communicate()[0]))
+        assert process.returncode == (-signal.SIGKILL if blocks >= 0 else 0)
+    assert begun == [0, 0, 10, 80, 580, 1580], "what was written is never written again"
     assert finished(tmp_path / "often") == contents(tmp_path / "once")
 
 
@@ -376,7 +374,7 @@ def test_kill_9_and_again_until_done(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     npy = tmp_path / "c.npy"
-    with slow(npy, 0.1) as process:
+    with mortal(npy, 1, "wait") as process:
         assert process.stdout is not None
         process.stdout.readline()
         with pytest.raises(BitextmineError, match=rf"c\.npy: process {process.pid} on .* is writing"):
@@ -392,14 +390,15 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
     npy = tmp_path / "c.npy"
 
     def work(name: str) -> None:
-        end = time.monotonic() + 1
         rows = vectors(name, 4, 2)
-        while time.monotonic() < end:
+        done = 0
+        while done < 10:
             try:
                 with EmbeddingWriter(npy, 4, 2, {"text": name}, sync_seconds=0) as writer:
                     for start in range(writer.resume_row, 4):
                         writer.write(start, rows[start : start + 1])
                     writer.finish(Manifest(text_sha256=name))
+                done += 1
             except BitextmineError as e:
                 if "is writing" not in str(e):
                     raise

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,15 +54,13 @@ def test_greedy_on_a_chain_that_only_one_pair_at_a_time_can_unravel():
     assert as_list(greedy(pairs, n, n)) == one_by_one(as_list(pairs))
 
 
-def test_millions_of_candidates_take_seconds():
+def test_millions_of_candidates():
     n = 1_000_000
     rng = np.random.default_rng(0)
     best = BestBothWays(
         Best(rng.integers(0, n, n), rng.random(n)), Best(rng.integers(0, n, n), rng.random(n))
     )
-    start = time.process_time()
     found = retrieve(best, "max")
-    assert time.process_time() - start < 10
     assert len(np.unique(found.src)) == len(np.unique(found.tgt)) == len(found) > n / 2
     assert (np.diff(found.score) <= 0).all()
 
