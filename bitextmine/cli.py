@@ -94,19 +94,40 @@ def main() -> None:
     program(prog_name="bitextmine")
 
 
+def _print_recipe(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    from bitextmine.train.recipe import recipe_path
+    from bitextmine.train.template import recipe_template
+
+    text = recipe_path(value).read_text(encoding="utf-8") if value else recipe_template()
+    click.echo(text, nl=False)
+    ctx.exit()
+
+
 @program.command(
     "train",
     example="bitextmine train --pairs pairs.en-fr.tsv --out model",
     resume="the same command again goes on from the last checkpoint",
 )
-@click.argument("recipe", metavar="[RECIPE.toml]", required=False)
+@click.argument("recipe", metavar="[RECIPE]", required=False)
 @click.option(
     "--pairs",
     multiple=True,
     metavar="NAME.en-fr.tsv",
-    help="Sentence pairs (tab-separated; the name tells the languages), with default settings; may be repeated.",
+    help="Sentence pairs (tab-separated; the name tells the languages), in place of the recipe's; may be repeated.",
 )
 @click.option("--out", required=True, metavar="FOLDER", help="The model folder to make.")
+@click.option(
+    "--print-recipe",
+    is_flag=False,
+    flag_value="",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_recipe,
+    metavar="[RECIPE]",
+    help="Print a recipe of every key with its meaning and default, or the one named, and stop.",
+)
 @click.option(
     "--data", metavar="FOLDER", help="Where the corpora lie.  [default: as the recipe says, or here]"
 )
@@ -162,16 +183,18 @@ def train(
 ) -> None:
     """Train an encoder on sentence pairs.
 
-    What to train on and how stands in a recipe, or in options. Writes a model folder for --model: config.json,
-    model.safetensors, tokenizer.model, with a model card, the recipe and the log. An interrupted run is taken up at
-    its last checkpoint.
+    What to train on and how stands in a recipe: a TOML file, or the name of one in the package (cpu-quick,
+    europe5, paper-bilingual); options win over it. Writes a model folder for --model: config.json, model.safetensors,
+    tokenizer.model, with a model card, the recipe, the log and a plot of it. An interrupted run is taken up at its last
+    checkpoint. With several GPUs: torchrun --nproc-per-node N -m bitextmine train ...
 
     \b
-    bitextmine train recipe.toml --out model
+    bitextmine train cpu-quick --pairs pairs.en-fr.tsv --out model
+    bitextmine train --print-recipe > recipe.toml
     bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1
     """
-    if (recipe is None) == (not pairs):
-        raise click.UsageError("give either a recipe or --pairs")
+    if recipe is None and not pairs:
+        raise click.UsageError("give a recipe, --pairs, or both")
     from pathlib import Path
 
     from bitextmine.train.recipe import load_recipe, recipe_from_pairs
@@ -180,7 +203,7 @@ def train(
     overrides.update(settings)
     folder = None if data is None else Path(data)
     if recipe is not None:
-        plan = load_recipe(Path(recipe), overrides, folder=folder)
+        plan = load_recipe(recipe, overrides, pairs=pairs, folder=folder)
     else:
         plan = recipe_from_pairs(pairs, overrides, folder=folder)
 

@@ -58,7 +58,6 @@ WRONG = [
 # commands whose options do not go together, and what the message must name
 TOGETHER = [
     ("train --out m", ["--pairs"]),
-    ("train recipe.toml --pairs x.en-fr.tsv --out m", ["--pairs"]),
     ("embed corpus.fr corpus.en --out x.npy", ["--out"]),
     ("embed - --lang fr", ["--out"]),
     ("embed - --out x.npy", ["--lang"]),
