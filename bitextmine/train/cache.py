@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import logging
+import math
 import os
 import platform
 import shutil
@@ -36,8 +37,10 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 # Changes with the form of the files and with what the code makes of the same text.
-FORM = 2
+FORM = 3
 CHUNK_PAIRS = 25_000
+# Pieces beyond which nobody counts.
+LONGEST = 1 << 16
 # Why a pair is not trained on, in the order in which it is asked.
 DROPPED = (
     "too short",
@@ -190,9 +193,11 @@ class LanguageRule:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """One side of a chunk of pairs: its pieces, sentence keys, whether it is in its language, sentences cut."""
+    """One side of a chunk of pairs: its pieces, how many there were before they were cut (as far as that matters),
+    sentence keys, whether it is in its language, sentences cut."""
 
     pieces: Pieces
+    lengths: np.ndarray
     keys: np.ndarray
     fits: np.ndarray
     cut: int
@@ -249,15 +254,22 @@ def _build(
 def _side(
     number: int, lines: list[str], tokenizer: Tokenizer, recipe: Recipe, rule: LanguageRule | None
 ) -> Side:
-    pieces, cut = tokenizer.encode(lines, recipe.model.max_pieces, threads=max(1, (os.cpu_count() or 1) // 2))
+    d, most = recipe.data, recipe.model.max_pieces
+    # As many pieces as it takes to see that the other side, of at most max_pieces, is too short for this one.
+    enough = min(math.ceil(d.max_ratio * (most + d.max_ratio_slack)), LONGEST)
+    pieces, _ = tokenizer.encode(lines, max(most, enough), threads=max(1, (os.cpu_count() or 1) // 2))
+    lengths = pieces.lengths
+    cut = int((lengths > most).sum())
+    if cut:
+        pieces = pieces.take(np.arange(len(pieces)), most)
     fits = np.ones(len(lines), dtype=bool) if rule is None else rule.fits(number, lines)
-    return Side(pieces, sentence_keys(pieces), fits, cut)
+    return Side(pieces, lengths, sentence_keys(pieces), fits, cut)
 
 
 def _filter(src: Side, tgt: Side, recipe: Recipe, counts: dict[str, int]) -> np.ndarray:
     """Row numbers of the pairs to keep; counts what goes, and why."""
     d = recipe.data
-    lengths = np.stack([src.pieces.lengths, tgt.pieces.lengths])
+    lengths = np.stack([src.lengths, tgt.lengths])
     shorter, longer = lengths.min(axis=0), lengths.max(axis=0)
     wrong = (
         shorter < d.min_pieces,

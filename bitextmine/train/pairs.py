@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -106,17 +107,15 @@ def check_corpora(recipe: Recipe) -> None:
     and for columns that are in each other's language; warns of a column that is mostly in another one. Languages are
     looked at where py3langid is installed and data.check_languages is not off.
     """
-    known = None
-    if recipe.data.language_filter:
-        known = languages.Languages("data.language_filter")
-    elif recipe.data.check_languages and languages.is_installed():
-        known = languages.Languages()
-    for number, corpus in enumerate(recipe.data.corpora, 1):
-        if recipe.data.language_filter and known is not None:
-            filter_codes(known, corpus, number)
-        sources, targets = next(pair_chunks(recipe, corpus, GUESSED), ([], []))
-        if known is not None and recipe.data.check_languages:
-            _check_languages(recipe, corpus, known, (sources, targets))
+    d = recipe.data
+    known = functools.cache(lambda: languages.Languages("data.language_filter"))
+    check = d.check_languages and (d.language_filter or languages.is_installed())
+    for number, corpus in enumerate(d.corpora, 1):
+        if d.language_filter:
+            filter_codes(known(), corpus, number)
+        sides = next(pair_chunks(recipe, corpus, GUESSED), ([], []))
+        if check and len(sides[0]) >= FEWEST:
+            _check_languages(recipe, corpus, known(), sides)
 
 
 def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tuple[str, str]:
