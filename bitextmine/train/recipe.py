@@ -128,6 +128,12 @@ class Model:
     dropout: float = key(0.1, "share of a layer's numbers zeroed at random in training", least=0, below=1)
     max_pieces: int = key(200, "longer sentences are cut to so many pieces", least=1)
     initial_std: float = key(0.01, "standard deviation of the piece vectors at the start", above=0)
+    storage: str = key(
+        "int8",
+        "of the piece vectors in the finished model: 8 bits and a scale per row, 4 bits and a scale per 64 columns "
+        "(half the size), or as they are",
+        choices=("int8", "int4", "float32"),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,6 +261,11 @@ class Recipe:
             m.layers == 0 or m.dim % m.heads == 0,
             "model.heads",
             f"{m.heads} does not divide model.dim {m.dim}",
+        )
+        _must(
+            m.storage != "int4" or m.dim % 64 == 0,
+            "model.storage",
+            f"int4 needs a model.dim that 64 divides, found {m.dim}",
         )
         _must(bool(self.train.objective), "train.objective", "names no objective")
         return self

@@ -104,7 +104,7 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
             _follow(run, log_file, checkpoint, digest, disable)
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores)
-        save_folder(out, run.model, tokenizer.path, card=card)
+        save_folder(out, run.model, tokenizer.path, dtype=recipe.model.storage, card=card)
         plot_log(out / "log.jsonl", out / "training.png")
     except OSError as e:
         kept = " the last checkpoint is kept;" if checkpoint.exists() else ""
