@@ -1,0 +1,65 @@
+"""A smaller encoder out of a mean-of-subwords one: its piece vectors turned and cut to fewer dimensions.
+
+Example:  python train/reduce.py europe5 corpus.en.zst corpus.fr.zst --dim 256 --storage int4 --out europe5-fast
+
+The new axes are the eigenvectors of the largest eigenvalues of the second moments of sentence vectors (an uncentred
+principal component analysis), so that of all projections this one keeps most of the cosines of the given text.
+A sentence vector is a sum of piece vectors: turning the pieces turns the sentences, and nothing is trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.folder import CONFIG, TOKENIZER, WEIGHTS, read_folder, resolve
+from bitextmine.encoder.weights import PIECES, SCALE, STORAGES, read_weights, restore_rows, write_weights
+from bitextmine.manifest import write_json
+from bitextmine.text import iter_lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", help="an encoder without layers: a folder or a packaged one's name")
+    parser.add_argument("texts", nargs="+", help="text like that to be encoded; its first lines are read")
+    parser.add_argument("--lines", type=int, default=100_000, help="of each text")
+    parser.add_argument("--dim", type=int, default=256)
+    parser.add_argument("--storage", choices=STORAGES, default="int8")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    folder = resolve(args.model)
+    config, _ = read_folder(folder)
+    if config.layers or not 0 < args.dim < config.dim:
+        parser.error(
+            f"{args.model}: layers {config.layers} and dim {config.dim}: needs none, and more than {args.dim}"
+        )
+    encoder = load_encoder(folder)
+    moments = np.zeros((config.dim, config.dim))
+    for text in args.texts:
+        lines = (column for line in iter_lines(text) for column in line.split("\t"))
+        vectors = encoder.encode(list(itertools.islice(lines, args.lines)))
+        moments += (vectors.T @ vectors).astype(np.float64)
+    values, axes = np.linalg.eigh(moments)
+    kept = axes[:, ::-1][:, : args.dim].astype(np.float32)
+    print(f"{values[::-1][: args.dim].sum() / values.sum():.4f} of the squared length is kept")
+
+    weights = read_weights(config, folder / WEIGHTS)
+    pieces = weights[PIECES]
+    if SCALE in weights:
+        pieces = restore_rows(pieces, weights[SCALE])
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_weights({PIECES: pieces @ kept}, args.out / WEIGHTS, dtype=args.storage)
+    shutil.copyfile(folder / TOKENIZER, args.out / TOKENIZER)
+    write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim).to_json())
+
+
+if __name__ == "__main__":
+    main()
