@@ -45,7 +45,7 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
 
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:
     if Path(path).is_dir() and not any(
-        (Path(path) / name).exists() for name in ("config.json", "modules.json")
+        any(Path(path).glob(kind)) for kind in ("config.json", "modules.json", "*.spm")
     ):
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"

@@ -13,6 +13,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.device import device_name, processors
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.imported import Import, is_imported
+from bitextmine.encoder.laser import Laser, is_laser
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
@@ -30,7 +31,7 @@ class PieceMaker(Protocol):
 
 
 class Network(Protocol):
-    """What an encoder asks of a model: `PieceSums`, `Transformer`, `Backbone`."""
+    """What an encoder asks of a model: `PieceSums`, `Transformer`, `Backbone`, `Lstm`."""
 
     device: str
     dim: int
@@ -115,8 +116,8 @@ class Encoder:
 def load_encoder(
     model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
 ) -> Encoder:
-    """An encoder by the name of a packaged one, from a model folder or from a folder of sentence-transformers, ready
-    on ``device`` (auto, cpu, cuda, cuda:N).
+    """An encoder by the name of a packaged one, from a model folder or from a folder of sentence-transformers or
+    LASER, ready on ``device`` (auto, cpu, cuda, cuda:N).
 
     ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
     instructions for), float32, bfloat16, float16.
@@ -125,8 +126,8 @@ def load_encoder(
     """
     folder = resolve(model)
     name = Path(folder).resolve().name
-    if is_imported(folder):
-        found = Import(folder)
+    if is_imported(folder) or is_laser(folder):
+        found = Import(folder) if is_imported(folder) else Laser(folder)
         place = device_name(device) if found.heavy else "cpu"
         return Encoder(
             found.network(place, precision),

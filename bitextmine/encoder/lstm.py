@@ -1,0 +1,60 @@
+"""Encoding with a stack of LSTMs and the maximum over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from bitextmine.encoder.network import TorchNetwork
+
+__all__ = ["Lstm"]
+
+
+class Lstm(TorchNetwork):
+    """weights: "embed_tokens.weight" (pieces, width) and those of a torch.nn.LSTM behind the prefix "lstm.", float32,
+    of fitting shapes. A vector is the unit-length maximum, over the pieces of a sentence, of the last layer's states
+    in both directions.
+
+    ``precision`` is float32 unless told otherwise.
+    """
+
+    def __init__(self, weights: Mapping[str, np.ndarray], device: str, precision: str) -> None:
+        table = weights["embed_tokens.weight"]
+        hidden = weights["lstm.weight_hh_l0"].shape[1]
+        both_ways = "lstm.weight_hh_l0_reverse" in weights
+        self._layers = sum(name.startswith("lstm.weight_hh") for name in weights) // (1 + both_ways)
+        super().__init__(hidden * (1 + both_ways), device, "float32" if precision == "auto" else precision)
+        self._parameters = sum(array.size for array in weights.values())
+        self._table = torch.from_numpy(table).to(self._device, self._low)
+        lstm = nn.LSTM(table.shape[1], hidden, self._layers, bidirectional=both_ways, batch_first=True)
+        lstm.load_state_dict(
+            {
+                name.removeprefix("lstm."): torch.from_numpy(array)
+                for name, array in weights.items()
+                if name.startswith("lstm.")
+            }
+        )
+        self._lstm = lstm.to(self._device, self._low).eval().requires_grad_(False)
+
+    def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        """ids (total pieces,) int32, lengths (n,) sorted and above 0 -> (n, dim) float32 unit rows."""
+        counts = lengths.tolist()
+        sentences = functional.embedding(ids.long(), self._table).split(counts)
+        packed = pack_padded_sequence(pad_sequence(sentences, batch_first=True), counts, batch_first=True)
+        states, _ = pad_packed_sequence(self._lstm(packed)[0], batch_first=True, padding_value=-torch.inf)
+        return functional.normalize(states.amax(1).float(), dim=1, eps=1e-12)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "encoder (LASER: LSTM, maximum over time)",
+            "dim": self.dim,
+            "layers": self._layers,
+            "vocab_size": len(self._table),
+            "parameters": self._parameters,
+        }
