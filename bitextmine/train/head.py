@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +23,16 @@ class Head(nn.Module):
         self.norm = nn.LayerNorm(config.dim)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
         self.precision = product_precision(training.precision)
+
+    def start_at(self, frequencies: np.ndarray) -> None:
+        """Sets the bias to the logarithm of ``frequencies`` (V,), so that before any training the distribution is
+        close to theirs.
+
+        The piece vectors are tied to the output: otherwise the first thing they learn is how common their piece is,
+        which all of a sentence vector's pieces then share.
+        """
+        with torch.no_grad():
+            self.bias.copy_(torch.from_numpy(np.log(frequencies)))
 
     def forward(self, states: Tensor) -> Tensor:
         """(m, d) -> (m, d), to be multiplied with the piece vectors."""

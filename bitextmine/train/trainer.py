@@ -24,6 +24,7 @@ from bitextmine.progress import progress
 from bitextmine.train.cache import PairCache, open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
+from bitextmine.train.frequencies import piece_frequencies
 from bitextmine.train.objectives import check_objectives, make_objectives
 from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.train.pairs import check_corpora
@@ -158,6 +159,8 @@ class Run:
         self.model.initialise(m.initial_std)
         self.model.to(self.world.device).train()
         self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
+        for head in self.objectives.heads:
+            head.start_at(piece_frequencies(caches, tokenizer.vocab_size))
         self.optimizer = make_optimizer(self.model, self.objectives, t)
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
         per_pass = sum(len(cache.train) for cache in caches)

@@ -39,15 +39,16 @@ class Objectives(nn.Module):
     def __init__(self, recipe: Recipe, model: SentenceModel, content: np.ndarray) -> None:
         super().__init__()
         self.training_settings, self.content = recipe.train, content
-        shared: list[Head] = []
+        heads: list[Head] = []
 
         def head() -> Head:
-            if not shared:
-                shared.append(Head(model.config, recipe.train))
-            return shared[0]
+            if not heads:
+                heads.append(Head(model.config, recipe.train))
+            return heads[0]
 
         self.weights = dict(recipe.train.objective)
         self.parts = nn.ModuleDict({name: OBJECTIVES[name](recipe.train, head) for name in self.weights})
+        self.heads = tuple(heads)  # of those objectives that predict pieces: one, which they share, or none
 
     def forward(
         self, model: SentenceModel, batch: Batch, step: int, world: World = ALONE
