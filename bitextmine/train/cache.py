@@ -29,6 +29,7 @@ from bitextmine.train.pairfile import PairFile, PairWriter, sentence_keys
 from bitextmine.train.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
 from bitextmine.train.selection import choose
+from bitextmine.wording import counted
 
 __all__ = ["DROPPED", "PairCache", "open_caches"]
 
@@ -72,8 +73,7 @@ class PairCache:
         said = f"{self.corpus.name}: {self.counts['read']:,} pairs read, {self.counts['kept']:,} kept"
         why = [f"{self.counts[reason]:,} {reason}" for reason in DROPPED if self.counts[reason]]
         said += f" ({len(self.valid):,} of them held out)"
-        said += f"; dropped: {', '.join(why)}" if why else ""
-        return said + (f"; {self.cut:,} sentences cut to model.max_pieces" if self.cut else "")
+        return said + (f"; dropped: {', '.join(why)}" if why else "")
 
 
 def open_caches(
@@ -108,6 +108,11 @@ def open_caches(
         ) from None
     for cache in caches:
         log.info("%s", cache)
+        if cache.cut:
+            log.warning(
+                "%s: %s of more than %d pieces (model.max_pieces) cut", cache.corpus.name,
+                counted(cache.cut, "sentence"), recipe.model.max_pieces,
+            )  # fmt: skip
         if not len(cache.train):
             raise BitextmineError(
                 f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"

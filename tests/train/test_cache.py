@@ -50,7 +50,9 @@ def add_up(cache: PairCache) -> bool:
     ) + len(cache.valid)
 
 
-def test_it_filters_counts_and_holds_out(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_it_filters_counts_and_holds_out(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = [f"sentence number {i}\tphrase numéro {i}" for i in range(700)]
     rows += rows[:300] + [row.upper() for row in rows[300:310]]  # the same to the vocabulary
     rows += ["\tno source", "equal\tequal", "EQUAL\tequal", "short\t" + "very long indeed " * 30]
@@ -65,7 +67,7 @@ def test_it_filters_counts_and_holds_out(make_recipe: Make, tmp_path: Path, toke
     train, valid = rows_of(cache)
     assert len(set(train) | set(valid)) == 700, "each once"
     assert "1,014 pairs read, 700 kept (35 of them held out); dropped: 1 too short" in str(cache)
-    assert "1 sentences cut" in str(cache)
+    assert "1 sentence of more than 20 pieces (model.max_pieces) cut" in caplog.text
 
 
 def test_no_sentence_of_a_held_out_pair_is_trained_on(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.train.pairfile import Pairs
+from bitextmine.train.recipe import Corpus, Data, Recipe, Training
 from bitextmine.train.sampling import Sampler, drop_pieces, permuted
 from bitextmine.train.splits import split_table
 
@@ -80,3 +83,34 @@ def test_pieces_come_in_halves_until_the_last_steps(make_recipe: Callable[..., A
         assert (a.tgt.lengths.sum() < b.tgt.lengths.sum()) == (step < 3)
         if step >= 2:
             assert (again.draw(step).tgt.ids == b.tgt.ids).all()
+
+
+class Numbered:
+    """As a PairFile of n pairs, whose keys are their rows."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> Pairs:
+        pieces = Pieces.from_lists([[1]] * len(rows))
+        return Pairs(pieces, pieces, np.stack([rows, rows]).astype(np.uint64))
+
+
+def test_weights_are_how_often_a_pair_is_drawn() -> None:
+    corpora = [
+        Corpus(("en", "fr"), pairs=name, weight=weight) for name, weight in (("a", 1), ("b", 3), ("c", 0.5))
+    ]
+    recipe = Recipe(data=Data(corpora=tuple(corpora)), train=Training(batch=10))
+    caches: list[Any] = [
+        SimpleNamespace(corpus=c, train=Numbered(n)) for c, n in zip(corpora, (400, 200, 800), strict=True)
+    ]
+    sampler = Sampler(caches, recipe)
+    drawn = np.zeros(3)
+    for step in range(6000):
+        batch = sampler.draw(step)
+        drawn[batch.corpus] += len(batch)
+    times = drawn / (400, 200, 800)
+    assert np.allclose(times / times[0], (1, 3, 0.5), rtol=0.1)
