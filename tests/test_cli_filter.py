@@ -472,6 +472,22 @@ def test_parquet_in_and_out(score, sieve, tmp_path):
     assert parquet.read_table(tmp_path / "text.parquet").to_pydict() == {
         "src": [s for s, _ in GOOD], "tgt": [t for _, t in GOOD],
     }  # fmt: skip
+    scored, _ = score(tsv(GOOD))
+    sieve(b"\n".join(scored), "-o", tmp_path / "scored.parquet")
+    kept = parquet.read_table(tmp_path / "scored.parquet")
+    names = ["src", "tgt", "cosine", "margin", "length_ratio", "numbers", "copy", "quality"]
+    assert kept.column_names == names
+    assert kept["quality"].to_pylist() == pytest.approx([float(line.rpartition(b"\t")[2]) for line in scored])
+    sieve(
+        b"",
+        tmp_path / "scored.parquet",
+        "--preset",
+        "strict",
+        "-o",
+        tmp_path / "strict.tsv",
+        "--rejected",
+        "-",
+    )
     _, _ = sieve(b"", "--min", "numbers=0", "-o", tmp_path / "none.parquet")
     assert parquet.read_table(tmp_path / "none.parquet").num_rows == 0
 
@@ -561,7 +577,6 @@ def test_ten_thousand_odd_lines_through_score_and_filter(bitextmine, tiny_model,
         cwd=tmp_path,
         env=bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)}),
         capture_output=True,
-        timeout=250,
         check=False,
     )
     err = done.stderr.decode()

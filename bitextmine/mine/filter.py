@@ -106,10 +106,16 @@ def filter_rows(
     rules = rules or RuleSet()
     table = open_table(path, scol, tcol, header=header)
     tools = Tools(src_lang=src, tgt_lang=tgt)
-    sieve = _Sieve(rules, table, tools, _known_columns(table, columns), explain, memory, display_name(path))
+    known = _known_columns(table, columns)
+    last = [name for name, place in sorted(known.items(), key=lambda item: item[1]) if place < 0]
+    sieve = _Sieve(rules, table, tools, known, explain, memory, display_name(path))
     with contextlib.ExitStack() as stack:
-        out = stack.enter_context(write_rows(output, table))
-        away = None if rejected is None else stack.enter_context(write_rows(rejected, table, ("reason",)))
+        out = stack.enter_context(write_rows(output, table, last=last))
+        away = (
+            None
+            if rejected is None
+            else stack.enter_context(write_rows(rejected, table, ("reason",), last=last))
+        )
         bar = stack.enter_context(progress(None, "filter", "rows"))
         for block in table.rows.blocks():
             reasons = sieve.judge(block)

@@ -470,13 +470,14 @@ class TextWriter:
 
 
 class ArrowWriter:
-    """Rows to a Parquet file, whose schema is that of the first block. Columns without a name are src, tgt and
-    column3, column4, ..."""
+    """Rows to a Parquet file, whose schema is that of the first block. Where there is no header, the last columns are
+    called `last`, and the others src, tgt and column3, column4, ..."""
 
-    def __init__(self, out: Any, table: Table, added: Sequence[str]) -> None:
+    def __init__(self, out: Any, table: Table, added: Sequence[str], last: Sequence[str] = ()) -> None:
         self._parquet = _pyarrow_parquet()
         self._out = out
         self._names = list(table.names)
+        self._last = last
         self._places = {table.src: "src", table.tgt: "tgt"}
         self._added = added
         self._writer: Any = None
@@ -486,6 +487,8 @@ class ArrowWriter:
 
         if not self._names:
             self._names = [self._places.get(i, f"column{i + 1}") for i in range(block.width)]
+            if len(self._last) <= block.width:
+                self._names[block.width - len(self._last) :] = self._last
         table = block.arrow(self._names)
         for column in added:
             if isinstance(column.values, np.ndarray):
@@ -507,24 +510,30 @@ class ArrowWriter:
         if self._writer is None:
             import pyarrow
 
-            names = [*(self._names or ("src", "tgt")), *self._added]
+            names = [*(self._names or ("src", "tgt", *self._last)), *self._added]
             self._write(pyarrow.table([pyarrow.array([], pyarrow.string())] * len(names), names=names))
         self._writer.close()
 
 
 @contextlib.contextmanager
 def write_rows(
-    path: str | os.PathLike[str], table: Table, added: Sequence[str] = (), *, only_added: bool = False
+    path: str | os.PathLike[str],
+    table: Table,
+    added: Sequence[str] = (),
+    *,
+    only_added: bool = False,
+    last: Sequence[str] = (),
 ) -> Iterator[Writer]:
     """A writer for ``with``: tab-separated text, or Parquet by the file's suffix; complete or not there at all.
 
-    The header of `table`, if it has one, is written first, with the names of the added columns.
+    The header of `table`, if it has one, is written first, with the names of the added columns. last: what the last
+    columns are called where there is no header; Parquet needs names.
     """
     with open_output(path, "binary") as out:
         if is_parquet(path):
             if only_added:
                 raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
-            writer = ArrowWriter(out, table, added)
+            writer = ArrowWriter(out, table, added, last)
             yield writer
             writer.close()
             return
