@@ -1,11 +1,11 @@
 """Is the false-positive rate that `mine --threshold auto` states the true one? Measured where the truth is known.
 
-    python mine/thresholds.py CORPUS.en CORPUS.fr GOLD.tsv
+    python mine/thresholds.py CORPUS.en CORPUS.fr GOLD.tsv [--model NAME|FOLDER]
 
 Both corpora are mined as they are, and again after most gold pairs have lost one of their two sentences
 (half of them the source, half the target), so that true pairs become rare. For each rate asked for, the
 table gives the threshold, the rate there in truth (source lines without a translation that get a pair, over
-all of those), and the precision, estimated and true. Prints a Markdown table.
+all of those), and the precision, estimated and true. Prints a Markdown table and a signature.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.mining import Side, load_side
 from bitextmine.mine.null import fit_null
 from bitextmine.mine.retrieval import Pairs, candidates, retrieve
+from bitextmine.signature import signature
 from bitextmine.text import corpus_language
 
 RATES = (0.01, 0.05)
@@ -95,6 +96,8 @@ def main() -> None:
                 f"{precision:.1%}",
             )
             print(f"| {' | '.join(cells)} |", flush=True)
+    made = {"retrieval": options.retrieval, "margin": options.margin, "model": encoder.hash}
+    print(f"\n`{signature(task='thresholds', **made)}` ({encoder.name})")
 
 
 if __name__ == "__main__":

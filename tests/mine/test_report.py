@@ -221,8 +221,11 @@ def test_high_scores_to_doubt(tmp_path, ordinary, reason):
 
 
 def test_what_nobody_doubts(tmp_path, ordinary):
-    thousands = "1.5\tIt costs 1,200 euros in 2020\tEn 2020, il coûte 1 200 euros\n"
-    found = survey(_written(tmp_path, ordinary + thousands))
+    same = (
+        "1.5\tIt costs 1,200 euros in 2020\tEn 2020, il coûte 1 200 euros\n"
+        "1.5\tWe meet 3 friends at 4 p.m.\tNous voyons trois amis à 16 h\n"
+    )
+    found = survey(_written(tmp_path, ordinary + same))
     assert {key: flag.rows for key, flag in found.flagged.items()} == dict.fromkeys(found.flagged, 0)
     assert found.any_flag.rows == 0
 
@@ -582,7 +585,6 @@ def test_in_a_browser(tmp_path):
             (tmp_path / "report.html").as_uri(),
         ],
         capture_output=True,
-        timeout=60,
         check=True,
     )
     dom = done.stdout.decode()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.mine.columns.numbers import number_agreement
+
 __all__ = [
     "LENGTH_FACTOR",
     "MANY",
@@ -69,8 +71,9 @@ REASONS = (
     ),
     Reason(
         "digits",
-        "Different digits",
-        "Both sides have digits, and not the same ones (their order and separators do not matter).",
+        "Different numbers",
+        "Both sides have numbers in digits, and not the same ones (order, separators, numbers in words and the other "
+        "clock do not matter).",
     ),
     Reason(
         "pair_repeated",
@@ -135,7 +138,7 @@ def judge(
     short = np.array([_is_short(s) or _is_short(t) for s, t in pairs], dtype=bool)
     digits = np.array(
         [
-            _DIGIT.search(s) is not None and _DIGIT.search(t) is not None and _digits(s) != _digits(t)
+            _DIGIT.search(s) is not None and _DIGIT.search(t) is not None and number_agreement(s, t) < 1
             for s, t in pairs
         ],
         dtype=bool,
@@ -159,9 +162,3 @@ def _is_short(text: str) -> bool:
         if len(text) >= SHORT:
             return False
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text.strip()) < SHORT
-
-
-def _digits(text: str) -> list[str]:
-    """The digits of a text as 0 to 9, sorted."""
-    found = sorted(_DIGIT.findall(text))
-    return found if text.isascii() else sorted(str(unicodedata.decimal(c)) for c in found)
