@@ -29,7 +29,7 @@ _model = click.option(
     default="default",
     envvar="BITEXTMINE_MODEL",
     metavar="NAME|FOLDER",
-    help="Encoder: the one in the package, or a folder of 'bitextmine train' or sentence-transformers.  "
+    help="Encoder: the one in the package, or a folder of 'bitextmine train', sentence-transformers or LASER2.  "
     "[default: default, or $BITEXTMINE_MODEL]",
 )
 _device = click.option(
@@ -94,17 +94,6 @@ def main() -> None:
     program(prog_name="bitextmine")
 
 
-def _print_recipe(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is None:
-        return
-    from bitextmine.train.recipe import recipe_path
-    from bitextmine.train.template import recipe_template
-
-    text = recipe_path(value).read_text(encoding="utf-8") if value else recipe_template()
-    click.echo(text, nl=False)
-    ctx.exit()
-
-
 @program.command(
     "train",
     example="bitextmine train --pairs pairs.en-fr.tsv --out model",
@@ -117,14 +106,11 @@ def _print_recipe(ctx: click.Context, param: click.Parameter, value: str | None)
     metavar="NAME.en-fr.tsv",
     help="Sentence pairs (tab-separated; the name tells the languages), in place of the recipe's; may be repeated.",
 )
-@click.option("--out", required=True, metavar="FOLDER", help="The model folder to make.")
+@click.option("--out", metavar="FOLDER", help="The model folder to make.  [required]")
 @click.option(
     "--print-recipe",
     is_flag=False,
     flag_value="",
-    is_eager=True,
-    expose_value=False,
-    callback=_print_recipe,
     metavar="[RECIPE]",
     help="Print a recipe of every key with its meaning and default, or the one named, and stop.",
 )
@@ -175,7 +161,8 @@ def _print_recipe(ctx: click.Context, param: click.Parameter, value: str | None)
 def train(
     recipe: str | None,
     pairs: tuple[str, ...],
-    out: str,
+    out: str | None,
+    print_recipe: str | None,
     data: str | None,
     settings: tuple[tuple[str, Any], ...],
     device: str,
@@ -193,6 +180,13 @@ def train(
     bitextmine train --print-recipe > recipe.toml
     bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1
     """
+    if print_recipe is not None:
+        from bitextmine.train.template import recipe_text
+
+        click.echo(recipe_text(print_recipe), nl=False)
+        return
+    if out is None:
+        raise click.MissingParameter(param_type="option", param_hint="'--out'")
     if recipe is None and not pairs:
         raise click.UsageError("give a recipe, --pairs, or both")
     from pathlib import Path
@@ -448,7 +442,7 @@ def mine(output: str, ids: bool, **options: Any) -> None:
 
 @program.group("evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
 def evaluate() -> None:
-    """Measure retrieval (P@1) or mining (precision, recall, F1)."""
+    """Measure retrieval (P@1), mining (precision, recall, F1) or classification (accuracy)."""
 
 
 @evaluate.command("retrieval", example="bitextmine evaluate retrieval --queries queries.tsv --distractors .")
@@ -566,6 +560,53 @@ def evaluate_mining(mined: str, form: str, **options: Any) -> None:
     from bitextmine.mine.evaluate_mining import evaluate_mining as evaluate_file
 
     _report(evaluate_file(mined, **options), form)
+
+
+@evaluate.command(
+    "classification", example="bitextmine evaluate classification --train news.en --test news.de --test news.fr"
+)
+@click.option(
+    "--train", required=True, metavar="FILE", help="Documents to learn from: a label, a tab and the text per line."
+)
+@click.option(
+    "--test",
+    "tests",
+    required=True,
+    multiple=True,
+    metavar="FILE",
+    help="Documents in another language, likewise; may be repeated.",
+)
+@click.option(
+    "--dev",
+    metavar="FILE",
+    help="Documents in the first language to choose the L2 term by.  [default: a tenth of --train]",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Classifiers to take the mean of, each on another nine tenths of --train.",
+)
+@click.option("--seed", type=_SEED, default=1, show_default=True, metavar="N", help="Of the draw.")
+@_model
+@_format
+@_device
+@_batch_tokens
+@_errors
+def evaluate_classification(form: str, **options: Any) -> None:
+    """Measure how well a classifier of documents carries over to other languages, as MLDoc does.
+
+    A linear classifier learns labels from the vectors of one language's documents and is tested on those of others;
+    the encoder stays as it is.
+
+    \b
+    bitextmine evaluate classification --train topics/train.en --test topics/test.de --test topics/test.fr
+    """
+    from bitextmine.mine.evaluate_classification import evaluate_classification as evaluate_files
+
+    _report(evaluate_files(**options), form)
 
 
 @program.command("info", example="bitextmine info corpus.fr.npy")

@@ -8,9 +8,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from bitextmine.train.recipe import Corpus, Recipe, limits_in_words
+from bitextmine.errors import BitextmineError
+from bitextmine.train.recipe import Corpus, Recipe, limits_in_words, recipe_path
 
-__all__ = ["recipe_settings", "recipe_template"]
+__all__ = ["recipe_settings", "recipe_template", "recipe_text"]
 
 WIDTH = 108
 
@@ -28,6 +29,20 @@ CORPUS = """\
 # langs = ["en", "fr"]  # of the first and the second column
 # pairs = "pairs.en-fr.tsv"
 """
+
+
+def recipe_text(name: str = "") -> str:
+    """The recipe of that name in the package (or that file's), as it is; without a name the template of all keys.
+
+    Raises BitextmineError for what is neither.
+    """
+    if not name:
+        return recipe_template()
+    path = recipe_path(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise BitextmineError(f"{path}: cannot be read: {e}") from None
 
 
 def recipe_template() -> str:
