@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +12,8 @@ import sentencepiece
 
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.train.pairs import read_pairs
+from bitextmine.progress import progress
+from bitextmine.train.pairs import pair_chunks
 from bitextmine.train.recipe import Recipe
 
 __all__ = ["content_pieces", "sample_lines", "train_vocabulary"]
@@ -20,22 +22,25 @@ __all__ = ["content_pieces", "sample_lines", "train_vocabulary"]
 LONGEST_LINE = 4192
 
 
-def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
+def sample_lines(recipe: Recipe, disable: bool | None = None) -> dict[str, list[str]]:
     """Up to vocabulary.lines_per_language lines of each language, every line of its corpora with the same chance
-    (reservoir sampling: memory does not grow with the corpora)."""
+    (reservoir sampling: memory does not grow with the corpora). ``disable``: no progress bar (None: on a terminal)."""
     wanted = recipe.vocabulary.lines_per_language
     lines: dict[str, list[str]] = {lang: [] for corpus in recipe.data.corpora for lang in corpus.langs}
     seen = dict.fromkeys(lines, 0)
     rng = random.Random(recipe.train.seed)
-    for corpus in recipe.data.corpora:
-        for pair in read_pairs(recipe, corpus):
-            for lang, line in zip(corpus.langs, pair, strict=True):
-                sample = lines[lang]
-                seen[lang] += 1
-                if len(sample) < wanted:
-                    sample.append(line)
-                elif (slot := int(rng.random() * seen[lang])) < wanted:
-                    sample[slot] = line
+    with progress(None, "sample lines", "pairs", disable) as bar:
+        for corpus in recipe.data.corpora:
+            for sides in pair_chunks(recipe, corpus, 10_000):
+                for pair in zip(*sides, strict=True):
+                    for lang, line in zip(corpus.langs, pair, strict=True):
+                        sample = lines[lang]
+                        seen[lang] += 1
+                        if len(sample) < wanted:
+                            sample.append(line)
+                        elif (slot := int(rng.random() * seen[lang])) < wanted:
+                            sample[slot] = line
+                bar.update(len(sides[0]))
     return lines
 
 
@@ -60,12 +65,18 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2,
                 hard_vocab_limit=v.type != "unigram",
             )  # fmt: skip
-    except (RuntimeError, OSError) as e:
-        temporary.unlink(missing_ok=True)
+        temporary.replace(path)
+    except OSError as e:
+        raise BitextmineError(
+            f"{path}: cannot write the vocabulary: {e.strerror or e}; free some space"
+        ) from None
+    except RuntimeError as e:
         raise BitextmineError(
             f"recipe: vocabulary.size: SentencePiece could not train {v.size} pieces on {len(kept)} lines: {e}"
         ) from None
-    temporary.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()  # gone already when all went well
 
 
 def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
