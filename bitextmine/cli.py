@@ -170,8 +170,8 @@ def train(
 ) -> None:
     """Train an encoder on sentence pairs.
 
-    What to train on and how stands in a recipe: a TOML file, or the name of one in the package (cpu-quick,
-    europe5, paper-bilingual); options win over it. Writes a model folder for --model: config.json, model.safetensors,
+    What to train on and how stands in a recipe: a TOML file, or the name of one in the package (such as cpu-quick,
+    europe5 or paper-bilingual); options win over it. Writes a model folder for --model: config.json, model.safetensors,
     tokenizer.model, with a model card, the recipe, the log and a plot of it. An interrupted run is taken up at its last
     checkpoint. With several GPUs: torchrun --nproc-per-node N -m bitextmine train ...
 

@@ -119,4 +119,5 @@ def join_world(device: str = "auto") -> Iterator[World]:
         yield world
     finally:
         logger.setLevel(level)
-        dist.destroy_process_group()
+    # Not after an error: the others may be in the midst of a sum, and torchrun ends them when this process ends.
+    dist.destroy_process_group()
