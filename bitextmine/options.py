@@ -82,12 +82,12 @@ class NpyFile(click.ParamType):
 
 
 class IndexType(click.ParamType):
-    """auto, flat, ivf, hnsw, or what may be a FAISS factory string (all of which have a capital letter)."""
+    """auto, flat, ivf, pq, hnsw, or what may be a FAISS factory string (all of which have a capital letter)."""
 
     name = "index type"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        kinds = ("auto", "flat", "ivf", "hnsw")
+        kinds = ("auto", "flat", "ivf", "pq", "hnsw")
         if value.lower() not in kinds and not re.fullmatch(r"(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+", value):
             self.fail(
                 f"{value!r} is not {', '.join(kinds)} or a factory string such as IVF1024,SQ8.", param, ctx

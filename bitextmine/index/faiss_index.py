@@ -1,11 +1,9 @@
-"""FAISS indexes over stored vectors: which kind, building, searching with exact rescoring."""
+"""FAISS indexes over stored vectors: the kinds there are, and searching them with exact similarities."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,35 +11,41 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.index import native
-from bitextmine.index.exact import Neighbours
+from bitextmine.index.exact import search_one
+from bitextmine.index.lists import Lists, search_lists
 from bitextmine.index.rescore import rescore
-from bitextmine.index.rows import Groups, Vectors, check_finite, check_pair, scan, unfold
+from bitextmine.index.rows import Groups, Rows, Vectors, check_finite, check_pair, scan, unfold
+from bitextmine.memory import budget
 
-KINDS = ("auto", "flat", "ivf", "hnsw")
+log = logging.getLogger(__name__)
+
+KINDS = ("auto", "flat", "ivf", "pq", "hnsw")
 FLAT_UP_TO = 50_000
-_ADD_ROWS = 1 << 14
 _QUERY_ROWS = 1 << 12
-_TRAIN_PER_LIST = 64
 _LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
+_LEAST_BY_LIST = 8  # queries per list from which going list by list pays
 
 
-def factory_string(kind: str, rows: int) -> str:
-    """The FAISS factory string that a kind stands for at so many rows; any other string stands for itself.
+def factory_string(kind: str, rows: int, dim: int) -> str:
+    """The FAISS factory string that a kind stands for at so many rows of so many numbers; any other string stands for
+    itself.
 
-    flat compares with everything; ivf keeps 8 bits per number in about 4 sqrt(rows) lists, fewer when there
-    are not 39 rows for each; hnsw keeps 8 bits per number and 32 links. auto: flat up to FLAT_UP_TO rows,
-    where exact comparison costs little and nothing needs training; ivf above (it is built several times
-    faster than hnsw, and its search can be made as exact as one likes).
+    flat: compares with everything. ivf: the vectors as they are stored, in about 2 sqrt(rows) lists, fewer when there
+    are not 39 rows for each; a list can be read and compared exactly, in one piece, from disk. pq: in such lists, four
+    bits for every two or so numbers, for what would not fit otherwise. hnsw: 8 bits per number and 32 links.
+    auto, asked here, is flat up to FLAT_UP_TO rows and ivf above; choose.choose() measures.
     """
     if kind == "auto":
         kind = "flat" if rows <= FLAT_UP_TO else "ivf"
+    lists = max(1, min(1 << max(0, round(np.log2(2 * np.sqrt(max(1, rows))))), rows // _LEAST_PER_LIST))
     if kind == "flat":
         return "Flat"
     if kind == "ivf":
-        wanted = 1 << max(0, round(np.log2(4 * np.sqrt(max(1, rows)))))
-        return f"IVF{max(1, min(wanted, rows // _LEAST_PER_LIST))},SQ8"
+        return f"IVF{lists},SQfp16"
+    if kind == "pq":
+        return f"IVF{lists},PQ{next(m for m in range(max(1, dim // 2), 0, -1) if dim % m == 0)}x4fs"
     if kind == "hnsw":
         return "HNSW32_SQ8"
     return kind
@@ -56,7 +60,10 @@ class Index:
 
     faiss: Any
     facts: dict[str, Any] = field(default_factory=dict)
+    factor: int = 4  # candidates that are rescored, for each neighbour that is wanted
     _folded: tuple[Vectors, Groups | None] | None = None
+    _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
+    _on_gpu: Any = None
 
     @property
     def dim(self) -> int:
@@ -67,9 +74,30 @@ class Index:
         """How many distinct vectors are in it."""
         return int(self.faiss.ntotal)
 
+    @property
+    def exact(self) -> bool:
+        """Whether it compares the vectors as they are with everything."""
+        found = faiss.downcast_index(self.faiss)
+        if isinstance(found, faiss.IndexIDMap):
+            found = faiss.downcast_index(found.index)
+        return type(found) in (faiss.IndexFlat, faiss.IndexFlatIP)
+
+    @property
+    def inverted(self) -> Any:
+        """The inverted file, if it is one over the vectors as they are (not rotated or projected), else None."""
+        found = faiss.downcast_index(self.faiss)
+        return found if isinstance(found, faiss.IndexIVF) else None
+
+    @property
+    def centres(self) -> NDArray[np.float32]:
+        """Of an inverted file: the centres of its lists, float32 (lists, d)."""
+        ivf = self.inverted
+        found: NDArray[np.float32] = ivf.quantizer.reconstruct_n(0, ivf.nlist)
+        return found
+
     def effort(self) -> tuple[str, int, int] | None:
         """What can be turned up for recall: ("nprobe" or "efSearch", its value, its largest useful value)."""
-        core = _core(self.faiss)
+        core = core_of(self.faiss)
         if isinstance(core, faiss.IndexIVF):
             return "nprobe", int(core.nprobe), int(core.nlist)
         if isinstance(core, faiss.IndexHNSW):
@@ -77,31 +105,49 @@ class Index:
         return None
 
     def set_effort(self, value: int) -> None:
-        core = _core(self.faiss)
+        core = core_of(self.faiss)
         if isinstance(core, faiss.IndexIVF):
             core.nprobe = value
         elif isinstance(core, faiss.IndexHNSW):
             core.hnsw.efSearch = value
+        self._on_gpu = None
 
     def candidates(
         self, queries: Vectors, count: int, progress: Callable[[int], object] | None = None
     ) -> NDArray[np.int64]:
         """The ids (n, count) that FAISS returns, -1 where a list ran empty. Its similarities are not used."""
-        if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise BitextmineError(
-                f"the index holds vectors of {self.dim} numbers, the queries are {queries.shape[-1]} wide; "
-                "make both with the same model"
-            )
+        self._check_dim(queries)
         faiss.omp_set_num_threads(native.processors())
         found = np.full((len(queries), count), -1, dtype=np.int64)
         for start in range(0, len(queries), _QUERY_ROWS):
             block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)
             check_finite(block, "queries", start)
-            found[start : start + len(block)] = self.faiss.search(block, count)[1]
+            found[start : start + len(block)] = self._searcher().search(block, count)[1]
             if progress is not None:
                 progress(len(block))
         found[(found < 0)] = -1
         return found
+
+    def _check_dim(self, queries: Vectors) -> None:
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise BitextmineError(
+                f"the index holds vectors of {self.dim} numbers, the queries are {queries.shape[-1]} wide; "
+                "make both with the same model"
+            )
+
+    def check_rows(self, found: int) -> None:
+        """BitextmineError unless the index is of so many rows."""
+        known = self.facts.get("rows", found)
+        if found != known:
+            raise BitextmineError(
+                f"the index is of {known} rows, the vectors beside it are {found}; build the index again"
+            )
+
+    def _searcher(self) -> Any:
+        """The index, or its copy on the GPUs where this faiss has them and can hold it there."""
+        if self._on_gpu is None:
+            self._on_gpu = on_gpus(self.faiss) or self.faiss
+        return self._on_gpu
 
     def search(
         self,
@@ -111,28 +157,132 @@ class Index:
         *,
         rows: NDArray[np.int64] | None = None,
         progress: Callable[[int], object] | None = None,
+        memory: int | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The k nearest rows of `pool` that the index finds: (similarity (n, k), id (n, k)) as search_one.
 
         pool: the vectors that the index was built from; or, with `rows` (one entry per vector of those, the
-        row of `pool` or -1), a selection of them, which then are the ids. Several times k candidates are
-        taken from FAISS and rescored from `pool`, so the similarities are exact and ordered; where the
-        index finds fewer than k, the rest is -1 with -inf.
+        row of `pool` or -1), a selection of them, which then are the ids. The similarities are those of the rows of
+        `pool`, exact and ordered: a flat index is searched by search_one, an inverted file list by list if there are
+        queries enough, and of any other several times k candidates are taken from FAISS and rescored. Where the
+        index finds fewer than k, the rest is -1 with -inf. memory: bytes to take, by default half of what is free.
         """
         check_pair(queries, pool, "queries", "indexed vectors")
         if k < 1:
             raise BitextmineError(f"k must be at least 1, found {k}")
-        known = self.facts.get("rows", len(pool) if rows is None else len(rows))
-        if (len(pool) if rows is None else len(rows)) != known:
-            raise BitextmineError(
-                f"the index is of {known} rows, the vectors beside it are "
-                f"{len(pool) if rows is None else len(rows)}; build the index again"
-            )
+        self._check_dim(queries)
+        self.check_rows(len(pool) if rows is None else len(rows))
+        if self.exact and not gpus():
+            return search_one(queries, pool, k, progress=progress, memory=memory)
+        ivf = self.inverted
+        if ivf is not None and not gpus() and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
+            return self._by_list(queries, pool, k, rows, progress, memory)
+        groups = self.fold(pool)
+        count = min(max(1, self.rows), self.factor * k + 16)
+        ids = self.candidates(queries, count, progress)
+        return _finish(queries, pool, ids, k, groups, rows)
+
+    def fold(self, pool: Vectors) -> Groups | None:
+        """The groups of identical rows of the pool."""
         if self._folded is None or self._folded[0] is not pool:
             self._folded = pool, scan(pool, "indexed vectors")
-        count = min(max(1, self.rows), 4 * k + 16)
-        ids = self.candidates(queries, count, progress)
-        return _finish(queries, pool, ids, k, self._folded[1], rows)
+        return self._folded[1]
+
+    def _by_list(
+        self,
+        queries: Vectors,
+        pool: Vectors,
+        k: int,
+        rows: NDArray[np.int64] | None,
+        progress: Callable[[int], object] | None,
+        memory: int | None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        check_finite_rows(queries)
+        dtype = check_pair(queries, pool, "queries", "indexed vectors")
+        groups = self.fold(pool)
+        found, _ = search_lists(
+            Rows(queries, dtype), self.lists(pool, rows), self.centres, int(self.inverted.nprobe), k,
+            both=False, memory=budget(memory), progress=progress,
+        )  # fmt: skip
+        return unfold(found.sim, found.id, None, groups)
+
+    def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
+        """Of an inverted file: the lists, of rows of `pool` (`rows` as in search()); where rows are identical, of their
+        groups (fold())."""
+        if self._lists is not None and self._lists[0] is pool and self._lists[1] is rows:
+            return self._lists[2]
+        groups = self.fold(pool)
+        stored = self.inverted.invlists
+        sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
+        ids = np.concatenate([_ids(stored, i) for i in range(stored.nlist)])
+        of = np.repeat(np.arange(stored.nlist), sizes)
+        row = ids if rows is None else rows[ids]
+        if groups is not None:
+            row = np.where(row < 0, -1, groups.of[row])
+        # A selection's row is the vector of the first line that it stands for: one entry for each row is enough.
+        first = np.lexsort((ids, row))
+        new = np.append(True, np.diff(row[first]) != 0) & (row[first] >= 0)
+        kept = first[new[: len(first)]]
+        kept = kept[np.lexsort((row[kept], of[kept]))]
+        order = row[kept].astype(np.int64)
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=stored.nlist))]).astype(np.int64)
+        raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
+        if raw and np.array_equal(kept, np.arange(len(ids))):
+            found = Lists(order, bounds, lambda i: _codes(stored, i, self.dim))
+        else:
+            at = order if groups is None else groups.first[order]
+            plain = pool.view(np.ndarray)
+            dtype = check_pair(pool, pool, "indexed vectors", "indexed vectors")
+            found = Lists(
+                order, bounds, lambda i: plain[at[bounds[i] : bounds[i + 1]]].astype(dtype, copy=False)
+            )
+        self._lists = pool, rows, found
+        return found
+
+
+def stored_as_they_are(ivf: Any) -> bool:
+    """Whether an inverted file's codes are the float16 vectors themselves."""
+    return (
+        isinstance(ivf, faiss.IndexIVFScalarQuantizer)
+        and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
+        and not ivf.by_residual
+    )
+
+
+def _ids(stored: Any, number: int) -> NDArray[np.int64]:
+    size = stored.list_size(number)
+    if not size:
+        return np.empty(0, np.int64)
+    ids: NDArray[np.int64] = faiss.rev_swig_ptr(stored.get_ids(number), size).copy()
+    return ids
+
+
+def _codes(stored: Any, number: int, dim: int) -> NDArray[np.float16]:
+    size = stored.list_size(number) * dim * 2
+    return faiss.rev_swig_ptr(stored.get_codes(number), size).view(np.float16).reshape(-1, dim)
+
+
+def check_finite_rows(rows: Vectors) -> None:
+    for start in range(0, len(rows), 1 << 14):
+        check_finite(rows[start : start + (1 << 14)], "queries", start)
+
+
+def gpus() -> int:
+    """How many GPUs the installed faiss can use; 0 for faiss-cpu."""
+    if not hasattr(faiss, "StandardGpuResources"):
+        return 0
+    return int(faiss.get_num_gpus())
+
+
+def on_gpus(index: Any) -> Any:
+    """A copy of the index on all GPUs of this faiss; None where it has none or they cannot hold such an index."""
+    if not gpus():
+        return None
+    try:
+        return faiss.index_cpu_to_all_gpus(index)
+    except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there
+        log.info("index: searched on the CPU: %s", reason(error))
+        return None
 
 
 def _finish(
@@ -152,7 +302,7 @@ def _finish(
     return unfold(sim, np.where(found < 0, -1, groups.of[found]), None, groups)
 
 
-def _core(index: Any) -> Any:
+def core_of(index: Any) -> Any:
     """What does the work, inside id maps, rotations and refinements."""
     while True:
         index = faiss.downcast_index(index)
@@ -164,27 +314,7 @@ def _core(index: Any) -> Any:
             return index
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """FAISS prints a warning per quantiser to the process's standard error when training rows are few; the
-    measured recall says what they are worth."""
-    try:
-        saved = os.dup(2)
-    except OSError:
-        yield
-        return
-    try:
-        with tempfile.TemporaryFile() as sink:
-            os.dup2(sink.fileno(), 2)
-            try:
-                yield
-            finally:
-                os.dup2(saved, 2)
-    finally:
-        os.close(saved)
-
-
-def _reason(error: RuntimeError) -> str:
+def reason(error: RuntimeError) -> str:
     """FAISS's message without the C++ signature and the source file."""
     text = str(error)
     for mark in ("failed: ", "Error: ", ": "):
@@ -192,124 +322,3 @@ def _reason(error: RuntimeError) -> str:
             text = text.rsplit(mark, 1)[1]
             break
     return text.strip().rstrip(".")
-
-
-def build_index(
-    vectors: Vectors,
-    kind: str = "auto",
-    *,
-    seed: int = 1,
-    progress: Callable[[int], object] | None = None,
-) -> Index:
-    """Builds an index of the vectors (n, d), float16 or float32, in memory or memory-mapped.
-
-    kind: auto, flat, ivf, hnsw (see factory_string) or a FAISS factory string. Of identical rows the first
-    goes in, and zero rows stay out: their similarity to everything is 0. Training rows are drawn with
-    `seed`. progress: called with the number of rows added. Raises BitextmineError for a NaN (naming the
-    line), for no rows, for a factory string that FAISS does not know or that does not fit the dimension, and
-    for too few rows to train it.
-    """
-    if not kind.strip():
-        raise UsageError(
-            "the index type is empty: expected auto, flat, ivf, hnsw or a FAISS factory string"
-        )
-    dim = check_pair(vectors, vectors, "vectors", "vectors") and vectors.shape[1]
-    groups = scan(vectors, "vectors")
-    chosen = np.arange(len(vectors)) if groups is None else groups.first
-    chosen = chosen[_nonzero(vectors, chosen)]
-    if not len(chosen):
-        raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
-    spec = factory_string(kind, len(chosen))
-    faiss.omp_set_num_threads(native.processors())
-    try:
-        index = faiss.index_factory(int(dim), spec, faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
-        raise UsageError(
-            f"--type {kind}: FAISS cannot make an index of {dim} dimensions from {spec!r} ({_reason(error)}); "
-            "expected auto, flat, ivf, hnsw or a factory string such as 'IVF1024,SQ8'"
-        ) from None
-    _train(index, vectors, chosen, spec, seed)
-    plain = len(chosen) == len(vectors)
-    target = index if plain or isinstance(index, faiss.IndexIDMap) else faiss.IndexIDMap(index)
-    for start in range(0, len(chosen), _ADD_ROWS):
-        at = chosen[start : start + _ADD_ROWS]
-        rows = vectors[start : start + len(at)] if plain else vectors[at]
-        block = np.ascontiguousarray(rows, dtype=np.float32)
-        if isinstance(target, faiss.IndexIDMap):
-            target.add_with_ids(block, at)
-        else:
-            target.add(block)
-        if progress is not None:
-            progress(len(at))
-    facts = {
-        "type": kind,
-        "factory": spec,
-        "metric": "inner product",
-        "rows": len(vectors),
-        "distinct_rows": len(chosen),
-        "dim": int(dim),
-        "seed": seed,
-    }
-    made = Index(_owned(target, index), facts)
-    effort = made.effort()
-    if effort is not None:
-        name, _, most = effort
-        made.set_effort(min(8 if name == "nprobe" else 64, most))
-    return made
-
-
-def _owned(target: Any, index: Any) -> Any:
-    if target is not index:
-        target.own_fields = True  # the map frees what it holds
-        index.this.disown()
-    return target
-
-
-def _nonzero(vectors: Vectors, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the chosen rows are not zero. There is at most one zero row: identical ones are folded."""
-    keep = np.ones(len(chosen), dtype=bool)
-    for start in range(0, len(chosen), _ADD_ROWS):
-        at = chosen[start : start + _ADD_ROWS]
-        keep[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
-    return keep
-
-
-def _train(index: Any, vectors: Vectors, chosen: NDArray[np.int64], spec: str, seed: int) -> None:
-    if index.is_trained:
-        return
-    core = _core(index)
-    wanted = 1 << 16
-    if isinstance(core, faiss.IndexIVF):
-        core.cp.max_points_per_centroid = _TRAIN_PER_LIST
-        core.cp.seed = seed
-        wanted = max(wanted, _TRAIN_PER_LIST * core.nlist)
-    sample = chosen
-    if len(chosen) > wanted:
-        sample = np.sort(np.random.default_rng(seed).choice(chosen, wanted, replace=False))
-    rows = np.ascontiguousarray(vectors[sample], dtype=np.float32)
-    try:
-        with _quiet():
-            index.train(rows)
-    except RuntimeError as error:
-        raise BitextmineError(
-            f"index type {spec!r}: {len(chosen):,} distinct rows are too few to train it ({_reason(error)}); "
-            "use flat, hnsw or ivf, which fits itself to the number of rows"
-        ) from None
-
-
-def search_both_indexed(
-    x: Vectors,
-    y: Vectors,
-    x_index: Index,
-    y_index: Index,
-    k: int,
-    *,
-    x_rows: NDArray[np.int64] | None = None,
-    y_rows: NDArray[np.int64] | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> Neighbours:
-    """What search_both() returns, found by the indexes of both sides: neighbours may be missed, similarities
-    are exact. x_rows, y_rows: as `rows` in Index.search. progress: called with the queries done, of n + m."""
-    fwd_sim, fwd_id = y_index.search(x, y, k, rows=y_rows, progress=progress)
-    bwd_sim, bwd_id = x_index.search(y, x, k, rows=x_rows, progress=progress)
-    return Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)

@@ -262,7 +262,7 @@ def find_neighbours(
     """
     n, m = len(src.unique.rows), len(tgt.unique.rows)
     if search == "index" or (search == "auto" and n * m > EXACT_UP_TO):
-        from bitextmine.index.faiss_index import search_both_indexed
+        from bitextmine.index.both import search_both_indexed
         from bitextmine.index.index_file import open_index
 
         indexes = [open_index(side.npy) for side in (src, tgt)]
@@ -276,6 +276,7 @@ def find_neighbours(
                 k,
                 x_rows=src.unique.line_to_row,
                 y_rows=tgt.unique.line_to_row,
+                memory=memory,
                 progress=bar.update,
             )
         return found, f"index-{'/'.join(kinds)}"

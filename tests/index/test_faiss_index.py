@@ -4,20 +4,24 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
+from bitextmine.index.both import search_both_indexed
+from bitextmine.index.build import build_index
 from bitextmine.index.exact import search_both, search_one
-from bitextmine.index.faiss_index import Index, build_index, factory_string, search_both_indexed
+from bitextmine.index.faiss_index import Index, factory_string
 from bitextmine.index.recall import draw, measure, tune
 
 from . import oracle
 
 
 def test_the_kind_follows_the_size():
-    assert factory_string("auto", 10) == factory_string("auto", 50_000) == "Flat"
-    assert factory_string("auto", 50_001).startswith("IVF")
-    assert factory_string("ivf", 1_000_000) == "IVF4096,SQ8"
-    assert factory_string("PCA16,Flat", 3) == "PCA16,Flat"
+    assert factory_string("auto", 10, 64) == factory_string("auto", 50_000, 64) == "Flat"
+    assert factory_string("auto", 50_001, 64).startswith("IVF")
+    assert factory_string("ivf", 1_000_000, 64) == "IVF2048,SQfp16"
+    assert factory_string("pq", 1_000_000, 256) == "IVF2048,PQ128x4fs"
+    assert factory_string("pq", 1_000_000, 7) == "IVF2048,PQ1x4fs"
+    assert factory_string("PCA16,Flat", 3, 64) == "PCA16,Flat"
     for rows in (1, 2, 38, 100, 5000, 10**6, 10**8):
-        lists = int(factory_string("ivf", rows).split(",")[0].removeprefix("IVF"))
+        lists = int(factory_string("ivf", rows, 64).split(",")[0].removeprefix("IVF"))
         assert lists == 1 or rows / lists >= 39
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index.index_file import check_index, index_corpus, index_paths, load_index, open_index
+from bitextmine.index.index_file import (
+    check_index,
+    index_corpus,
+    index_paths,
+    lists_path,
+    load_index,
+    open_index,
+)
 from bitextmine.manifest import Manifest
 from bitextmine.store import EmbeddingWriter, open_embedding
 
@@ -19,6 +26,15 @@ def embed(path, vectors, text="a"):
         writer.write(0, vectors)
         writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="fr", **identity))
     return path
+
+
+def contents(npy):
+    """The index, and its manifest without the times."""
+    file, manifest = index_paths(npy)
+    facts = json.loads(manifest.read_text())
+    assert set(facts.pop("measured")) == {"build_seconds", "queries", "search_seconds", "exact_seconds"}
+    lists = lists_path(file)
+    return file.read_bytes(), lists.read_bytes() if lists.exists() else None, facts
 
 
 @pytest.fixture
@@ -54,13 +70,15 @@ def test_what_is_loaded_is_what_was_built(npy, kind):
 
 def test_a_rerun_does_nothing_and_force_makes_the_same(npy):
     first = index_corpus(npy, "ivf")
-    files = [path.read_bytes() for path in index_paths(npy)]
+    made = contents(npy)
     again = index_corpus(npy, "ivf")
     assert not again.built
     assert again.facts == first.facts
     assert index_corpus(npy, "ivf", force=True).built
-    assert [path.read_bytes() for path in index_paths(npy)] == files
-    assert not list(npy.parent.glob(".*"))
+    assert contents(npy) == made
+    assert sorted(path.name for path in npy.parent.iterdir()) == [
+        "corpus.fr.faiss", "corpus.fr.faiss.json", "corpus.fr.json", "corpus.fr.npy"
+    ]  # fmt: skip
 
 
 def test_freshness_goes_by_content(npy):
@@ -114,7 +132,10 @@ def test_a_folder_that_cannot_be_written(npy, monkeypatch):
     def full(*_):
         raise RuntimeError("Error in write at io.cpp:1: write error in x: No space left on device")
 
-    monkeypatch.setattr(faiss, "write_index", full)
-    with pytest.raises(BitextmineError, match=r"bytes \(No space left on device\); is the disk full"):
-        index_corpus(npy)
-    assert not list(npy.parent.glob("*.faiss*"))
+    with monkeypatch.context() as patch:
+        patch.setattr(faiss, "write_index", full)
+        with pytest.raises(BitextmineError, match=r"No space left on device; .* bytes are free .*; is the disk full"):
+            index_corpus(npy, "ivf")
+    assert [path.name for path in npy.parent.glob("*.faiss*")] == ["corpus.fr.faiss.part"]
+    assert index_corpus(npy, "ivf").built
+    assert not list(npy.parent.glob("*.part"))

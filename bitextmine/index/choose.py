@@ -1,0 +1,201 @@
+"""Which kind of index pays: times measured on a part of these very vectors, and carried over to all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.index import native
+from bitextmine.index.clusters import ROUNDS, Router, find_centres, nearest_centre
+from bitextmine.index.exact import search_one
+from bitextmine.index.faiss_index import FLAT_UP_TO, factory_string
+from bitextmine.index.lists import Lists, search_lists
+from bitextmine.index.rows import Rows, Vectors
+from bitextmine.manifest import read_json
+from bitextmine.memory import size
+
+__all__ = ["choose", "resumed_choice"]
+
+_PART = 1 << 15  # rows that times are measured on
+_QUERIES = 1 << 12
+_SMALL = 1 << 12  # rows of the trial graph
+_PER_CENTRE = 64
+_K = 4
+
+
+def choose(
+    vectors: Vectors,
+    chosen: NDArray[np.int64],
+    *,
+    queries: int | None,
+    target: float,
+    memory: int,
+    seed: int,
+    disk: int,
+) -> dict[str, Any]:
+    """The kind of index that costs least for so many queries (default: as many as rows), building included.
+
+    vectors (n, d), of which the chosen rows are indexed; memory, disk: bytes to be had. Measured on up to 32,768 of the
+    rows: exact search, finding centres, searching lists (as long as they will be), PQ fast-scan in such lists, a graph
+    of 4,096. Carried over: exact search and lists by the number of comparisons; the lists to search, measured
+    on the part, by the square root of the number of lists (that is how it grew from 1,024 to 4,096 lists of a million);
+    a graph by the logarithm of its size. Up to FLAT_UP_TO rows nothing is measured: exact search is done before.
+
+    Returns {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
+    """
+    n, dim = len(chosen), int(vectors.shape[1])
+    asked = n if queries is None else queries
+    result: dict[str, Any] = {"queries": asked, "target": target}
+    if n <= FLAT_UP_TO:
+        return {**result, "kind": "flat", "reason": f"exact search of {n:,} rows needs no index"}
+    drawn = np.sort(np.random.default_rng(seed).choice(chosen, min(_PART, n), replace=False))
+    part = np.ascontiguousarray(vectors[drawn])
+    rest = _Rates(part, n, target, seed)
+    seconds = {"flat": {"build": 0.0, "search": asked * rest.exact(n)}}
+    lists = _lists_of(n, dim)
+    build = rest.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
+    probes = min(lists, max(1.0, rest.probes * np.sqrt(lists / rest.lists)))
+    if build < seconds["flat"]["search"]:
+        seconds["ivf"] = {"build": build, "search": asked * (rest.route() * lists + probes * rest.list())}
+        if seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20:
+            fast = rest.fast_scan()
+            if fast is not None:
+                seconds["pq"] = {"build": build + n * fast[0], "search": asked * probes * fast[1]}
+            graph = rest.graph()
+            grown = np.log(n) / np.log(_SMALL)
+            seconds["hnsw"] = {"build": n * graph[0] * grown, "search": asked * graph[1] * grown}
+    each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
+    fits = [kind for kind in seconds if _fits(kind, n * each[kind], memory, disk)]
+    if not fits:
+        raise BitextmineError(
+            f"no kind of index of {n:,} vectors fits: the smallest takes {size(min(n * e for e in each.values()))}, "
+            f"{size(disk)} are free on the disk"
+        )
+    total = {kind: seconds[kind]["build"] + seconds[kind]["search"] for kind in seconds}
+    best = min(fits, key=lambda kind: total[kind])
+    words = ", ".join(f"{kind} {_words(total[kind])}" for kind in sorted(total, key=lambda kind: total[kind]))
+    reason = f"estimated for {asked:,} queries, building included: {words}"
+    if left_out := [kind for kind in total if kind not in fits and total[kind] < total[best]]:
+        reason += f"; no room for {', '.join(left_out)}"
+    result["seconds"] = {
+        kind: {what: float(f"{value:.4g}") for what, value in parts.items()} for kind, parts in seconds.items()
+    }
+    return {**result, "kind": best, "reason": reason, "bytes_each": each[best]}
+
+
+def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | None:
+    """What was chosen when the index that lies unfinished in `part` was begun, if it is of these vectors."""
+    try:
+        plan = read_json(part / "plan.json")
+    except BitextmineError:
+        return None
+    found = plan.get("auto")
+    return found if plan.get("embedding") == embedding and isinstance(found, dict) and "kind" in found else None
+
+
+def _fits(kind: str, needed: int, memory: int, disk: int) -> bool:
+    return needed <= disk and (kind in ("flat", "ivf") or needed <= memory)
+
+
+def _lists_of(rows: int, dim: int) -> int:
+    spec = factory_string("ivf", rows, dim)
+    return int(spec.removeprefix("IVF").partition(",")[0])
+
+
+def _words(seconds: float) -> str:
+    if seconds < 600:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 36000 else f"{seconds / 3600:.3g} h"
+
+
+def _time(work: Callable[[], object], times: int = 2) -> float:
+    """Seconds that it takes, at best."""
+    best = np.inf
+    for _ in range(times):
+        begin = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - begin)
+    return float(best)
+
+
+class _Rates:
+    """Seconds per elementary step, measured on a part of the vectors whose lists are as long as those of all n."""
+
+    def __init__(self, part: Vectors, n: int, target: float, seed: int) -> None:
+        self._part, self._queries = part, np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
+        self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
+        self._centres = find_centres(part, self.lists, seed=seed, rounds=4)
+        of = nearest_centre(part, self._centres)
+        order = np.argsort(of, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self.lists))]).astype(np.int64)
+        self._ordered = np.ascontiguousarray(part[order])
+        self._lists = Lists(order, bounds, lambda i: self._ordered[bounds[i] : bounds[i + 1]])
+        # How many lists a query needs: its nearest other row is in one of them.
+        drawn = np.arange(0, len(part), max(1, len(part) // 1024))
+        _, found = search_one(np.ascontiguousarray(part[drawn]), part, 2)
+        other = np.where(found[:, 0] == drawn, found[:, 1], found[:, 0])
+        scores = Router(self._centres, 1).scores(part[drawn])
+        rank = (scores >= scores[np.arange(len(drawn)), of[np.maximum(other, 0)]][:, None]).sum(axis=1)
+        self.probes = float(np.quantile(rank[other >= 0], target)) if (other >= 0).any() else 1.0
+
+    def exact(self, n: int) -> float:
+        """For a query with all n rows."""
+        took = _time(lambda: search_one(self._queries, self._part, _K))
+        return took / len(self._queries) / len(self._part) * n
+
+    def centre(self) -> float:
+        """For a row with a centre."""
+        centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
+        return _time(lambda: nearest_centre(self._part, centres)) / len(self._part) / len(centres)
+
+    def route(self) -> float:
+        """For a query with a centre, choosing among them."""
+        centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
+        router = Router(centres, 32)
+        return _time(lambda: router.route(self._queries)) / len(self._queries) / len(centres)
+
+    def list(self) -> float:
+        """For a query with a list."""
+        probes = max(1, self.lists // 4)
+        rows = Rows(self._queries, self._queries.dtype)
+        took = _time(
+            lambda: search_lists(rows, self._lists, self._centres, probes, _K, both=False, memory=1 << 30)
+        )
+        return max(0.0, took / len(self._queries) / probes)
+
+    def fast_scan(self) -> tuple[float, float] | None:
+        """For adding a row to, and for a query with, a list of 4-bit codes; None where that cannot be made."""
+        dim = self._part.shape[1]
+        spec = factory_string("pq", len(self._part), dim).partition(",")[2]
+        probes = max(1, self.lists // 4)
+        faiss.omp_set_num_threads(native.processors())
+        rows = self._part.astype(np.float32)
+        try:
+            index: Any = faiss.index_factory(dim, f"IVF{self.lists},{spec}", faiss.METRIC_INNER_PRODUCT)
+            index.quantizer.add(self._centres)
+            index.train(rows[: 1 << 13])
+        except RuntimeError:
+            return None
+        adding = _time(lambda: index.add(rows), 1) / len(rows)
+        index.nprobe = probes
+        queries = self._queries.astype(np.float32)
+        return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries) / probes
+
+    def graph(self) -> tuple[float, float]:
+        """For adding a row to, and for a query with, a graph of so many."""
+        dim = self._part.shape[1]
+        faiss.omp_set_num_threads(native.processors())
+        index: Any = faiss.index_factory(dim, factory_string("hnsw", _SMALL, dim), faiss.METRIC_INNER_PRODUCT)
+        rows = self._part[:_SMALL].astype(np.float32)
+        index.train(rows)
+        adding = _time(lambda: index.add(rows), 1) / len(rows)
+        index.hnsw.efSearch = 64
+        queries = self._queries[: _SMALL // 4].astype(np.float32)
+        return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries)
