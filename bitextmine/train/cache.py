@@ -325,10 +325,10 @@ def _part(name: Path) -> Path:
 
 
 def _sweep(folder: Path) -> None:
-    """Removes what killed runs of this machine left half made."""
+    """Removes what killed runs of this machine left half made; one of them may have had this process' number."""
     for path in folder.glob(f"*.{platform.node()}.*.part"):
         number = path.name.split(".")[-2]
-        if number.isdigit() and not _alive(int(number)):
+        if number.isdigit() and (int(number) == os.getpid() or not _alive(int(number))):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:

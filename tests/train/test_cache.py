@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import json
 import os
+import platform
 import resource
 import signal
 import subprocess
@@ -162,6 +163,18 @@ def test_nothing_left(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -
 
 def files(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*")}
+
+
+def test_only_what_dead_runs_left_is_swept(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    folder, node = tmp_path / "cache", platform.node()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for number in (os.getpid(), dead.pid, os.getppid()):
+        (folder / f"selection-x.{node}.{number}.part" / "inside").mkdir(parents=True)
+        (folder / f"y.pieces.{node}.{number}.part").write_text("half")
+    open_caches(folder, make_recipe(), tokenizer)
+    left = {name for name in files(folder) if name.endswith(".part")}
+    assert left == {f"{name}.{node}.{os.getppid()}.part" for name in ("selection-x", "y.pieces")}
 
 
 def test_a_full_disk(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
