@@ -110,7 +110,8 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
     except OSError as e:
         kept = " the last checkpoint is kept;" if checkpoint.exists() else ""
         raise BitextmineError(
-            f"{e.filename or out}: cannot be written: {e.strerror};{kept} run the same command again once there is room"
+            f"{e.filename or out}: cannot be written: {e.strerror or e};{kept} run the same command again once there "
+            "is room"
         ) from e
     log.info("%s: a model of %d pieces and %d dimensions", out, tokenizer.vocab_size, recipe.model.dim)
     return out

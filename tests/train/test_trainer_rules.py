@@ -309,6 +309,14 @@ def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:
     assert entries[-1]["loss"] < entries[0]["loss"] and entries[-1]["p_at_1"]["mean"] > 50
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe(**LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0})
+    folder = train(recipe, tmp_path / "out", device="cuda")
+    last = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])
+    assert last["p_at_1"]["mean"] > 50
+
+
 @pytest.mark.timeout(900)  # the compiler is slow on a busy machine
 @pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
 def test_compiled_layers_compute_the_same_under_the_same_names() -> None:
