@@ -78,6 +78,24 @@ class Result:
     err: str
 
 
+# A sitecustomize.py: the process sends itself a signal before it touches, for the so-manieth time, a file in a folder.
+_DIE = """
+import os, sys
+
+left, here = int(os.environ["DIE_AT"]), os.path.abspath(os.environ["DIE_IN"])
+
+def count(event, args):
+    global left
+    if event in ("open", "os.rename", "os.remove", "os.truncate") and isinstance(args[0], (str, bytes, os.PathLike)):
+        if os.path.dirname(os.path.abspath(os.fsdecode(args[0]))) == here:
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), int(os.environ["DIE_OF"]))
+
+sys.addaudithook(count)
+"""
+
+
 @dataclass(frozen=True)
 class Command:
     """The installed `bitextmine` command, run as a process of its own."""
@@ -91,7 +109,6 @@ class Command:
         stdin: bytes = b"",
         code: int | None = 0,
         env: dict[str, str] | None = None,
-        timeout: float = 120,
         **kwargs: Any,
     ) -> Result:
         """Run to the end and insist on the exit code (None: any)."""
@@ -101,7 +118,6 @@ class Command:
             input=stdin,
             capture_output=True,
             env=self.environment(env),
-            timeout=timeout,
             check=False,
             **kwargs,
         )
@@ -124,6 +140,31 @@ class Command:
     ) -> subprocess.Popen[bytes]:
         """Start and return at once."""
         return subprocess.Popen([*self.argv, *map(os.fspath, args)], env=self.environment(env), **kwargs)
+
+    def start_to_die(
+        self,
+        hooks: Path,
+        count: int,
+        *args: str | os.PathLike[str],
+        of: int = signal.SIGKILL,
+        folder: str | os.PathLike[str] = ".",
+        env: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> subprocess.Popen[bytes]:
+        """Start a command that sends itself a signal before its count-th touch of a file in a folder, which is
+        `folder` itself as seen from its working folder: a moment that no machine is too fast or too slow for.
+
+        hooks: an empty folder to use.
+        """
+        hooks.mkdir(exist_ok=True)
+        (hooks / "sitecustomize.py").write_text(_DIE)
+        die = {
+            "PYTHONPATH": str(hooks),
+            "DIE_AT": str(count),
+            "DIE_OF": str(int(of)),
+            "DIE_IN": os.fspath(folder),
+        }
+        return self.start(*args, env={**die, **(env or {})}, **kwargs)
 
     @staticmethod
     def environment(extra: dict[str, str] | None = None) -> dict[str, str]:

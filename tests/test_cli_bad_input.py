@@ -372,34 +372,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-DIE = """
-import os, sys
-
-left, here = int(os.environ["DIE_AT"]), os.getcwd()
-
-def count(event, args):
-    global left
-    if event in ("open", "os.rename", "os.remove", "os.truncate") and isinstance(args[0], (str, bytes, os.PathLike)):
-        if os.path.dirname(os.path.abspath(os.fsdecode(args[0]))) == here:
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), int(os.environ["DIE_OF"]))
-
-sys.addaudithook(count)
-"""
-
-
-def start_to_die(bitextmine, hooks: Path, count: int, args: list[str], of=signal.SIGKILL, **kwargs):
-    """Start a command that sends itself a signal before its count-th touch of a file in its working folder."""
-    hooks.mkdir(exist_ok=True)
-    (hooks / "sitecustomize.py").write_text(DIE)
-    env = {"PYTHONPATH": str(hooks), "DIE_AT": str(count), "DIE_OF": str(int(of))}
-    return bitextmine.start(*args, env=env, **kwargs)
-
-
 def die_at(bitextmine, hooks: Path, count: int, args: list[str], cwd: Path) -> bool:
     """Whether a command was killed (-9) at its count-th touch of a file in cwd: False when it ended before."""
-    child = start_to_die(bitextmine, hooks, count, args, cwd=cwd, stderr=subprocess.DEVNULL)
+    child = bitextmine.start_to_die(hooks, count, *args, cwd=cwd, stderr=subprocess.DEVNULL)
     assert child.wait() in (0, -signal.SIGKILL)
     return child.returncode != 0
 
@@ -457,17 +432,16 @@ def test_interrupted(bitextmine, tiny_model, sentence_pairs, tmp_path):
     with open(tmp_path / "corpus.fr", "w") as corpus:
         corpus.writelines(f"{i} {pair[1]}\n" for i in range(20) for pair in sentence_pairs)
     args = ["embed", "corpus.fr", "--model", str(tiny_model)]
-    child = start_to_die(
-        bitextmine,
+    child = bitextmine.start_to_die(
         tmp_path / "hooks",
         3,
-        args,
-        signal.SIGINT,
+        *args,
+        of=signal.SIGINT,
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate()
     assert (child.returncode, out) == (130, b"")
     assert "Traceback" not in err.decode()
     assert "interrupted" in err.decode()
@@ -491,7 +465,6 @@ def test_head(ready, tmp_path):
         ["bash", "-c", f"{shlex.join(ready)} 2>errors | head -1; echo ${{PIPESTATUS[0]}}"],
         cwd=tmp_path,
         capture_output=True,
-        timeout=60,
         check=True,
     )
     row, status = done.stdout.decode().splitlines()
@@ -504,7 +477,7 @@ def test_nobody_reads(ready, tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = subprocess.run(ready, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run(ready, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE)
     finally:
         os.close(writer)
     assert done.returncode == 141

@@ -40,7 +40,6 @@ def shell(bitextmine, tiny_model, tmp_path):
                 {"PATH": f"{bin_folder}:{os.environ['PATH']}", "BITEXTMINE_MODEL": str(tiny_model), **env}
             ),
             capture_output=True,
-            timeout=120,
             check=False,
         )
         assert done.returncode == 0, done.stderr.decode()

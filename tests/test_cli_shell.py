@@ -28,7 +28,7 @@ def all_commands(group: click.Group = program, path: tuple[str, ...] = ()) -> li
 
 def run_with(body: str, *args: str, after: str = "", **kwargs) -> subprocess.CompletedProcess[bytes]:
     """Run the program with a command `try` whose body is given."""
-    return subprocess.run(command_with(body, *args, after=after), capture_output=True, timeout=60, **kwargs)
+    return subprocess.run(command_with(body, *args, after=after), capture_output=True, **kwargs)
 
 
 def command_with(body: str, *args: str, after: str = "") -> list[str]:
@@ -48,7 +48,7 @@ def test_version(bitextmine):
 
 
 def test_python_dash_m():
-    done = subprocess.run([sys.executable, "-m", "bitextmine", "--version"], capture_output=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "bitextmine", "--version"], capture_output=True)
     assert (done.returncode, done.stdout.decode()) == (0, f"bitextmine {__version__}\n")
 
 
@@ -176,7 +176,7 @@ def test_ctrl_c_says_what_a_rerun_does():
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=30)
+    _, err = child.communicate()
     assert child.returncode == 130
     assert err.decode() == "bitextmine: interrupted; a rerun goes on\n"
 
@@ -192,7 +192,6 @@ def test_a_closed_pipe_is_quiet(write, rows):
             command_with(f"for _ in range({rows}): {write}"),
             stdout=writer,
             stderr=subprocess.PIPE,
-            timeout=60,
         )
     finally:
         os.close(writer)
@@ -208,7 +207,6 @@ def test_a_full_standard_output_is_an_error(rows):
             command_with(f"for _ in range({rows}): print('row')"),
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=60,
         )
     assert done.returncode == 1
     assert done.stderr.decode().startswith("bitextmine: error: ")

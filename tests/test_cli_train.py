@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -47,11 +46,8 @@ def test_from_a_recipe(bitextmine, folder):
     assert "encoder" in bitextmine("info", "model", cwd=folder).out
 
 
-@pytest.mark.parametrize(
-    "args", [["--out", "model"], ["recipe.toml", "--pairs", "x.en-fr.tsv", "--out", "model"]]
-)
-def test_a_recipe_or_pairs(bitextmine, folder, args):
-    assert "--pairs" in bitextmine("train", *args, code=2, cwd=folder).err
+def test_a_recipe_or_pairs(bitextmine, folder):
+    assert "--pairs" in bitextmine("train", "--out", "model", code=2, cwd=folder).err
 
 
 @pytest.mark.parametrize(
@@ -87,19 +83,25 @@ def test_killed_and_run_again(bitextmine, folder):
     ]
     one_thread = {"OMP_NUM_THREADS": "1"}
     bitextmine(*args, "--out", "whole", cwd=folder, env=one_thread)
-    kills = 0
-    for wait in (0, 0.2, 0.6):  # seconds after the first step is safe; in later runs, after the start
-        child = bitextmine.start(
-            *args, "--out", "killed", cwd=folder, env=one_thread, stderr=subprocess.DEVNULL
+    for count in (
+        3,
+        40,
+        81,
+    ):  # touches of a file in work/: at first before any step, then in the midst of saving
+        child = bitextmine.start_to_die(
+            folder / "hooks",
+            count,
+            *args,
+            "--out",
+            "killed",
+            folder="killed/work",
+            cwd=folder,
+            env=one_thread,
+            stderr=subprocess.DEVNULL,
         )
-        while child.poll() is None and not (folder / "killed" / "work" / "checkpoint.pt").exists():
-            time.sleep(0.002)
-        try:
-            child.wait(wait if kills == 0 else 2 + wait)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-        kills += child.wait() == -signal.SIGKILL
-    assert kills
+        assert child.wait() == -signal.SIGKILL
+        assert not (folder / "killed" / "config.json").exists()
+    assert (folder / "killed" / "work" / "checkpoint.pt").exists()
     bitextmine(*args, "--out", "killed", cwd=folder, env=one_thread)
     for name in MODEL:
         assert (folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name

@@ -44,7 +44,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*args: str | Path, **kwargs) -> str:
-    done = subprocess.run([str(a) for a in args], capture_output=True, timeout=240, check=False, **kwargs)
+    done = subprocess.run([str(a) for a in args], capture_output=True, check=False, **kwargs)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 

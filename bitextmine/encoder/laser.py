@@ -76,8 +76,8 @@ class Laser:
         table = self._state.get(EMBEDDING)
         if table is None or table.ndim != 2:
             raise BitextmineError(
-                f"{self._weights}: no matrix {EMBEDDING!r}: not the weights of LASER2 (LASER3's encoders are not LSTMs, "
-                "and not supported)"
+                f"{self._weights}: no matrix {EMBEDDING!r}: not the weights of LASER2 (those of LASER3 are not "
+                "supported)"
             )
         self.tokenizer = LaserTokenizer(self._spm, self._dictionary(len(table)))
 

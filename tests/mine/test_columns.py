@@ -91,11 +91,11 @@ def test_changing_a_number_never_goes_unnoticed():
         assert number_agreement(text, other) < 1
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text", ["1 " * 500_000, "111 " * 250_000, "1-" * 500_000, "9" * 1_000_000, "٣:" * 400_000]
 )
-def test_endless_tables_take_no_time(text):
+def test_endless_tables_take_no_quadratic_time(text):
+    """Which would take longer than pytest lets a test run."""
     assert 0 <= number_agreement(text, text[::-1] + " 4") <= 1
     assert number_agreement(text, text) == 1
 
