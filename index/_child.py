@@ -16,6 +16,7 @@ class Cost:
     seconds: float
     processor_seconds: float
     peak_mib: float
+    written: int | None = None  # bytes, to files and pipes, where the system counts them
 
 
 def bitextmine(arguments: Sequence[str], folder: Path) -> Cost:
@@ -33,9 +34,20 @@ def bitextmine(arguments: Sequence[str], folder: Path) -> Cost:
     ) as child:
         assert child.stderr is not None
         message = child.stderr.read()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        written = _written(child.pid)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         sys.exit(f"bitextmine {' '.join(arguments)}: exit code {child.returncode}\n{message}")
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes there, kibibytes elsewhere
-    return Cost(time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 2**20)
+    seconds = time.perf_counter() - begin
+    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 2**20, written)
+
+
+def _written(pid: int) -> int | None:
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("wchar:")), None)

@@ -2,9 +2,12 @@
 
 Example:  python index/bench_exact.py --rows 60000 --repeats 3
           python index/bench_exact.py corpus.en.npy corpus.fr.npy --methods auto,torch:float32
+          python index/bench_exact.py --scaling 30000,60000,120000,500000 --memory 64M --methods auto
 
 Without files it makes random vectors of length 1, half of which have a neighbour planted on the other side.
-Each method also runs once in a process of its own, which gives its peak memory.
+Each method also runs once in a process of its own, which maps the files and gives its peak memory. --scaling compares
+sizes instead of methods, without faiss, and leaves out the time of those with more than 200,000 rows: it measures the
+peak with all of the target side and 2,000 rows of the source side there.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bitextmine.index.exact import search_both
 from bitextmine.index.native import instruction_set
+from bitextmine.memory import parse_size
 
 FAISS = "faiss.knn x2"
 
@@ -57,9 +62,8 @@ def run(method: str, x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> 
         import torch
 
         torch.set_num_threads(args.threads)
-    from bitextmine.index.exact import search_both
-
-    found = search_both(x, y, args.k, method=method, threads=args.threads, device=args.device)
+    memory = None if args.memory is None else parse_size(args.memory)
+    found = search_both(x, y, args.k, method=method, threads=args.threads, device=args.device, memory=memory)
     return found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id
 
 
@@ -74,12 +78,15 @@ def agreement(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> s
     return f"{differing} of {total} ids differ from faiss, their similarities by {worst:.1e} at most"
 
 
-def peak(method: str, files: list[Path], args: argparse.Namespace) -> float:
-    """Peak resident memory, in MiB, of a process that maps the files and does this and nothing else."""
+def peak(method: str, files: list[Path], args: argparse.Namespace) -> tuple[float, float]:
+    """Peak resident memory, in MiB, of a process that maps the files and does this and nothing else; and that of the
+    same process before."""
     command = [sys.executable, __file__, "--only", method, *map(str, files)]
-    for name in ("k", "threads", "device"):
-        command += [f"--{name}", str(getattr(args, name))]
-    return float(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["peak_mib"])
+    for name in ("k", "threads", "device", "memory"):
+        if getattr(args, name) is not None:
+            command += [f"--{name}", str(getattr(args, name))]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return float(found["peak_mib"]), float(found["before_mib"])
 
 
 def own_peak() -> float:
@@ -106,16 +113,23 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each method, alternating")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--methods", default="auto,torch:float32,torch:bfloat16")
+    parser.add_argument("--methods", default="auto,fused:float32,torch:float32,torch:bfloat16")
+    parser.add_argument("--memory", metavar="SIZE", help="for the search, as 64M (default: half of what is free)")
+    parser.add_argument("--scaling", metavar="ROWS,...", help="compare these sizes")
     parser.add_argument("--no-peak", action="store_true", help="leave out the runs that measure memory")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if len(args.files) not in (0, 2):
         parser.error("give two files, or none")
+    if args.scaling:
+        scaling([int(rows) for rows in args.scaling.split(",")], args)
+        return
     x, y = load(args)
     if args.only:
+        search_both(x[:8], y[:8], 1)  # loads what there is to load
+        before = own_peak()
         run(args.only, x, y, args)
-        print(json.dumps({"peak_mib": own_peak()}))
+        print(json.dumps({"peak_mib": own_peak(), "before_mib": before}))
         return
 
     methods = [FAISS, *args.methods.split(",")]
@@ -145,6 +159,36 @@ def main() -> None:
         report(methods, seconds, cpu, last, operations, files, args)
 
 
+def scaling(sizes: list[int], args: argparse.Namespace) -> None:
+    """Time and peak memory as the sides grow."""
+    shape = f"d = {args.dim}, k = {args.k}, {args.threads} threads of {processor()}"
+    print(f"{shape}, memory {args.memory or 'as much as is useful'}")
+    for method in args.methods.split(","):
+        least: float | None = None
+        for rows in sizes:
+            x, y = planted(rows, args.dim, args.seed)
+            with tempfile.TemporaryDirectory() as folder:
+                files = [Path(folder, "x.npy"), Path(folder, "y.npy")]
+                timed = rows <= 200_000
+                for file, side in zip(files, (x if timed else x[:2000], y), strict=True):
+                    np.save(file, side)
+                took = []
+                for _ in range(args.repeats if timed else 0):
+                    begin = time.perf_counter()
+                    run(method, x, y, args)
+                    took.append(time.perf_counter() - begin)
+                most, before = peak(method, files, args)
+            line = f"{method:16} {rows if timed else 2000:9,} x {rows:9,}  "
+            if timed:
+                seconds = statistics.median(took)
+                per_pair = seconds / rows**2
+                least = least or per_pair
+                line += f"{seconds:8.2f} s, per pair {per_pair / least:5.2f} of the first  "
+            line += f"files {(x.nbytes * timed + y.nbytes) / 2**20:6.0f} MiB  peak {most:6.0f} MiB, "
+            line += f"of which {most - before:5.0f} for the search"
+            print(line, flush=True)
+
+
 def report(
     methods: list[str],
     seconds: dict[str, list[float]],
@@ -160,7 +204,7 @@ def report(
         line = f"{method:16} {took:8.2f} s ({statistics.median(cpu[method]):8.2f} s of processor time)"
         line += f"  {operations / took / 1e9:7.0f} GOP/s  {ratio:5.2f}x"
         if not args.no_peak:
-            line += f"  peak {peak(method, files, args):6.0f} MiB"
+            line += f"  peak {peak(method, files, args)[0]:6.0f} MiB"
         if method != FAISS:
             line += "  " + agreement(last[method], last[FAISS])
         print(line, flush=True)
