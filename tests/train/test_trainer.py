@@ -58,6 +58,7 @@ train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
 """
 
 
+@pytest.mark.timeout(900)  # five processes, however busy the machine
 def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
     make_recipe: Make, tmp_path: Path
 ) -> None:
