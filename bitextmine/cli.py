@@ -245,7 +245,11 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
         embed_corpus(corpus, encoder, out=out, **options)
 
 
-@program.command("index", example="bitextmine index corpus.fr")
+@program.command(
+    "index",
+    example="bitextmine index corpus.fr",
+    resume="the same command again goes on where this one stopped",
+)
 @click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
 @click.option(
     "--type",
@@ -253,8 +257,8 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
     type=IndexType(),
     default="auto",
     show_default=True,
-    metavar="auto|flat|ivf|hnsw|FACTORY",
-    help="Kind of index, or a FAISS factory string such as IVF1024,SQ8.",
+    metavar="auto|flat|ivf|pq|hnsw|FACTORY",
+    help="Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: what costs least, measured here.",
 )
 @click.option(
     "--recall-sample",
@@ -265,7 +269,9 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
     help="Rows that the recall is measured on.",
 )
 @click.option(
+    "--recall",
     "--recall-target",
+    "recall_target",
     type=Number(0, 1),
     default=0.99,
     show_default=True,
@@ -282,6 +288,18 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
 )
 @click.option(
     "--seed", type=_SEED, default=1, show_default=True, metavar="N", help="Of training rows and sample."
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many searches 'auto' counts on.  [default: as many as rows]",
+)
+@click.option(
+    "--memory",
+    type=Memory(),
+    metavar="SIZE",
+    help="Most that building may take, as 500M or 2G.  [default: half of what is free]",
 )
 @click.option("--force", is_flag=True, help="Build again what is up to date.")
 @_model
