@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from fractions import Fraction
 from pathlib import Path
 
 from bitextmine.errors import BitextmineError
@@ -23,7 +24,7 @@ def parse_size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
         raise BitextmineError(f"{text!r} is no amount of memory; write it with its unit, as 512M or 2G")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return int(Fraction(found[1]) * _UNITS[found[2].upper()])
 
 
 def size(count: int) -> str:
@@ -31,7 +32,8 @@ def size(count: int) -> str:
     for unit in ("T", "G", "M"):
         if count >= _UNITS[unit]:
             tenths = -(-count * 10 // _UNITS[unit])
-            return f"{tenths // 10}{unit}" if tenths >= 1000 or tenths % 10 == 0 else f"{tenths / 10:.1f}{unit}"
+            whole = tenths >= 1000 or tenths % 10 == 0
+            return f"{-(-tenths // 10)}{unit}" if whole else f"{tenths // 10}.{tenths % 10}{unit}"
     return f"{max(1, -(-count // 1024))}K"
 
 

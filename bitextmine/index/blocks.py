@@ -212,8 +212,8 @@ def longest(rows: torch.Tensor) -> torch.Tensor:
 
 def _working(rows: int, tile: int, dim: int) -> int:
     """Bytes at work on a block of so many rows of x and of y: both as stored, widened and rounded, their products,
-    and which of those are large enough."""
-    return (rows + tile) * dim * 12 + rows * tile * 6
+    which of those are large enough, the few that are, and what torch's own libraries take."""
+    return (rows + tile) * (dim * 12 + 2000) + rows * tile * 6 + (8 << 20)
 
 
 def _true(hit: torch.Tensor) -> NDArray[np.int64]:

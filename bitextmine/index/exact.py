@@ -21,6 +21,7 @@ from bitextmine.memory import budget, size
 
 log = logging.getLogger(__name__)
 
+_PARTS = 8  # one of so many parts of the memory goes to what allocating and freeing leaves unused
 WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
 
 
@@ -171,7 +172,9 @@ def _search(
     rows_y = Rows(y, dtype, None if y_groups is None else y_groups.first)
     answer = 12 * k * (len(rows_x) + len(rows_y) * both) + sum(_unfolding(g, k) for g in (x_groups, y_groups))
     if len(rows_x) and len(rows_y):
-        engine, least = _engine(rows_x, rows_y, k, method, device, threads, max(0, limit - answer), names)
+        spare = max(0, limit - answer) * (_PARTS - 1) // _PARTS
+        engine, least = _engine(rows_x, rows_y, k, method, device, threads, spare, names)
+        least = least * _PARTS // (_PARTS - 1) + 1
         if memory is not None and answer + least > memory:
             raise BitextmineError(
                 f"{size(memory)} of memory is too little: the {k} nearest of {len(x):,} and {len(y):,} vectors take "
