@@ -39,7 +39,8 @@ class RuleSet:
     """Rules in the order in which they are tried.
 
     duplicates: which pairs count as the same, of which the first is kept: "exact", "near", or "none".
-    if_present: columns whose rules are skipped where the input has no such column.
+    if_present: columns whose rules are skipped where the input has no such column (one that tells languages is computed
+    all the same where they are stated).
     """
 
     rules: tuple[Rule, ...] = ()
