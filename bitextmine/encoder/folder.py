@@ -35,7 +35,7 @@ __all__ = [
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 
 # Encoders inside the package: the names that --model takes, and what each stands for.
-PACKAGED = {"default": "europe5-fast", "europe5-fast": "europe5-fast"}
+PACKAGED = {"default": "europe5-fast", "europe5-fast": "europe5-fast", "europe5": "europe5"}
 
 
 def packaged(name: str) -> Path:

@@ -13,7 +13,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import WEIGHTS, folder_hash, packaged, read_folder
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder
 from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import (
     pack_rows,
@@ -162,6 +162,35 @@ def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vect
         BitextmineError, match=r"'embedding.scale' has shape \(48000, 3\), but .* \(48000, 4\)"
     ):
         load_encoder(folder)
+
+
+@pytest.mark.parametrize("name", sorted(set(PACKAGED.values())))
+def test_the_packaged_encoders_find_translations(name: str) -> None:
+    encoder = load_encoder(name)
+    en = ["The council adopted the budget.", "My sister plays the piano.", "It rained all night long."]
+    others = {
+        "de": [
+            "Der Rat hat den Haushalt angenommen.",
+            "Meine Schwester spielt Klavier.",
+            "Es regnete die ganze Nacht.",
+        ],
+        "es": ["El consejo aprobó el presupuesto.", "Mi hermana toca el piano.", "Llovió toda la noche."],
+        "fr": ["Le conseil a adopté le budget.", "Ma sœur joue du piano.", "Il a plu toute la nuit."],
+        "it": [
+            "Il consiglio ha approvato il bilancio.",
+            "Mia sorella suona il pianoforte.",
+            "Ha piovuto tutta la notte.",
+        ],
+    }
+    assert set(encoder.languages) == {"en", *others}
+    for lines in others.values():
+        assert (encoder.encode(en) @ encoder.encode(lines).T).argmax(1).tolist() == [0, 1, 2]
+
+
+def test_the_packaged_encoders_are_small() -> None:
+    sizes = {name: sum(f.stat().st_size for f in packaged(name).iterdir()) for name in PACKAGED}
+    assert sizes.pop("default") < 20_000_000
+    assert sum(sizes.values()) < 25_000_000
 
 
 def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:
