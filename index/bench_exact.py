@@ -164,7 +164,7 @@ def scaling(sizes: list[int], args: argparse.Namespace) -> None:
     shape = f"d = {args.dim}, k = {args.k}, {args.threads} threads of {processor()}"
     print(f"{shape}, memory {args.memory or 'as much as is useful'}")
     for method in args.methods.split(","):
-        least: float | None = None
+        first: float | None = None
         for rows in sizes:
             x, y = planted(rows, args.dim, args.seed)
             with tempfile.TemporaryDirectory() as folder:
@@ -172,18 +172,19 @@ def scaling(sizes: list[int], args: argparse.Namespace) -> None:
                 timed = rows <= 200_000
                 for file, side in zip(files, (x if timed else x[:2000], y), strict=True):
                     np.save(file, side)
-                took = []
+                took, cpu = [], []
                 for _ in range(args.repeats if timed else 0):
-                    begin = time.perf_counter()
+                    begin, begin_cpu = time.perf_counter(), time.process_time()
                     run(method, x, y, args)
                     took.append(time.perf_counter() - begin)
+                    cpu.append(time.process_time() - begin_cpu)
                 most, before = peak(method, files, args)
             line = f"{method:16} {rows if timed else 2000:9,} x {rows:9,}  "
             if timed:
-                seconds = statistics.median(took)
-                per_pair = seconds / rows**2
-                least = least or per_pair
-                line += f"{seconds:8.2f} s, per pair {per_pair / least:5.2f} of the first  "
+                per_pair = statistics.median(cpu) / rows**2
+                first = first or per_pair
+                line += f"{statistics.median(took):8.2f} s ({statistics.median(cpu):8.2f} s of processor time, "
+                line += f"per pair {per_pair / first:5.2f} of the first)  "
             line += f"files {(x.nbytes * timed + y.nbytes) / 2**20:6.0f} MiB  peak {most:6.0f} MiB, "
             line += f"of which {most - before:5.0f} for the search"
             print(line, flush=True)
