@@ -453,7 +453,7 @@ def mine(output: str, ids: bool, **options: Any) -> None:
             raise click.UsageError(f"give --{side} or --{side}-file")
     from bitextmine.mine.mining import mine as mine_corpora
 
-    bitext = mine_corpora(**options)
+    bitext = mine_corpora(output=output, **options)
     bitext.write(output, ids)
     click.echo(bitext.to_table(), err=True)
 
@@ -581,10 +581,14 @@ def evaluate_mining(mined: str, form: str, **options: Any) -> None:
 
 
 @evaluate.command(
-    "classification", example="bitextmine evaluate classification --train news.en --test news.de --test news.fr"
+    "classification",
+    example="bitextmine evaluate classification --train news.en --test news.de --test news.fr",
 )
 @click.option(
-    "--train", required=True, metavar="FILE", help="Documents to learn from: a label, a tab and the text per line."
+    "--train",
+    required=True,
+    metavar="FILE",
+    help="Documents to learn from: a label, a tab and the text per line.",
 )
 @click.option(
     "--test",
@@ -687,8 +691,12 @@ def report(
     if options["output"] is None and options["png"] is None:
         raise click.UsageError("give -o FILE.html, --png FILE.png, or both")
     from bitextmine.mine.report import Columns, write_report
+    from bitextmine.wording import counted
 
-    write_report(bitext, columns=Columns(score, src, tgt, header), **options)
+    pairs = write_report(bitext, columns=Columns(score, src, tgt, header), **options)
+    made = ", ".join(path for path in (options["output"], options["png"]) if path not in (None, "-"))
+    if made:
+        click.echo(f"{made}: a report on {counted(pairs, 'pair')}", err=True)
 
 
 _header = click.option("--header", is_flag=True, help="The first line names the columns.")

@@ -33,6 +33,14 @@ class Command(click.Command):
         self.example = example
         self.resume = resume
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for param in self.params:  # no text may be empty: an unset variable in a script would be one
+            value = ctx.params.get(param.name or "")
+            if value != param.default and ("" in value if isinstance(value, tuple) else value == ""):
+                raise click.BadParameter("it is empty.", ctx, param)
+        return rest
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

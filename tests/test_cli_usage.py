@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 # a command, its option, values that it must refuse
@@ -14,6 +16,7 @@ WRONG = [
     ("train --pairs x.en-fr.tsv --out m", "--seed", ["-1", "x"]),
     ("train --pairs x.en-fr.tsv --out m", "--set", ["train.batch", "train.batch=many", "train.nosuch=1", "x=1"]),
     ("train --pairs x.en-fr.tsv --out m", "--device", ["tpu"]),
+    ("embed corpus.fr", "--model", [""]),
     ("embed corpus.fr", "--lang", ["", "f", "../fr", "fr "]),
     ("embed corpus.fr", "--out", ["", "vectors", ".npy"]),
     ("embed corpus.fr", "--device", ["foo", "cuda:", "cuda:x", "cuda:-1", ""]),
@@ -74,6 +77,9 @@ TOGETHER = [
     ("score pairs.tsv --src-index a", ["--tgt-index"]),
     ("score pairs.tsv --columns lang", ["--src", "--tgt"]),
     ("score pairs.tsv --scol en", ["--header"]),
+    ("mine --src en --tgt fr -o corpus.fr", ["-o", "corpus.fr"]),
+    ("mine --src en --tgt fr -o ./corpus.en.npy", ["-o", "corpus.en.npy"]),
+    ("mine --src en --tgt fr --gold gold.tsv -o gold.tsv", ["-o", "gold.tsv"]),
     ("filter pairs.tsv --tcol fr", ["--header"]),
 ]  # fmt: skip
 
@@ -117,3 +123,19 @@ def test_a_value_that_the_option_does_not_take(refuses, command, option, values)
 def test_options_that_do_not_go_together(refuses, command, options):
     message = refuses(*command.split())
     assert all(option in message for option in options), message
+
+
+def test_an_empty_name_is_none(refuses):
+    """As an unset variable in a script gives."""
+    for command in (["embed", ""], ["embed", "corpus.fr", ""], ["info", ""], ["score", ""]):
+        assert "it is empty" in refuses(*command)
+    for command in (["mine", "--src", "en", "--tgt", "fr", "-o", ""], ["report", "pairs.tsv", "-o", ""]):
+        assert "'-o'" in refuses(*command)
+
+
+def test_pairs_never_replace_the_manifest_of_a_corpus(bitextmine, tmp_path):
+    """Those of corpus.fr.gz lie in corpus.fr.npy and corpus.fr.json, and pairs in corpus.fr would bring a .json."""
+    (tmp_path / "corpus.en").write_text("Good morning.\n")
+    (tmp_path / "corpus.fr.gz").write_bytes(gzip.compress(b"Bonjour.\n"))
+    result = bitextmine("mine", "--src", "en", "--tgt", "fr", "-o", "corpus.fr", cwd=tmp_path, code=2)
+    assert "corpus.fr.json" in result.err

@@ -44,6 +44,8 @@ def test_one_pair_is_one_pair(bitextmine, folder):
     args = ["--src-file", "one.en", "--tgt-file", "one.fr"]
     assert "\n1 pair\n" in bitextmine("mine", *args, cwd=folder).err
     (folder / "pair.tsv").write_text("Good morning.\tBonjour.\n")
+    said = bitextmine("report", "pair.tsv", "-o", "pair.html", cwd=folder)
+    assert (said.out, said.err) == ("", "pair.html: a report on 1 pair\n")
     assert bitextmine("score", "pair.tsv", "--columns", "copy", cwd=folder).err.startswith(
         "1 row scored: copy\n"
     )

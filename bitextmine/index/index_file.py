@@ -20,7 +20,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.index.build import Built, build_on_disk, make_plan
 from bitextmine.index.choose import choose, resumed_choice
 from bitextmine.index.exact import search_one
-from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string
+from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string, quiet
 from bitextmine.index.recall import draw, tune
 from bitextmine.index.rows import Vectors
 from bitextmine.manifest import Manifest, read_json, sync_folder, write_json
@@ -48,14 +48,16 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
     two. Returns the facts, with the sizes."""
     manifest, lists = Path(f"{file}.json"), lists_path(file)
     if built.lists is not None:
-        merged: Any = faiss.read_index(str(built.file), faiss.IO_FLAG_ONDISK_SAME_DIR)
+        merged: Any = _read(built.file)
         held: Any = faiss.extract_index_ivf(merged)
         stored: Any = faiss.downcast_InvertedLists(held.invlists)
         stored.filename = lists.name
         try:
             faiss.write_index(merged, str(built.file))
         except RuntimeError as error:
-            raise BitextmineError(f"{file}: cannot write the index ({_cause(error)}); is the disk full?") from None
+            raise BitextmineError(
+                f"{file}: cannot write the index ({_cause(error)}); is the disk full?"
+            ) from None
         del stored, held, merged
     facts = {**facts, "bytes": built.file.stat().st_size}
     if built.lists is not None:
@@ -117,9 +119,11 @@ def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
 
 
 def _read(file: Path) -> Any:
-    flags = faiss.IO_FLAG_MMAP | faiss.IO_FLAG_ONDISK_SAME_DIR
+    apart = lists_path(file).exists() or file.with_suffix(".lists").exists()
+    flags = faiss.IO_FLAG_ONDISK_SAME_DIR | faiss.IO_FLAG_READ_ONLY if apart else faiss.IO_FLAG_MMAP
     try:
-        return faiss.read_index(str(file), flags)
+        with quiet():
+            return faiss.read_index(str(file), flags)
     except (RuntimeError, MemoryError) as error:
         raise BitextmineError(f"{file}: not a whole FAISS index ({_cause(error)}); run index again") from None
 
@@ -135,7 +139,11 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
     except BitextmineError as error:
         return f"unusable: {error}"
     if _sizes(file, facts) is not None:
-        return "truncated" if lists_path(file).exists() or "lists_bytes" not in facts else "its lists are missing"
+        return (
+            "truncated"
+            if lists_path(file).exists() or "lists_bytes" not in facts
+            else "its lists are missing"
+        )
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
     if kind is not None and facts.get("type") != kind:
@@ -183,17 +191,20 @@ class IndexReport:
         if self.resumed:
             done += f", {counted(self.resumed, 'part')} of it by a run before"
         size = facts["bytes"] + facts.get("lists_bytes", 0)
+        k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
+        more = f", {100 * recall['at_k']:.2f}% of the {k} best" if k > 1 else ""
         lines = [
-            f"{self.path}: {facts['factory']}{turned}, {facts['distinct_rows']:,} distinct vectors of {facts['dim']}, "
+            f"{self.path}: {facts['factory']}{turned}, {counted(facts['distinct_rows'], 'distinct vector')} of "
+            f"{counted(facts['dim'], 'number')}, "
             f"{size / facts['distinct_rows']:,.0f} bytes each; {done}",
-            f"recall against exact search for {recall['sample']:,} rows ({recall['queries']}): "
-            f"{100 * recall['at_1']:.2f}% of the best, {100 * recall['at_k']:.2f}% of the {recall['k']} best",
+            f"recall against exact search for {counted(recall['sample'], 'row')} ({recall['queries']}): "
+            f"{100 * recall['at_1']:.2f}% of the best{more}",
         ]
         if "measured" in facts:
             times = facts["measured"]
             lines.append(
-                f"{times['queries']:,} queries took {times['search_seconds']:.3g} s through the index and "
-                f"{times['exact_seconds']:.3g} s by exact search"
+                f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the index "
+                f"and {times['exact_seconds']:.3g} s by exact search"
             )
         if "auto" in facts:
             lines.append("auto: " + str(facts["auto"]["reason"]))

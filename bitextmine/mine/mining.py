@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from bitextmine.mine.rows import IN_MEMORY, packed_rows, zero_rows
 from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
 from bitextmine.progress import progress
 from bitextmine.signature import signature
-from bitextmine.store import open_embedding
+from bitextmine.store import embedding_paths, open_embedding
 from bitextmine.text import corpus_language, find_corpus, iter_lines
 
 __all__ = ["DUPLICATES", "SEARCHES", "Side", "load_side", "mine", "mine_sides"]
@@ -324,6 +325,7 @@ def mine(
     errors: str = "strict",
     force: bool = False,
     memory: int | None = None,
+    output: str | os.PathLike[str] | None = None,
 ) -> Bitext:
     """Mine sentence pairs out of two corpora; write them with the result's ``write``.
 
@@ -342,6 +344,9 @@ def mine(
     memory: bytes that exact search may take (default: half of what is free). If it takes more than seconds, it keeps
     what it has found in a file beside the source's embedding; a run that was killed, whenever that was, goes on from
     there, and writing the result removes it.
+
+    output: where the result will be written, so that a name that would destroy what it is made of is refused before
+    the work.
 
     Raises BitextmineError for anything a user can put right: wrong choices, corpora that are missing,
     ambiguous, the same file, or without a line to mine, and gold that does not fit them.
@@ -367,6 +372,8 @@ def mine(
     ]
     if os.path.realpath(paths[0]) == os.path.realpath(paths[1]):
         raise BitextmineError(f"{paths[0]}: is both the source and the target corpus; mining needs two")
+    if output is not None and os.fspath(output) != "-":
+        _check_output(output, [*paths, *(part for path in paths for part in embedding_paths(path))], gold)
     langs = [corpus_language(path, lang) for path, lang in zip(paths, (src, tgt), strict=True)]
     if gold is not None:
         read_gold(gold, errors)  # before the work, not after it
@@ -414,6 +421,17 @@ def mine(
         errors=errors,
     )
     return replace(mined, leftover=left)
+
+
+def _check_output(
+    output: str | os.PathLike[str], inputs: Sequence[Path], gold: str | os.PathLike[str] | None
+) -> None:
+    kept = {os.path.realpath(path): path for path in (*inputs, *([] if gold is None else [Path(gold)]))}
+    for made in (os.fspath(output), f"{os.fspath(output)}.json"):
+        if (path := kept.get(os.path.realpath(made))) is not None:
+            raise UsageError(
+                f"-o {output} would replace {path}, which the pairs are mined from; name another file"
+            )
 
 
 def _corpus(

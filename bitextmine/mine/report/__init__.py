@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import UsageError
 from bitextmine.mine.report.columns import Columns
 from bitextmine.mine.report.page import page
 from bitextmine.mine.report.provenance import load_provenance
@@ -25,19 +25,19 @@ def write_report(
     threshold: str | float | None = "auto",
     manifest: str | os.PathLike[str] | None = None,
     errors: str = "strict",
-) -> None:
-    """Read a tab-separated file of pairs once (``-`` is stdin) and write what is in it.
+) -> int:
+    """Read a tab-separated file of pairs once (``-`` is stdin) and write what is in it. Returns how many there are.
 
     output: the page, one HTML file; png: the plots alone, as a picture (needs matplotlib). columns: where
     score, source and target are, for files that do not look like those of ``mine``. threshold: a number, "none",
     or "auto": the one in the manifest. manifest: a file, instead of PATH.json.
 
-    A file without a pair gives a page that says so. Raises BitextmineError for a file that cannot be read or
-    whose columns cannot be told, and when matplotlib is needed and missing.
+    A file without a pair gives a page that says so. Raises BitextmineError for a page in the place of its pairs, for a
+    file that cannot be read or whose columns cannot be told, and when matplotlib is needed and missing.
     """
     for made in (output, png):
         if made is not None and os.fspath(path) != "-" and os.path.realpath(made) == os.path.realpath(path):
-            raise BitextmineError(f"{made}: is the file of pairs itself; name another file for the report")
+            raise UsageError(f"{made}: is the file of pairs itself; name another file for the report")
     if png is not None:
         from bitextmine.mine.report.plots import need_matplotlib
 
@@ -57,6 +57,7 @@ def write_report(
 
         with open_output(png, "binary") as picture:
             draw(found, origin.name, picture)
+    return found.rows
 
 
 def _options(
