@@ -203,8 +203,8 @@ class IndexReport:
         if "measured" in facts:
             times = facts["measured"]
             lines.append(
-                f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the index "
-                f"and {times['exact_seconds']:.3g} s by exact search"
+                f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the "
+                f"index and {times['exact_seconds']:.3g} s by exact search"
             )
         if "auto" in facts:
             lines.append("auto: " + str(facts["auto"]["reason"]))
