@@ -381,8 +381,10 @@ def test_progress_shows_on_a_terminal_only_there(bitextmine, tiny_model, sentenc
 def test_a_report_never_replaces_its_pairs(bitextmine, tmp_path):
     (tmp_path / "pairs.tsv").write_text("1.5\ta\tb\n")
     result = bitextmine("report", "pairs.tsv", "-o", "./pairs.tsv", cwd=tmp_path, code=2)
-    assert "is the file of pairs itself" in result.err
+    assert "is the input itself" in result.err
     assert (tmp_path / "pairs.tsv").read_text() == "1.5\ta\tb\n"
+    twice = bitextmine("report", "pairs.tsv", "-o", "x", "--png", "x", cwd=tmp_path, code=2)
+    assert "name another file" in twice.err
 
 
 def test_vectors_that_are_not_the_manifests_are_made_again(bitextmine, parallel_text, tiny_model, tmp_path):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bitextmine.errors import UsageError
 from bitextmine.mine.report.columns import Columns
 from bitextmine.mine.report.page import page
 from bitextmine.mine.report.provenance import load_provenance
 from bitextmine.mine.report.survey import survey
 from bitextmine.mine.threshold import parse_threshold
-from bitextmine.text import open_output
+from bitextmine.streams import keep_apart, open_output
 
 __all__ = ["Columns", "write_report"]
 
@@ -32,12 +31,11 @@ def write_report(
     score, source and target are, for files that do not look like those of ``mine``. threshold: a number, "none",
     or "auto": the one in the manifest. manifest: a file, instead of PATH.json.
 
-    A file without a pair gives a page that says so. Raises BitextmineError for a page in the place of its pairs, for a
-    file that cannot be read or whose columns cannot be told, and when matplotlib is needed and missing.
+    A file without a pair gives a page that says so. Raises UsageError for a page in the place of its pairs or of its
+    picture, BitextmineError for a file that cannot be read or whose columns cannot be told, and when matplotlib is
+    needed and missing.
     """
-    for made in (output, png):
-        if made is not None and os.fspath(path) != "-" and os.path.realpath(made) == os.path.realpath(path):
-            raise UsageError(f"{made}: is the file of pairs itself; name another file for the report")
+    keep_apart(path, {"-o": output, "--png": png})
     if png is not None:
         from bitextmine.mine.report.plots import need_matplotlib
 
