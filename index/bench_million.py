@@ -4,9 +4,9 @@ Example:  python index/bench_million.py --rows 1000000
           python index/bench_million.py corpus.en corpus.fr --work folder
 
 Without files: made-up vectors whose directions weigh i**-0.5, as those of an encoder do more or less, half of them with
-a partner (cosine about 0.8) planted on the other side. With two texts: embedded by --model first. Everything is done at
-a quarter of the rows and at all of them; the growth of the processor time between the two is carried on to 100 million.
-Commands run as processes of their own; exact search of everything is carried over from a block of rows, in proportion.
+a partner (cosine about 0.8) planted on the other side. With two texts: embedded by --model first. Everything is done
+with all the rows and with a quarter of them; the growth of the processor time between the two is carried on to 100
+million. Commands run as processes of their own; exact search of everything is carried over from a block of rows, in proportion.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def peak_mib() -> tuple[float, float]:
 
 def one_size(files: list[Path], args: argparse.Namespace) -> dict[str, float]:
     rows = read_manifest(files[0]).rows
-    print(f"\n## {rows:,} x {read_manifest(files[1]).rows:,}, d = {read_manifest(files[0]).dim}, k = {args.k}", flush=True)
+    others, dim = read_manifest(files[1]).rows, read_manifest(files[0]).dim
+    print(f"\n## {rows:,} x {others:,}, d = {dim}, k = {args.k}", flush=True)
     total = build = 0.0
     for file in files:
         cost = bitextmine(["index", str(file), "--type", args.type, "--force"], file.parent)
@@ -175,10 +176,10 @@ def main() -> None:
                 print(f"embed {file.name}: {cost.seconds:.0f} s ({cost.processor_seconds:.0f} s of processor time)")
         files = [file.resolve() for file in files]
         quarter = [head(file, read_manifest(file).rows // 4, folder / "quarter") for file in files]
-        sizes = [one_size(each, args) for each in (quarter, files)]
+        sizes = [one_size(each, args) for each in (files, quarter)]
     print(f"\n## carried on to 100,000,000 x 100,000,000 ({os.cpu_count()} cores)")
     for part in ("build", "search", "exact"):
-        few, many = sizes
+        many, few = sizes
         power = math.log(many[part] / few[part]) / math.log(many["rows"] / few["rows"])
         power = 2.0 if part == "exact" else power
         hours = many[part] * (1e8 / many["rows"]) ** power / 3600

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.index import native
 from bitextmine.index.clusters import find_centres, nearest_centre
-from bitextmine.index.faiss_index import Index, core_of, factory_string, reason
+from bitextmine.index.faiss_index import Index, core_of, factory_string, quiet, reason
 from bitextmine.index.pages import release
 from bitextmine.index.rows import Groups, Vectors, check_pair, scan
 from bitextmine.manifest import plain, read_json, sync_folder, write_json
@@ -158,7 +157,7 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     rows = np.ascontiguousarray(vectors[sample])
     release(vectors)
     try:
-        with _quiet():
+        with quiet():
             if index is core or faiss.downcast_index(index) is core:
                 _place_centres(core, rows, plan.seed)
             if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
@@ -206,26 +205,6 @@ def _add(
         release(vectors, int(at[0]), int(at[-1]) + 1)
         if progress is not None:
             progress(len(at))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """FAISS prints a warning per quantiser to the process's standard error when training rows are few; the
-    measured recall says what they are worth."""
-    try:
-        saved = os.dup(2)
-    except OSError:
-        yield
-        return
-    try:
-        with tempfile.TemporaryFile() as sink:
-            os.dup2(sink.fileno(), 2)
-            try:
-                yield
-            finally:
-                os.dup2(saved, 2)
-    finally:
-        os.close(saved)
 
 
 # --- on disk ---
@@ -323,7 +302,8 @@ def _build_shards(
     index = faiss.read_index(str(trained))
     lists.unlink(missing_ok=True)
     try:
-        merge_ondisk(index, [str(file) for file in files], str(lists))
+        with quiet():
+            merge_ondisk(index, [str(file) for file in files], str(lists))
     except (RuntimeError, AssertionError) as error:
         raise _full(folder, error) from None
     _write(index, merged)

@@ -1,4 +1,7 @@
-"""Which kind of index pays: times measured on a part of these very vectors, and carried over to all of them."""
+"""Which kind of index pays: times measured on a part of these very vectors, and carried over to all of them.
+
+Times are of the processor, shared among the threads: what else the machine is doing should not decide.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.index import native
 from bitextmine.index.clusters import ROUNDS, Router, find_centres, nearest_centre
-from bitextmine.index.exact import search_one
+from bitextmine.index.exact import search_both, search_one
 from bitextmine.index.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.index.lists import Lists, search_lists
 from bitextmine.index.rows import Rows, Vectors
@@ -40,13 +43,16 @@ def choose(
     seed: int,
     disk: int,
 ) -> dict[str, Any]:
-    """The kind of index that costs least for so many queries (default: as many as rows), building included.
+    """The kind of index that costs least, building included: for so many queries, or (None) for mining, this side's
+    share of comparing as many rows with another indexed corpus, both directions.
 
     vectors (n, d), of which the chosen rows are indexed; memory, disk: bytes to be had. Measured on up to 32,768 of the
-    rows: exact search, finding centres, searching lists (as long as they will be), PQ fast-scan in such lists, a graph
-    of 4,096. Carried over: exact search and lists by the number of comparisons; the lists to search, measured
-    on the part, by the square root of the number of lists (that is how it grew from 1,024 to 4,096 lists of a million);
-    a graph by the logarithm of its size. Up to FLAT_UP_TO rows nothing is measured: exact search is done before.
+    rows: exact search (for mining, half of what both directions take), finding centres, searching lists (as long as
+    they will be), PQ fast-scan in such lists, a graph of 4,096. Carried over: exact search and lists by the number of
+    comparisons; the lists to search, measured on the part, by the square root of the number of lists (that is how it
+    grew from 1,024 to 4,096 lists of a million); a graph by the logarithm of its size. In mining both sides' indexes
+    look for a pair (both.py), so that fewer lists will do. Up to FLAT_UP_TO rows nothing is measured: exact search is
+    done before.
 
     Returns {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
     """
@@ -57,31 +63,36 @@ def choose(
         return {**result, "kind": "flat", "reason": f"exact search of {n:,} rows needs no index"}
     drawn = np.sort(np.random.default_rng(seed).choice(chosen, min(_PART, n), replace=False))
     part = np.ascontiguousarray(vectors[drawn])
-    rest = _Rates(part, n, target, seed)
+    mining = queries is None
+    rest = _Rates(part, n, target, seed, mining)
     seconds = {"flat": {"build": 0.0, "search": asked * rest.exact(n)}}
     lists = _lists_of(n, dim)
     build = rest.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
     probes = min(lists, max(1.0, rest.probes * np.sqrt(lists / rest.lists)))
     if build < seconds["flat"]["search"]:
         seconds["ivf"] = {"build": build, "search": asked * (rest.route() * lists + probes * rest.list())}
-        if seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20:
+        close = seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20
+        if close or not _fits("ivf", n * (2 * dim + 8), memory, disk):
             fast = rest.fast_scan()
-            if fast is not None:
-                seconds["pq"] = {"build": build + n * fast[0], "search": asked * probes * fast[1]}
+            if fast is not None:  # in mining the lists are compared as they are, whatever the codes
+                scan = seconds["ivf"]["search"] if mining else asked * probes * fast[1]
+                seconds["pq"] = {"build": build + n * fast[0], "search": scan}
             graph = rest.graph()
             grown = np.log(n) / np.log(_SMALL)
             seconds["hnsw"] = {"build": n * graph[0] * grown, "search": asked * graph[1] * grown}
     each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
     fits = [kind for kind in seconds if _fits(kind, n * each[kind], memory, disk)]
     if not fits:
+        least = min(seconds, key=lambda kind: each[kind])
         raise BitextmineError(
-            f"no kind of index of {n:,} vectors fits: the smallest takes {size(min(n * e for e in each.values()))}, "
-            f"{size(disk)} are free on the disk"
+            f"no kind of index of {n:,} vectors that pays fits: {least} takes {size(n * each[least])}, {size(disk)} "
+            "are free on the disk; use exact search (mine --search exact), which needs none"
         )
     total = {kind: seconds[kind]["build"] + seconds[kind]["search"] for kind in seconds}
     best = min(fits, key=lambda kind: total[kind])
     words = ", ".join(f"{kind} {_words(total[kind])}" for kind in sorted(total, key=lambda kind: total[kind]))
-    reason = f"estimated for {asked:,} queries, building included: {words}"
+    use = "this side of mining" if mining else f"{asked:,} queries"
+    reason = f"estimated for {use}, building included: {words}"
     if left_out := [kind for kind in total if kind not in fits and total[kind] < total[best]]:
         reason += f"; no room for {', '.join(left_out)}"
     result["seconds"] = {
@@ -116,19 +127,20 @@ def _words(seconds: float) -> str:
 
 
 def _time(work: Callable[[], object], times: int = 2) -> float:
-    """Seconds that it takes, at best."""
+    """Seconds of processor time that it takes, at best, for each of the threads."""
     best = np.inf
     for _ in range(times):
-        begin = time.perf_counter()
+        begin = time.process_time()
         work()
-        best = min(best, time.perf_counter() - begin)
-    return float(best)
+        best = min(best, time.process_time() - begin)
+    return float(best) / native.processors()
 
 
 class _Rates:
     """Seconds per elementary step, measured on a part of the vectors whose lists are as long as those of all n."""
 
-    def __init__(self, part: Vectors, n: int, target: float, seed: int) -> None:
+    def __init__(self, part: Vectors, n: int, target: float, seed: int, mining: bool) -> None:
+        self._mining = mining
         self._part, self._queries = part, np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
         self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
         self._centres = find_centres(part, self.lists, seed=seed, rounds=4)
@@ -141,13 +153,22 @@ class _Rates:
         drawn = np.arange(0, len(part), max(1, len(part) // 1024))
         _, found = search_one(np.ascontiguousarray(part[drawn]), part, 2)
         other = np.where(found[:, 0] == drawn, found[:, 1], found[:, 0])
-        scores = Router(self._centres, 1).scores(part[drawn])
-        rank = (scores >= scores[np.arange(len(drawn)), of[np.maximum(other, 0)]][:, None]).sum(axis=1)
+        rank = self._rank(part[drawn], of[other])
+        if mining:
+            rank = np.minimum(rank, self._rank(part[other], of[drawn]))
         self.probes = float(np.quantile(rank[other >= 0], target)) if (other >= 0).any() else 1.0
+
+    def _rank(self, rows: Vectors, lists: NDArray[np.int64]) -> NDArray[np.int64]:
+        scores = Router(self._centres, 1).scores(np.ascontiguousarray(rows))
+        rank: NDArray[np.int64] = (scores >= scores[np.arange(len(rows)), lists][:, None]).sum(axis=1)
+        return rank
 
     def exact(self, n: int) -> float:
         """For a query with all n rows."""
-        took = _time(lambda: search_one(self._queries, self._part, _K))
+        if self._mining:
+            took = _time(lambda: search_both(self._queries, self._part, _K)) / 2
+        else:
+            took = _time(lambda: search_one(self._queries, self._part, _K))
         return took / len(self._queries) / len(self._part) * n
 
     def centre(self) -> float:
@@ -166,7 +187,9 @@ class _Rates:
         probes = max(1, self.lists // 4)
         rows = Rows(self._queries, self._queries.dtype)
         took = _time(
-            lambda: search_lists(rows, self._lists, self._centres, probes, _K, both=False, memory=1 << 30)
+            lambda: search_lists(
+                rows, self._lists, self._centres, probes, _K, both=self._mining, memory=1 << 30
+            )
         )
         return max(0.0, took / len(self._queries) / probes)
 

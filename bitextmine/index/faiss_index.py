@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import logging
-from collections.abc import Callable
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -312,6 +317,33 @@ def core_of(index: Any) -> Any:
             index = index.base_index
         else:
             return index
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps what FAISS itself prints off the process's standard output and standard error: warnings per quantiser that
+    training rows are few (the measured recall says what they are worth), and what it does with files."""
+    library = ctypes.CDLL(None)
+    sys.stdout.flush()
+    library.fflush(None)
+    try:
+        saved = [(number, os.dup(number)) for number in (1, 2)]
+    except OSError:  # closed
+        yield
+        return
+    try:
+        with tempfile.TemporaryFile() as sink:
+            for number, _ in saved:
+                os.dup2(sink.fileno(), number)
+            try:
+                yield
+            finally:
+                library.fflush(None)  # it may still hold what it was to print
+                for number, was in saved:
+                    os.dup2(was, number)
+    finally:
+        for _, was in saved:
+            os.close(was)
 
 
 def reason(error: RuntimeError) -> str:
