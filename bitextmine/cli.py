@@ -110,7 +110,7 @@ def main() -> None:
 @click.option(
     "--print-recipe",
     is_flag=False,
-    flag_value="",
+    flag_value="template",
     metavar="[RECIPE]",
     help="Print a recipe of every key with its meaning and default, or the one named, and stop.",
 )

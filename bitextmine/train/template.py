@@ -31,12 +31,12 @@ CORPUS = """\
 """
 
 
-def recipe_text(name: str = "") -> str:
-    """The recipe of that name in the package (or that file's), as it is; without a name the template of all keys.
+def recipe_text(name: str = "template") -> str:
+    """The recipe of that name in the package (or that file's), as it is; "template" is the template of all keys.
 
     Raises BitextmineError for what is neither.
     """
-    if not name:
+    if name == "template":
         return recipe_template()
     path = recipe_path(name)
     try:
