@@ -269,7 +269,7 @@ def find_neighbours(
         indexes = [open_index(side.npy) for side in (src, tgt)]
         kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
         with progress(n + m, "search", "lines") as bar:
-            found = search_both_indexed(
+            found: NeighboursLike = search_both_indexed(
                 src.vectors,
                 tgt.vectors,
                 indexes[0],
