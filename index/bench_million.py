@@ -6,7 +6,8 @@ Example:  python index/bench_million.py --rows 1000000
 Without files: made-up vectors whose directions weigh i**-0.5, as those of an encoder do more or less, half of them with
 a partner (cosine about 0.8) planted on the other side. With two texts: embedded by --model first. Everything is done
 with all the rows and with a quarter of them; the growth of the processor time between the two is carried on to 100
-million. Commands run as processes of their own; exact search of everything is carried over from a block of rows, in proportion.
+million. Commands run as processes of their own; exact search of everything is carried over from a block of rows, in
+proportion.
 """
 
 from __future__ import annotations

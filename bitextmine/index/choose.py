@@ -30,6 +30,7 @@ _PART = 1 << 15  # rows that times are measured on
 _QUERIES = 1 << 12
 _SMALL = 1 << 12  # rows of the trial graph
 _PER_CENTRE = 64
+_DRAWN = 512
 _K = 4
 
 
@@ -48,11 +49,10 @@ def choose(
 
     vectors (n, d), of which the chosen rows are indexed; memory, disk: bytes to be had. Measured on up to 32,768 of the
     rows: exact search (for mining, half of what both directions take), finding centres, searching lists (as long as
-    they will be), PQ fast-scan in such lists, a graph of 4,096. Carried over: exact search and lists by the number of
-    comparisons; the lists to search, measured on the part, by the square root of the number of lists (that is how it
-    grew from 1,024 to 4,096 lists of a million); a graph by the logarithm of its size. In mining both sides' indexes
-    look for a pair (both.py), so that fewer lists will do. Up to FLAT_UP_TO rows nothing is measured: exact search is
-    done before.
+    they will be), PQ fast-scan in such lists, graphs of 4,096 and of 16,384. Measured on all of them: in how many lists
+    the nearest of 512 rows have to be looked for; in mining both sides' indexes look for a pair (both.py), so that
+    fewer will do. Carried over: exact search and lists by the number of comparisons, a graph as it grew. Up to
+    FLAT_UP_TO rows nothing is measured: exact search is done before.
 
     Returns {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
     """
@@ -64,12 +64,12 @@ def choose(
     drawn = np.sort(np.random.default_rng(seed).choice(chosen, min(_PART, n), replace=False))
     part = np.ascontiguousarray(vectors[drawn])
     mining = queries is None
-    rest = _Rates(part, n, target, seed, mining)
+    rest = _Rates(part, n, seed, mining)
     seconds = {"flat": {"build": 0.0, "search": asked * rest.exact(n)}}
     lists = _lists_of(n, dim)
     build = rest.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
-    probes = min(lists, max(1.0, rest.probes * np.sqrt(lists / rest.lists)))
     if build < seconds["flat"]["search"]:
+        probes = _probes(vectors, chosen, lists, target, seed, mining)
         seconds["ivf"] = {"build": build, "search": asked * (rest.route() * lists + probes * rest.list())}
         close = seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20
         if close or not _fits("ivf", n * (2 * dim + 8), memory, disk):
@@ -77,9 +77,12 @@ def choose(
             if fast is not None:  # in mining the lists are compared as they are, whatever the codes
                 scan = seconds["ivf"]["search"] if mining else asked * probes * fast[1]
                 seconds["pq"] = {"build": build + n * fast[0], "search": scan}
-            graph = rest.graph()
-            grown = np.log(n) / np.log(_SMALL)
-            seconds["hnsw"] = {"build": n * graph[0] * grown, "search": asked * graph[1] * grown}
+            few, many = rest.graph(_SMALL), rest.graph(4 * _SMALL)
+            grown = n / (4 * _SMALL)
+            adding, searching = (
+                b * grown ** max(0.0, float(np.log(b / a) / np.log(4))) for a, b in zip(few, many, strict=True)
+            )
+            seconds["hnsw"] = {"build": n * adding, "search": asked * searching}
     each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
     fits = [kind for kind in seconds if _fits(kind, n * each[kind], memory, disk)]
     if not fits:
@@ -136,10 +139,38 @@ def _time(work: Callable[[], object], times: int = 2) -> float:
     return float(best) / native.processors()
 
 
+def _probes(
+    vectors: Vectors, chosen: NDArray[np.int64], lists: int, target: float, seed: int, mining: bool
+) -> float:
+    """In how many of so many lists the nearest other row of a row has to be looked for, measured on 512 of them; for
+    mining, when either of the two may find the other. The centres are found in fewer rounds than the index's."""
+    random = np.random.default_rng(seed)
+    drawn = np.sort(random.choice(chosen, min(_PER_CENTRE // 4 * lists, len(chosen)), replace=False))
+    centres = find_centres(np.ascontiguousarray(vectors[drawn]), lists, seed=seed, rounds=4)
+    rows = np.sort(random.choice(chosen, min(_DRAWN, len(chosen)), replace=False))
+    queries = np.ascontiguousarray(vectors[rows])
+    _, found = search_one(queries, vectors, 2)
+    other = np.where(found[:, 0] == rows, found[:, 1], found[:, 0])
+    queries, others = queries[other >= 0], np.ascontiguousarray(vectors[other[other >= 0]])
+    if not len(queries):
+        return 1.0
+
+    def rank(those: Vectors, in_lists_of: Vectors) -> NDArray[np.int64]:
+        scores = Router(centres, 1).scores(those)
+        own = scores[np.arange(len(those)), nearest_centre(in_lists_of, centres)]
+        places: NDArray[np.int64] = (scores >= own[:, None]).sum(axis=1)
+        return places
+
+    needed = rank(queries, others)
+    if mining:
+        needed = np.minimum(needed, rank(others, queries))
+    return float(np.quantile(needed, target))
+
+
 class _Rates:
     """Seconds per elementary step, measured on a part of the vectors whose lists are as long as those of all n."""
 
-    def __init__(self, part: Vectors, n: int, target: float, seed: int, mining: bool) -> None:
+    def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
         self._mining = mining
         self._part, self._queries = part, np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
         self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
@@ -149,19 +180,6 @@ class _Rates:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self.lists))]).astype(np.int64)
         self._ordered = np.ascontiguousarray(part[order])
         self._lists = Lists(order, bounds, lambda i: self._ordered[bounds[i] : bounds[i + 1]])
-        # How many lists a query needs: its nearest other row is in one of them.
-        drawn = np.arange(0, len(part), max(1, len(part) // 1024))
-        _, found = search_one(np.ascontiguousarray(part[drawn]), part, 2)
-        other = np.where(found[:, 0] == drawn, found[:, 1], found[:, 0])
-        rank = self._rank(part[drawn], of[other])
-        if mining:
-            rank = np.minimum(rank, self._rank(part[other], of[drawn]))
-        self.probes = float(np.quantile(rank[other >= 0], target)) if (other >= 0).any() else 1.0
-
-    def _rank(self, rows: Vectors, lists: NDArray[np.int64]) -> NDArray[np.int64]:
-        scores = Router(self._centres, 1).scores(np.ascontiguousarray(rows))
-        rank: NDArray[np.int64] = (scores >= scores[np.arange(len(rows)), lists][:, None]).sum(axis=1)
-        return rank
 
     def exact(self, n: int) -> float:
         """For a query with all n rows."""
@@ -211,14 +229,14 @@ class _Rates:
         queries = self._queries.astype(np.float32)
         return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries) / probes
 
-    def graph(self) -> tuple[float, float]:
+    def graph(self, size: int) -> tuple[float, float]:
         """For adding a row to, and for a query with, a graph of so many."""
         dim = self._part.shape[1]
         faiss.omp_set_num_threads(native.processors())
-        index: Any = faiss.index_factory(dim, factory_string("hnsw", _SMALL, dim), faiss.METRIC_INNER_PRODUCT)
-        rows = self._part[:_SMALL].astype(np.float32)
+        index: Any = faiss.index_factory(dim, factory_string("hnsw", size, dim), faiss.METRIC_INNER_PRODUCT)
+        rows = self._part[:size].astype(np.float32)
         index.train(rows)
         adding = _time(lambda: index.add(rows), 1) / len(rows)
         index.hnsw.efSearch = 64
-        queries = self._queries[: _SMALL // 4].astype(np.float32)
+        queries = self._queries[:1024].astype(np.float32)
         return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries)

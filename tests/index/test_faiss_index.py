@@ -62,7 +62,7 @@ def test_similarities_are_exact_and_ordered_whatever_the_index_keeps(kind, rows)
 
 def test_few_rows_make_no_noise(capfd):
     rng = np.random.default_rng(2)
-    build_index(oracle.vectors(rng, 300, 32), "IVF16,PQ8")
+    build_index(oracle.vectors(rng, 300, 32), "IVF16,PQ8x4")
     captured = capfd.readouterr()
     assert captured.err == captured.out == ""
 
