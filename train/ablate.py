@@ -18,6 +18,8 @@ import json
 import multiprocessing
 import re
 import resource
+import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -256,23 +258,29 @@ def write(path: Path, entry: dict[str, Any]) -> None:
 
 def table(results: list[dict[str, Any]]) -> str:
     """Markdown, a table per setting and group, in the order of the results."""
-    cells: dict[tuple[str, str], dict[str, list[str]]] = {}
+    trained: dict[tuple[str, str, str], list[str]] = {}
+    cells: dict[tuple[str, str], list[list[str]]] = {}
     for entry in results:
-        rows = cells.setdefault((entry["setting"], entry["group"]), {})
-        row = rows.setdefault(entry["cell"], ["-"] * 9)
+        group = (entry["setting"], entry["group"])
         if entry["what"] == "train":
-            row[:4] = [
-                f"{entry['pairs']:,}", f"{entry['cpu_seconds']:.0f}", f"{entry['peak_mib']:,}",
+            row = [
+                entry["cell"], f"{entry['pairs']:,}", f"{entry['cpu_seconds']:.0f}", f"{entry['peak_mib']:,}",
                 "-" if entry["held_out"] is None else f"{entry['held_out']:.1f}",
             ]  # fmt: skip
+            trained[*group, entry["cell"]] = row
+            if entry["group"] == MEMORY:
+                cells.setdefault(group, []).append([*row, *["-"] * 5])
         else:
-            row[4] = f"{entry['pool']:,}"
-            scores = [r for r in entry["results"] if r["measure"].split("-")[0] in ("cosine", "ratio")]
-            for r in scores:
-                column = 5 + 2 * (r["src"] == "fr") + r["measure"].startswith("ratio")
-                row[column] = "{:.1f} [{:.1f}, {:.1f}]".format(
-                    *(100 * r[key] for key in ("p_at_1", "low", "high"))
-                )
+            scores = ["-"] * 4
+            for r in entry["results"]:
+                measure = r["measure"].split("-")[0]
+                if measure in ("cosine", "ratio"):
+                    share, low, high = (100 * r[key] for key in ("p_at_1", "low", "high"))
+                    scores[2 * (r["src"] == "fr") + (measure == "ratio")] = (
+                        f"{share:.1f} [{low:.1f}, {high:.1f}]"
+                    )
+            row = [*trained[*group, entry["cell"]], f"{entry['pool']:,}", *scores]
+            cells.setdefault(group, []).append(row)
     heads = [
         "", "pairs seen", "CPU s", "peak MiB", "held out", "pool", "en-fr cosine", "en-fr ratio", "fr-en cosine",
         "fr-en ratio",
@@ -282,7 +290,7 @@ def table(results: list[dict[str, Any]]) -> str:
         text += (
             f"\n{group}, {setting} Europarl\n\n| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|\n"
         )
-        text += "".join(f"| {name} | " + " | ".join(row) + " |\n" for name, row in rows.items())
+        text += "".join("| " + " | ".join(row) + " |\n" for row in rows)
     return text
 
 
@@ -302,6 +310,8 @@ def main() -> None:
     if arguments.table:
         print(table(read(arguments.out / "results.jsonl")))
     else:
+        # Leave by the way that ends the cell's process too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         run(arguments)
 
 
