@@ -94,7 +94,7 @@ def measure(index: Index, pool: Vectors, sample: Sample) -> Recall:
         k=k,
         sample=len(sample.vectors),
         seed=sample.seed,
-        queries="its own rows, each left out of its own answer" if sample.own is None else "vectors of another file",
+        queries="vectors of another file" if sample.own is None else "its own rows, each left out of its own answer",
     )
 
 
