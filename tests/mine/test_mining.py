@@ -379,7 +379,7 @@ def test_mine_refuses(words, tmp_path):
         mine(src="en", tgt="fr", directory=tmp_path, threshold=1.1, gold="gold.tsv")
     with pytest.raises(BitextmineError, match="both the source and the target"):
         mine(src_corpus=tmp_path / "c.en", tgt_corpus=tmp_path / "c.en")
-    with pytest.raises(BitextmineError, match="stdin"):
+    with pytest.raises(BitextmineError, match="standard input"):
         mine(src_corpus="-", tgt="fr", src="en", directory=tmp_path)
     with pytest.raises(BitextmineError, match="no source corpus"):
         mine(tgt="fr", directory=tmp_path)

@@ -484,7 +484,7 @@ def test_languages_and_scripts(tmp_path, monkeypatch):
 def test_the_command(bitextmine, tmp_path):
     (tmp_path / "bitext.tsv").write_text(pairs(300))
     done = bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path)
-    assert (done.out, done.err) == ("", "")
+    assert (done.out, done.err) == ("", "report.html: a report on 300 pairs\n")
     file = (tmp_path / "report.html").read_text()
     assert "bitextmine report bitext.tsv -o report.html" in Page(file).text
     bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path, env={"PYTHONHASHSEED": "7"})
@@ -517,9 +517,8 @@ def test_what_the_command_refuses(bitextmine, tmp_path):
     (tmp_path / "bitext.tsv").write_text(pairs(3))
     assert "--png" in bitextmine("report", "bitext.tsv", cwd=tmp_path, code=2).err
     assert "nosuch.tsv" in bitextmine.fails("report", "nosuch.tsv", "-o", "x.html", cwd=tmp_path)
-    assert "threshold" in bitextmine.fails(
-        "report", "bitext.tsv", "--threshold", "x", "-o", "x.html", cwd=tmp_path
-    )
+    wrong = bitextmine("report", "bitext.tsv", "--threshold", "x", "-o", "x.html", cwd=tmp_path, code=2)
+    assert "threshold" in wrong.err
     assert "nosuch.json" in bitextmine.fails(
         "report", "bitext.tsv", "--manifest", "nosuch.json", "-o", "x.html", cwd=tmp_path
     )
