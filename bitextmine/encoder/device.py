@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from bitextmine.errors import BitextmineError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["device_name", "pick_device", "processors"]
+__all__ = ["device_name", "pick_device"]
 
 
 def device_name(device: str = "auto") -> str:
@@ -48,16 +47,6 @@ def pick_device(device: str = "auto") -> torch.device:
                 f"--device {device}: this machine shows {count} CUDA devices; use --device cpu"
             )
     return picked
-
-
-def processors() -> int:
-    """How many threads to use: OMP_NUM_THREADS if set, else the processors this process may run on."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _has_driver() -> bool:

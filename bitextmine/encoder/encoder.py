@@ -10,13 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.device import device_name, processors
+from bitextmine.encoder.device import device_name
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.imported import Import, is_imported
 from bitextmine.encoder.laser import Laser, is_laser
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
+from bitextmine.processors import processors
 
 __all__ = ["Encoder", "Network", "PieceMaker", "load_encoder"]
 

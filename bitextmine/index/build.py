@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.index import native
 from bitextmine.index.clusters import find_centres, nearest_centre
 from bitextmine.index.faiss_index import Index, core_of, factory_string, quiet, reason
 from bitextmine.index.pages import release
 from bitextmine.index.rows import Groups, Vectors, check_pair, scan
 from bitextmine.manifest import plain, read_json, sync_folder, write_json
 from bitextmine.memory import size
+from bitextmine.processors import processors
 
 __all__ = ["Built", "Plan", "build_index", "build_on_disk", "make_plan"]
 
@@ -119,7 +119,7 @@ def _nonzero(vectors: Vectors, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def _trained(vectors: Vectors, plan: Plan) -> Any:
     """An empty index that takes ids, trained on a sample of the rows."""
-    faiss.omp_set_num_threads(native.processors())
+    faiss.omp_set_num_threads(processors())
     index = _empty(plan)
     if not index.is_trained:
         _train(index, vectors, plan)

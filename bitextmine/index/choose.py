@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index import native
 from bitextmine.index.clusters import ROUNDS, Router, find_centres, nearest_centre
 from bitextmine.index.exact import search_both, search_one
 from bitextmine.index.faiss_index import FLAT_UP_TO, factory_string
@@ -23,6 +22,7 @@ from bitextmine.index.lists import Lists, search_lists
 from bitextmine.index.rows import Rows, Vectors
 from bitextmine.manifest import read_json
 from bitextmine.memory import size
+from bitextmine.processors import processors
 
 __all__ = ["choose", "resumed_choice"]
 
@@ -136,7 +136,7 @@ def _time(work: Callable[[], object], times: int = 2) -> float:
         begin = time.process_time()
         work()
         best = min(best, time.process_time() - begin)
-    return float(best) / native.processors()
+    return float(best) / processors()
 
 
 def _probes(
@@ -216,7 +216,7 @@ class _Rates:
         dim = self._part.shape[1]
         spec = factory_string("pq", len(self._part), dim).partition(",")[2]
         probes = max(1, self.lists // 4)
-        faiss.omp_set_num_threads(native.processors())
+        faiss.omp_set_num_threads(processors())
         rows = self._part.astype(np.float32)
         try:
             index: Any = faiss.index_factory(dim, f"IVF{self.lists},{spec}", faiss.METRIC_INNER_PRODUCT)
@@ -232,7 +232,7 @@ class _Rates:
     def graph(self, size: int) -> tuple[float, float]:
         """For adding a row to, and for a query with, a graph of so many."""
         dim = self._part.shape[1]
-        faiss.omp_set_num_threads(native.processors())
+        faiss.omp_set_num_threads(processors())
         index: Any = faiss.index_factory(dim, factory_string("hnsw", size, dim), faiss.METRIC_INNER_PRODUCT)
         rows = self._part[:size].astype(np.float32)
         index.train(rows)

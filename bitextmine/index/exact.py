@@ -18,6 +18,7 @@ from bitextmine.index.native import ISA
 from bitextmine.index.rows import Groups, Rows, Vectors, check_pair, scan_digest, unfold
 from bitextmine.index.state import Best
 from bitextmine.memory import budget, size
+from bitextmine.processors import processors
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def _engine(
             raise BitextmineError(
                 f"unknown kind of compiled search {detail!r}: expected float32, {', '.join(ISA)} or float32-avx2"
             )
-        threads = threads or native.processors()
+        threads = threads or processors()
         fused = FusedSearch(
             x, y, k=k, names=names, threads=threads, memory=memory, isa=isa or None, arithmetic=arithmetic
         )

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index import native
 from bitextmine.index.exact import search_one
 from bitextmine.index.lists import Lists, search_lists
 from bitextmine.index.rescore import rescore
 from bitextmine.index.rows import Groups, Rows, Vectors, check_finite, check_pair, scan, unfold
 from bitextmine.memory import budget
+from bitextmine.processors import processors
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Index:
     ) -> NDArray[np.int64]:
         """The ids (n, count) that FAISS returns, -1 where a list ran empty. Its similarities are not used."""
         self._check_dim(queries)
-        faiss.omp_set_num_threads(native.processors())
+        faiss.omp_set_num_threads(processors())
         found = np.full((len(queries), count), -1, dtype=np.int64)
         for start in range(0, len(queries), _QUERY_ROWS):
             block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)

@@ -22,6 +22,7 @@ from bitextmine.index.exact import WIDEST
 from bitextmine.index.rescore import best_first
 from bitextmine.index.rows import Rows, Vectors
 from bitextmine.index.state import Best
+from bitextmine.processors import processors
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
@@ -68,7 +69,7 @@ def search_lists(
     lists.order, with query numbers). Similarities are exact (rescore.products), order and ties as in search_both();
     the result depends neither on `memory` nor on `threads`. progress: called with the number of queries done.
     """
-    threads = threads or native.processors()
+    threads = threads or processors()
     router = Router(centres, probes)
     n = len(queries)
     fwd = Best.empty(n, k)

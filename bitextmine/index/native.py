@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -70,13 +69,3 @@ def aligned(nbytes: int) -> NDArray[np.uint8]:
 
 def pointer(a: NDArray[Any]) -> ctypes.c_void_p:
     return ctypes.c_void_p(a.ctypes.data)
-
-
-def processors() -> int:
-    """How many threads to use: OMP_NUM_THREADS if set, else the processors this process may run on."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,6 +12,6 @@ def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")  # what native.processors() goes by, and with it faiss
+        patch.setenv("OMP_NUM_THREADS", "1")  # what processors() goes by, and with it faiss
         yield
     torch.set_num_threads(before)
