@@ -153,6 +153,17 @@ class Training:
     temperature: float = key(0.05, "of contrastive", above=0, most=1)
     learn_temperature: bool = key(False, "let training move the temperature")
     margin: float = key(0.0, "taken off the cosine of a true pair in contrastive", least=0, below=1)
+    hard_negatives: float = key(
+        0.0,
+        "share of a batch that is chosen, not drawn: pairs which the encoder as it is takes for translations of "
+        "other pairs of the batch (contrastive)",
+        least=0,
+        below=1,
+    )
+    hard_pool: int = key(8, "... out of so many pairs drawn for each of them", least=1)
+    hard_limit: float = key(
+        0.9, "... unless their cosine is above this: they then say the same, and are no negatives", above=0, most=1
+    )
     piece_dropout: float = key(
         0.1, "share of the pieces of a sentence left out at random (contrastive)", least=0, below=1
     )

@@ -19,13 +19,16 @@ __all__ = ["Batch", "Sampler", "drop_pieces", "permuted"]
 class Batch:
     """n pairs: row i of src and row i of tgt are translations.
 
-    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row where sentences are equal.
+    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row where sentences are equal. The last
+    ``candidates`` rows are those that hard negatives are chosen from, with which the batch has ``wanted`` pairs.
     """
 
     corpus: int
     src: Pieces
     tgt: Pieces
     keys: np.ndarray
+    candidates: int = 0
+    wanted: int = 0
 
     def __len__(self) -> int:
         return len(self.src)
@@ -62,7 +65,8 @@ class Sampler:
 
     A corpus is chosen with a probability in proportion to its pairs times its weight, and gives its pairs in
     a random order that changes with every pass. In the first ``split_steps`` steps some pieces come in halves, as
-    ``splits`` has them.
+    ``splits`` has them. With train.hard_negatives a share of each batch is left to be chosen, and the batch has
+    candidates for it, which the corpus gives in another random order.
     """
 
     def __init__(
@@ -75,32 +79,41 @@ class Sampler:
         self.splits, self.split_steps, self.share = splits, split_steps, recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
+        self.hard_negatives, self.hard_pool = recipe.train.hard_negatives, recipe.train.hard_pool
         self.sizes = np.array([len(cache.train) for cache in caches], dtype=np.float64)
         mass = self.sizes * np.array([cache.corpus.weight for cache in caches])
         self.shares = mass / mass.sum()
-        self.drawn = np.zeros(len(caches), dtype=np.int64)  # pairs taken so far, per corpus
+        # Taken so far, per corpus: pairs, and candidates.
+        self.drawn = np.zeros((2, len(caches)), dtype=np.int64)
 
     def skip(self, steps: int) -> None:
         """Goes to where ``steps`` batches have been drawn."""
         self.drawn[:] = 0
         for step in range(steps):
             corpus = self._choose(step)
-            self.drawn[corpus] += self._size(corpus)
+            self.drawn[:, corpus] += self._sizes(corpus)
 
     def draw(self, step: int) -> Batch:
         """The batch of ``step``; steps are drawn in order."""
         corpus = self._choose(step)
-        cache, size = self.caches[corpus], self._size(corpus)
-        n = len(cache.train)
-        positions = np.arange(self.drawn[corpus], self.drawn[corpus] + size)
-        self.drawn[corpus] += size
+        cache = self.caches[corpus]
+        rows = [self._next(corpus, kind, size) for kind, size in enumerate(self._sizes(corpus))]
+        pairs = cache.train.take(np.concatenate(rows), self.max_pieces)
+        rng = np.random.default_rng([self.seed, step, 1])
+        src, tgt = self._split(pairs.src, step, rng), self._split(pairs.tgt, step, rng)
+        return Batch(corpus, src, tgt, pairs.keys, len(rows[1]), self._size(corpus))
+
+    def _next(self, corpus: int, kind: int, size: int) -> np.ndarray:
+        """The next rows (size,) int64 of a corpus, as pairs (kind 0) or candidates (1), each in its own order."""
+        n = len(self.caches[corpus].train)
+        positions = np.arange(self.drawn[kind, corpus], self.drawn[kind, corpus] + size)
+        self.drawn[kind, corpus] += size
         rows = np.empty(size, dtype=np.int64)
         for epoch in np.unique(positions // n):
             inside = positions // n == epoch
-            rows[inside] = permuted(positions[inside] % n, n, hash_seed(self.seed, corpus, int(epoch)))
-        pairs = cache.train.take(rows, self.max_pieces)
-        rng = np.random.default_rng([self.seed, step, 1])
-        return Batch(corpus, self._split(pairs.src, step, rng), self._split(pairs.tgt, step, rng), pairs.keys)
+            seed = hash_seed(self.seed, corpus, int(epoch), *([kind] if kind else []))
+            rows[inside] = permuted(positions[inside] % n, n, seed)
+        return rows
 
     def _split(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
         if self.splits is None or step >= self.split_steps:
@@ -115,6 +128,12 @@ class Sampler:
     def _size(self, corpus: int) -> int:
         # A small corpus gives smaller batches: the same pair twice in one batch teaches nothing.
         return int(min(self.batch, self.sizes[corpus]))
+
+    def _sizes(self, corpus: int) -> tuple[int, int]:
+        """How many pairs a batch of this corpus draws, and how many candidates."""
+        size = self._size(corpus)
+        chosen = min(size - 1, round(self.hard_negatives * size))
+        return size - chosen, int(min(chosen * self.hard_pool, self.sizes[corpus]))
 
 
 def hash_seed(*numbers: int) -> int:

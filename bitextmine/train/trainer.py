@@ -25,6 +25,7 @@ from bitextmine.train.cache import PairCache, open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.frequencies import piece_frequencies
+from bitextmine.train.hard import with_hard_negatives
 from bitextmine.train.objectives import check_objectives, make_objectives
 from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.train.pairs import check_corpora
@@ -216,6 +217,7 @@ class Run:
                 batch = pending.result()
                 if self.step + 1 < self.steps:
                     pending = ahead.submit(self.sampler.draw, self.step + 1)
+                batch = with_hard_negatives(self.model, batch, t, self.world)
                 share = rate_share(self.step, self.steps, t)
                 losses = self._learn(batch, share)
                 tally.add(losses, len(batch))

@@ -45,6 +45,7 @@ SETTINGS = {
     "train.learn_temperature": True,
     "train.precision": "float32",
     "train.batch": 33,
+    "train.hard_negatives": 0.25,
     "train.steps": 12,
     "train.valid_every": 1,
     "train.checkpoint_seconds": 0.0,

@@ -67,7 +67,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
     path.write_text(
         '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n[vocabulary]\nsize = 150\n'
         "[model]\nlayers = 1\ndim = 16\nheads = 2\nffn = 32\n"
-        "[train]\nsteps = 150\nbatch = 64\nvalid_every = 40\ncheckpoint_seconds = 0.0\n"
+        "[train]\nsteps = 150\nbatch = 64\nhard_negatives = 0.25\nvalid_every = 40\ncheckpoint_seconds = 0.0\n"
     )
 
     def run(out: Path, checkpoints: int = -1) -> int:

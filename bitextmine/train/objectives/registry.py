@@ -69,8 +69,8 @@ def make_objectives(recipe: Recipe, model: SentenceModel, content: np.ndarray) -
 
 
 def check_objectives(recipe: Recipe) -> None:
-    """Raises BitextmineError for a name that is no objective, a weight that is not above 0, and `mlm` without
-    layers."""
+    """Raises BitextmineError for a name that is no objective, a weight that is not above 0, `mlm` without
+    layers, and hard negatives without `contrastive`."""
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
             raise BitextmineError(f"recipe: train.objective: {name!r} is not one of {', '.join(OBJECTIVES)}")
@@ -82,4 +82,9 @@ def check_objectives(recipe: Recipe) -> None:
         raise BitextmineError(
             "recipe: train.objective: 'mlm' needs model.layers of at least 1: "
             "without layers no state knows its neighbours"
+        )
+    if recipe.train.hard_negatives and "contrastive" not in recipe.train.objective:
+        raise BitextmineError(
+            "recipe: train.hard_negatives: only 'contrastive' has negatives; add it to train.objective, or leave "
+            "this at 0"
         )
