@@ -18,7 +18,8 @@ class EncoderConfig:
     """Shape of an encoder; one set of weights serves every language.
 
     layers = 0 is the mean of subword vectors; heads, ffn and dropout then mean nothing.
-    max_pieces is the longest sentence that is encoded, in pieces: the rest of a longer one is cut.
+    max_pieces is the longest sentence that is encoded, in pieces: the rest of a longer one is cut. ngrams: how many
+    n-grams have vectors, too, after those of the pieces (`Ngrams`; they count as pieces of a sentence).
     """
 
     vocab_size: int
@@ -29,10 +30,16 @@ class EncoderConfig:
     dropout: float = 0.1
     max_pieces: int = 200
     languages: tuple[str, ...] = ()
+    ngrams: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Vectors of the model: of pieces and of n-grams."""
+        return self.vocab_size + self.ngrams
 
     def __post_init__(self) -> None:
         """Raises BitextmineError that names the key and both numbers, where two disagree."""
-        for key, least in (("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1)):
+        for key, least in (("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1), ("ngrams", 0)):
             value = getattr(self, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise BitextmineError(
@@ -44,12 +51,18 @@ class EncoderConfig:
             )
         if self.layers and (not isinstance(self.ffn, int) or self.ffn < 1):
             raise BitextmineError(f"model: ffn must be a whole number of at least 1, found {self.ffn!r}")
+        if self.layers and self.ngrams:
+            raise BitextmineError(
+                f"model: {self.ngrams} ngrams with {self.layers} layers: only a model without layers has n-grams"
+            )
         if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
             raise BitextmineError(f"model: dropout must lie in [0, 1), found {self.dropout!r}")
 
     def to_json(self) -> dict[str, Any]:
         content = dataclasses.asdict(self)
         content["languages"] = list(self.languages)
+        if not self.ngrams:
+            del content["ngrams"]  # so that versions before it can read the folder
         return {"format": FORMAT, "kind": "bitextmine-encoder", **content}
 
     @classmethod

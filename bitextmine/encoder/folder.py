@@ -1,11 +1,11 @@
-"""A model folder: config.json, model.safetensors, tokenizer.model."""
+"""A model folder: config.json, model.safetensors, tokenizer.model, and for a model with n-grams ngrams.txt."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG",
+    "NGRAMS",
     "TOKENIZER",
     "WEIGHTS",
     "folder_hash",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
+NGRAMS = "ngrams.txt"  # one per line
 
 # Encoders inside the package: the names that --model takes, and what each stands for.
 PACKAGED = {"default": "europe5-fast", "europe5-fast": "europe5-fast", "europe5": "europe5"}
@@ -60,9 +62,9 @@ def resolve(model: str | os.PathLike[str]) -> Path:
 
 
 def folder_hash(folder: Path) -> str:
-    """16 hex digits of a SHA-256 over the three files: two folders of one hash give the same vectors."""
+    """16 hex digits of a SHA-256 over the files: two folders of one hash give the same vectors."""
     digest = hashlib.sha256()
-    for name in (CONFIG, WEIGHTS, TOKENIZER):
+    for name in (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else [])):
         path = folder / name
         try:
             with path.open("rb") as file:
@@ -86,7 +88,7 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
             f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}"
         )
     config = EncoderConfig.from_json(read_json(path), str(path))
-    tokenizer = Tokenizer(folder / TOKENIZER)
+    tokenizer = Tokenizer(folder / TOKENIZER, read_ngrams(folder, config.ngrams))
     if tokenizer.vocab_size != config.vocab_size:
         raise BitextmineError(
             f"{folder / TOKENIZER}: {tokenizer.vocab_size} pieces, but {CONFIG} says vocab_size {config.vocab_size}"
@@ -94,8 +96,30 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
     return config, tokenizer
 
 
+def read_ngrams(folder: Path, count: int) -> list[str]:
+    """The n-grams of a model folder; raises BitextmineError when there are not ``count`` of them, and names the file."""
+    path = folder / NGRAMS
+    if not count:
+        return []
+    try:
+        ngrams = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise BitextmineError(f"{path}: no such file, but {CONFIG} says ngrams {count}") from None
+    except (OSError, UnicodeDecodeError) as e:
+        raise BitextmineError(f"{path}: cannot be read: {e}") from e
+    if len(ngrams) != count:
+        raise BitextmineError(f"{path}: {len(ngrams)} n-grams, but {CONFIG} says ngrams {count}")
+    return ngrams
+
+
 def save_folder(
-    folder: Path, model: SentenceModel, tokenizer: Path, *, dtype: str = "int8", card: str | None = None
+    folder: Path,
+    model: SentenceModel,
+    tokenizer: Path,
+    *,
+    ngrams: Sequence[str] = (),
+    dtype: str = "int8",
+    card: str | None = None,
 ) -> None:
     """Writes a model folder, config.json last, so that a folder cut short is not taken for a whole one."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,6 +128,9 @@ def save_folder(
     write_weights(state, folder / WEIGHTS, dtype=dtype)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         shutil.copyfile(tokenizer, folder / TOKENIZER)
+    (folder / NGRAMS).unlink(missing_ok=True)
+    if ngrams:
+        (folder / NGRAMS).write_text("".join(f"{ngram}\n" for ngram in ngrams), encoding="utf-8")
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
     write_json(folder / CONFIG, model.config.to_json())

@@ -27,7 +27,7 @@ class SentenceModel(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocab_size, config.dim)
+        self.embedding = nn.Embedding(config.rows, config.dim)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)
             self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))

@@ -29,11 +29,13 @@ class PieceSums:
     chunk_lines = 8_192
     slow = False
 
-    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray], ngrams: int = 0) -> None:
+        """weights as `read_weights` has them; ``ngrams`` of the rows, the last ones, are n-grams'."""
+        self._ngrams = ngrams
         self._values = np.ascontiguousarray(weights[PIECES])
         scale = weights.get(SCALE)
         self._scale = None if scale is None else np.ascontiguousarray(scale)
-        self.vocab_size, self.dim = self._values.shape
+        self.rows, self.dim = self._values.shape
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
         """Nothing but the weights decides what a vector is."""
@@ -44,8 +46,8 @@ class PieceSums:
 
         Raises ValueError for a piece that is not in the vocabulary.
         """
-        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.vocab_size:
-            raise ValueError(f"piece ids must lie in 0..{self.vocab_size - 1}")
+        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
+            raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
         out = np.empty((len(pieces), self.dim), dtype=np.float32)
         library = native.library()
         if library is None:
@@ -79,8 +81,9 @@ class PieceSums:
             "kind": "encoder (mean of subword vectors)",
             "dim": self.dim,
             "layers": 0,
-            "vocab_size": self.vocab_size,
-            "parameters": self.vocab_size * self.dim,
+            "vocab_size": self.rows - self._ngrams,
+            **({"ngrams": self._ngrams} if self._ngrams else {}),
+            "parameters": self.rows * self.dim,
         }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.words import Words
 from bitextmine.errors import BitextmineError
@@ -21,8 +22,6 @@ __all__ = ["Tokenizer"]
 # Of a line that has more characters than this per piece wanted, only so many are tokenised: a line of a megabyte
 # then costs no more than a long sentence. A piece spans 16 characters at most, unless blanks vanish.
 CHARACTERS_PER_PIECE = 64
-
-SPACE = "\u2581"  # how a piece writes the space before a word
 
 # In a model file: the name of the normalisation rules, followed by the rules. Of these it is known that none of
 # them reads across a space, and that a line feed becomes one.
@@ -37,10 +36,12 @@ class Tokenizer:
     the whole line differs from that only where two ways to cut a word are equally likely to the last bit of a
     float32 sum (2 of 120,000 lines of Europarl).
 
+    With ``ngrams``, a list as `Ngrams` takes it, words that come in several pieces have n-grams besides.
+
     Raises BitextmineError when ``path`` is missing or is no SentencePiece model.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], ngrams: Sequence[str] = ()) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise BitextmineError(f"{self.path}: no such file: a model folder needs its tokenizer.model")
@@ -49,11 +50,13 @@ class Tokenizer:
             self._model.LoadFromFile(os.fspath(self.path))
         except (RuntimeError, OSError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model ({e})") from e
+        self.ngrams = Ngrams(ngrams, self.pieces()) if ngrams else None
         self._words = Words() if self._is_by_words() else None
         self._lock = threading.Lock()
 
     @property
     def vocab_size(self) -> int:
+        """Pieces of the vocabulary, without n-grams."""
         return int(self._model.get_piece_size())
 
     def pieces(self) -> list[str]:
@@ -109,8 +112,9 @@ class Tokenizer:
             return self._encode(clean, most, threads)
 
     def _cut(self, texts: Sequence[str], threads: int = 1) -> Pieces:
-        """The pieces of each text as SentencePiece sees it."""
-        return Pieces.from_lists(self._model.encode(list(texts), num_threads=threads))
+        """The pieces of each text as SentencePiece sees it, and their n-grams."""
+        pieces = Pieces.from_lists(self._model.encode(list(texts), num_threads=threads))
+        return pieces if self.ngrams is None else self.ngrams.extend(pieces)
 
     def _is_by_words(self) -> bool:
         """Whether the pieces of a line are those of its words: no piece goes on after a space, a space alone is

@@ -100,6 +100,7 @@ class Transformer(TorchNetwork):
             "dim": self.dim,
             "layers": layers,
             "vocab_size": self.config.vocab_size,
+            **({"ngrams": self.config.ngrams} if self.config.ngrams else {}),
             "parameters": self._parameters,
         }
 

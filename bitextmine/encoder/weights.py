@@ -103,7 +103,7 @@ def _int8_of_int4(packed: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, n
 def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     """The tensors of a model of this configuration, as `SentenceModel.state_dict` names them."""
     d, ffn = config.dim, config.ffn
-    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.vocab_size, d)}
+    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.rows, d)}
     if not config.layers:
         return shapes
     shapes["positions.weight"] = (config.max_pieces, d)
@@ -160,10 +160,10 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     wanted = weight_shapes(config)
     kind = state.get(PIECES, np.empty(0)).dtype
     if kind == np.uint8:
-        wanted[PIECES] = (config.vocab_size, config.dim // 2)
-        wanted[SCALE] = (config.vocab_size, config.dim // GROUP)
+        wanted[PIECES] = (config.rows, config.dim // 2)
+        wanted[SCALE] = (config.rows, config.dim // GROUP)
     elif kind == np.int8:
-        wanted[SCALE] = (config.vocab_size,)
+        wanted[SCALE] = (config.rows,)
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
             raise BitextmineError(

@@ -1,0 +1,118 @@
+"""Character n-grams as further pieces of words that the vocabulary cuts up.
+
+A word that the vocabulary has as a whole is one piece. Of a word that it does not have, the pieces say little (vot|ación,
+en|mi|en|da): such a word gets the n-grams that reach across its cuts besides, each with a vector of its own (Bojanowski et
+al. 2017, "Enriching word vectors with subword information").
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.errors import BitextmineError
+
+__all__ = ["LENGTHS", "SPACE", "Ngrams", "folded"]
+
+SPACE = "\u2581"  # how a piece writes the space before a word
+LENGTHS = range(3, 6)
+
+# An n-gram is looked up as a number of as many digits, a digit for each of the list's letters.
+MOST_LETTERS = int((2**63) ** (1 / LENGTHS[-1])) - 2
+
+
+def folded(piece: str) -> str:
+    """A piece as n-grams see it: lower case, no accents (é as e, ü as u), compatible forms as one (ﬁ as fi)."""
+    plain = unicodedata.normalize("NFKD", piece.casefold())
+    return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+class Ngrams:
+    """The n-grams of a model: n-gram g is the piece ``len(pieces) + g``.
+
+    ngrams: strings of LENGTHS characters, `folded`, all of them letters but for a SPACE at the beginning; pieces: the
+    vocabulary, piece i for id i, without a name where it stands for unknown text.
+
+    Raises BitextmineError for what is no such list.
+    """
+
+    def __init__(self, ngrams: Sequence[str], pieces: Sequence[str]) -> None:
+        letters = sorted({letter for ngram in ngrams for letter in ngram} - {SPACE})
+        if len(letters) > MOST_LETTERS:
+            raise BitextmineError(f"n-grams: {len(letters)} different letters, more than {MOST_LETTERS}")
+        # 0 is what no n-gram has, and ends a word as a blank does.
+        digits = {SPACE: 1, **{letter: i for i, letter in enumerate(letters, 2)}}
+        self._base = len(digits) + 1
+        numbers = []
+        for ngram in ngrams:
+            if len(ngram) not in LENGTHS or SPACE in ngram[1:] or folded(ngram) != ngram:
+                raise BitextmineError(f"n-grams: {ngram!r} is none")
+            numbers.append(self._number([digits[c] for c in ngram]))
+        self._known, first = np.unique(np.array(numbers, dtype=np.int64), return_index=True)
+        if len(first) < len(ngrams):
+            raise BitextmineError("n-grams: one of them is there twice")
+        self._id = (first + len(pieces)).astype(np.int32)
+        spelled = [[digits.get(c, 0) for c in folded(piece)] or [0] for piece in pieces]
+        self._spelled = Pieces.from_lists(spelled)
+        self._begins = self._spelled.ids[self._spelled.offsets[:-1]] <= 1
+        self._ends = self._spelled.ids[self._spelled.offsets[1:] - 1] == 0
+        self.count = len(ngrams)
+
+    def _number(self, digits: Sequence[int] | Sequence[np.ndarray]) -> int | np.ndarray:
+        number = digits[0]
+        for digit in digits[1:]:
+            number = number * self._base + digit
+        return number
+
+    def extend(self, pieces: Pieces) -> Pieces:
+        """The same sentences with the n-grams of each word that comes in several pieces: those of which the first and
+        the last character are in different pieces, each after the piece it ends in."""
+        ids = pieces.ids
+        if not len(ids) or not self.count:
+            return pieces
+        # Does a piece go on with the word of the one before it?
+        goes_on = np.zeros(len(ids), dtype=bool)
+        goes_on[1:] = ~(self._begins[ids[1:]] | self._ends[ids[:-1]])
+        starts = pieces.offsets[:-1]
+        goes_on[starts[starts < len(ids)]] = False
+        cut_up = goes_on.copy()
+        cut_up[:-1] |= goes_on[1:]
+        at = np.flatnonzero(cut_up)
+        if not len(at):
+            return pieces
+        spelled = self._spelled.take(ids[at])
+        characters = spelled.ids.astype(np.int64)
+        place = np.repeat(at, spelled.lengths)
+        # What no n-gram has stands alone; so does a space that is not the word's first character.
+        begins = np.zeros(len(characters), dtype=bool)
+        begins[spelled.offsets[:-1]] = ~goes_on[at]
+        alone = characters == 0
+        word = np.cumsum(begins | alone | (characters == 1))
+        word[1:] += np.cumsum(alone[:-1])
+        found, ends = [], []
+        for length in LENGTHS:
+            n = len(characters) - length + 1
+            if n <= 0:
+                break
+            first, last = slice(0, n), slice(length - 1, None)
+            across = (word[first] == word[last]) & (place[first] != place[last])
+            at = np.flatnonzero(across)
+            number = self._number([characters[at + i] for i in range(length)])
+            row = np.minimum(np.searchsorted(self._known, number), len(self._known) - 1)
+            hit = self._known[row] == number
+            found.append(self._id[row[hit]])
+            ends.append(place[at[hit] + length - 1])
+        new, after = np.concatenate(found), np.concatenate(ends)
+        order = np.argsort(after, kind="stable")
+        times = 1 + np.bincount(after, minlength=len(ids))
+        starts = np.zeros(len(ids) + 1, dtype=np.int64)
+        np.cumsum(times, out=starts[1:])
+        out = np.empty(int(starts[-1]), dtype=np.int32)
+        is_piece = np.zeros(len(out), dtype=bool)
+        is_piece[starts[:-1]] = True
+        out[is_piece] = ids
+        out[~is_piece] = new[order]
+        return Pieces(out, starts[pieces.offsets])

@@ -1,0 +1,153 @@
+"""N-grams: those across the cuts of a word, in their places, wherever the text comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import NGRAMS, folder_hash, packaged, read_folder, save_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+
+PACKAGED = packaged("default") / "tokenizer.model"
+# Pieces with and without a space, accents, no letters at all, a letter that no n-gram has, the unknown piece ("").
+PIECES = ["", SPACE, "a", "b", "ab", f"{SPACE}ab", "É", ",", "b,", f"{SPACE}a", "-", "ß", "z", ",a", "bab", "ﬁ"]
+NGRAMS_ = [
+    *("aba", "bab", "abab", "babab", "aab", "eab", "sse", "bae", "fia", "ass", "bass"),
+    *(f"{SPACE}ab", f"{SPACE}aba", f"{SPACE}abab", f"{SPACE}ea", f"{SPACE}aab"),
+]
+SENTENCES = st.lists(st.lists(st.integers(0, len(PIECES) - 1), max_size=12), max_size=6)
+
+
+def slow(sentence: list[int], pieces: list[str], ngrams: list[str]) -> list[int]:
+    letters = set("".join(ngrams)) - {SPACE}
+    characters = []  # (character, which piece of the sentence), None where nothing goes across
+    for place, piece in enumerate(sentence):
+        spelled = folded(pieces[piece])
+        for c in spelled or [""]:
+            if c == SPACE:
+                characters.append(None)
+            characters.append((c, place) if c == SPACE or c in letters else None)
+    after: dict[int, list[int]] = {}
+    for length in LENGTHS:
+        for begin in range(len(characters) - length + 1):
+            window = characters[begin : begin + length]
+            if None in window or window[0][1] == window[-1][1]:
+                continue
+            text = "".join(c for c, _ in window)
+            if text in ngrams:
+                after.setdefault(window[-1][1], []).append(len(pieces) + ngrams.index(text))
+    return [new for place, piece in enumerate(sentence) for new in (piece, *after.get(place, []))]
+
+
+@given(SENTENCES)
+def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
+    before = Pieces.from_lists(found)
+    after = Ngrams(NGRAMS_, PIECES).extend(before)
+    assert after.ids.dtype == np.int32 and len(after) == len(found)
+    for i, sentence in enumerate(found):
+        got = after.ids[after.offsets[i] : after.offsets[i + 1]].tolist()
+        assert got == slow(sentence, PIECES, NGRAMS_), [PIECES[p] for p in sentence]
+
+
+def test_a_word_in_one_piece_has_none_and_one_in_two_has_those_across() -> None:
+    ngrams = Ngrams(["abc", "bcd", "cde", f"{SPACE}ab", "abcd", "xyz"], [f"{SPACE}ab", "cde", f"{SPACE}abcde"])
+    found = ngrams.extend(Pieces.from_lists([[2, 2], [0, 1, 0], [1, 0]]))
+    assert found.ids.tolist() == [2, 2, 0, 1, 3 + 0, 3 + 1, 3 + 4, 0, 1, 0]
+    assert found.offsets.tolist() == [0, 2, 8, 10]
+
+
+@pytest.mark.parametrize(
+    "bad", [["ab"], ["abcdef"], ["abc", "abc"], [f"ab{SPACE}c"], ["Abc"], ["éab"], [f"{SPACE}{SPACE}ab"], [""]]
+)
+def test_what_is_no_list_of_ngrams(bad: list[str]) -> None:
+    with pytest.raises(BitextmineError, match="n-grams"):
+        Ngrams(bad, ["ab", "c"])
+
+
+def test_numbers_of_ngrams_do_not_overflow() -> None:
+    letters = [chr(0x4E00 + i) for i in range(MOST_LETTERS)]
+    ngrams = ["".join(letters[i : i + 5]) for i in range(0, len(letters) - 5, 5)]
+    found = Ngrams([*ngrams, letters[-1] * 5], letters)
+    last = len(letters) - 1
+    assert found.extend(Pieces.from_lists([[last] * 5])).ids.tolist() == [last] * 5 + [len(letters) + len(ngrams)]
+    with pytest.raises(BitextmineError, match="different letters"):
+        Ngrams([*ngrams, chr(0x4E00 + MOST_LETTERS) * 5, chr(0x4E01 + MOST_LETTERS) * 5], letters)
+
+
+@pytest.fixture
+def ngrams() -> list[str]:
+    """Of words that the packaged vocabulary cuts up."""
+    tokenizer = Tokenizer(PACKAGED)
+    words = ["enmiendas", "votación", "zusammenbruch", "gesundheitsfürsorge", "infracción"]
+    assert all(length > 1 for length in tokenizer.encode(words)[0].lengths)
+    found = {folded(SPACE + w)[i : i + n] for w in words for n in LENGTHS for i in range(len(w) - n + 2)}
+    return sorted(found)
+
+
+LINES = st.lists(
+    st.lists(st.sampled_from(["enmiendas", "VOTACIÓN", "votacion,", "la", "Zusammenbruch", "-", "ß", "x" * 40]), max_size=8)
+    .map(" ".join),
+    min_size=1,
+    max_size=5,
+)  # fmt: skip
+
+
+@given(LINES, st.integers(1, 30))
+def test_by_words_or_whole_lines_a_line_has_the_same_pieces(lines: list[str], most: int) -> None:
+    tokenizer = Tokenizer(PACKAGED, ["aci", "cio", "cion", "mie", "ien", "ensa", "rupt"])
+    fast, cut = tokenizer.encode(lines, most)
+    tokenizer._words = None
+    slow, slow_cut = tokenizer.encode(lines, most)
+    assert (fast.ids == slow.ids).all() and (fast.offsets == slow.offsets).all() and cut == slow_cut
+
+
+def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -> None:
+    import torch
+
+    plain = Tokenizer(PACKAGED)
+    torch.manual_seed(0)
+    model = SentenceModel(EncoderConfig(plain.vocab_size, 64, layers=0, ngrams=len(ngrams)))
+    model.initialise()
+    for storage in ("int4", "float32"):
+        save_folder(tmp_path, model, PACKAGED, ngrams=ngrams, dtype=storage)
+    encoder = load_encoder(tmp_path)
+    lines = ["las enmiendas y la votación", "la", "", "der Zusammenbruch der Gesundheitsfürsorge"]
+    pieces, _ = Tokenizer(PACKAGED, ngrams).encode(lines)
+    assert (pieces.ids >= plain.vocab_size).any()
+    table = model.embedding.weight.detach().numpy().astype(np.float64)
+    for i, vector in enumerate(encoder.encode(lines)):
+        total = table[pieces.ids[pieces.offsets[i] : pieces.offsets[i + 1]]].sum(0)
+        np.testing.assert_allclose(vector, total / max(1e-12, np.linalg.norm(total)), atol=1e-5)
+    assert encoder.describe()["ngrams"] == len(ngrams)
+    assert encoder.describe()["vocab_size"] == plain.vocab_size
+
+    before = folder_hash(tmp_path)
+    (tmp_path / NGRAMS).write_text("".join(f"{ngram}\n" for ngram in ngrams[::-1]), encoding="utf-8")
+    assert folder_hash(tmp_path) != before
+    (tmp_path / NGRAMS).write_text("abc\n", encoding="utf-8")
+    with pytest.raises(BitextmineError, match=r"ngrams\.txt: 1 n-grams, but config\.json says"):
+        read_folder(tmp_path)
+    (tmp_path / NGRAMS).write_bytes(b"\xff\n" * len(ngrams))
+    with pytest.raises(BitextmineError, match=r"ngrams\.txt: cannot be read"):
+        read_folder(tmp_path)
+    (tmp_path / NGRAMS).unlink()
+    with pytest.raises(BitextmineError, match=r"ngrams\.txt: no such file"):
+        read_folder(tmp_path)
+
+
+def test_only_models_without_layers_have_ngrams() -> None:
+    with pytest.raises(BitextmineError, match="only a model without layers"):
+        EncoderConfig(10, 8, layers=1, ngrams=5)
+    assert "ngrams" not in EncoderConfig(10, 8).to_json(), "older versions can read the folder"
+    config = EncoderConfig(10, 8, layers=0, ngrams=5)
+    assert EncoderConfig.from_json(config.to_json(), "here") == config
