@@ -97,7 +97,7 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
 
 
 def read_ngrams(folder: Path, count: int) -> list[str]:
-    """The n-grams of a model folder; raises BitextmineError when there are not ``count`` of them, and names the file."""
+    """The n-grams of a model folder; raises BitextmineError, naming the file, when there are not ``count``."""
     path = folder / NGRAMS
     if not count:
         return []

@@ -8,12 +8,20 @@ from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
 
-__all__ = ["SentenceModel", "unit_vectors"]
+__all__ = ["PieceVectors", "SentenceModel", "unit_vectors"]
 
 # Standard deviation of the initial piece vectors. It must be small: a piece that training never or seldom sees
 # keeps its random vector, and as sentence vectors are sums, such a vector is noise of that size in each
 # sentence.
 INITIAL_STD = 0.01
+
+
+class PieceVectors(nn.Embedding):
+    """A vector per piece."""
+
+    def sums(self, ids: Tensor, offsets: Tensor) -> Tensor:
+        """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sums of the sentences' piece vectors."""
+        return functional.embedding_bag(ids, self.weight, offsets, mode="sum", include_last_offset=True)
 
 
 class SentenceModel(nn.Module):
@@ -27,7 +35,7 @@ class SentenceModel(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.rows, config.dim)
+        self.embedding: PieceVectors = PieceVectors(config.rows, config.dim)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)
             self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
@@ -42,15 +50,17 @@ class SentenceModel(nn.Module):
             if self.config.layers:
                 self.positions.weight.normal_(0.0, std, generator=generator)
 
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
     def forward(self, ids: Tensor, offsets: Tensor) -> Tensor:
         """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sentence vectors, not normalised.
 
         A sentence of no pieces is all zeros.
         """
         if not self.config.layers:
-            return functional.embedding_bag(
-                ids, self.embedding.weight, offsets, mode="sum", include_last_offset=True
-            )
+            return self.embedding.sums(ids, offsets)
         lengths = offsets.diff()
         width = int(lengths.max()) if len(lengths) else 0
         if width == 0:

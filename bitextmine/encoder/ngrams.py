@@ -1,8 +1,8 @@
 """Character n-grams as further pieces of words that the vocabulary cuts up.
 
-A word that the vocabulary has as a whole is one piece. Of a word that it does not have, the pieces say little (vot|ación,
-en|mi|en|da): such a word gets the n-grams that reach across its cuts besides, each with a vector of its own (Bojanowski et
-al. 2017, "Enriching word vectors with subword information").
+A word that the vocabulary has as a whole is one piece. Of a word that it does not have, the pieces say little
+(vot|ación, en|mi|en|da): such a word gets the n-grams that reach across its cuts besides, each with a vector of its
+own (Bojanowski et al. 2017, "Enriching word vectors with subword information").
 """
 
 from __future__ import annotations

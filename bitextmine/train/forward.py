@@ -29,7 +29,7 @@ def sentence_vectors(
     more work. These are the cached gradients of Gao et al. 2021 ("Scaling deep contrastive learning batch size under
     memory limited setup"), reached by checkpointing.
     """
-    device = model.embedding.weight.device
+    device = model.device
     if not model.config.layers:
         return model(_tensor(pieces.ids, device).long(), _tensor(pieces.offsets, device))
     rows = list(length_batches(pieces.lengths, batch_tokens))
@@ -53,7 +53,7 @@ def piece_states(
     precision: torch.dtype = torch.float32,
 ) -> Tensor:
     """(m, dim) float32 states at ``positions`` (m,) int64, increasing, in pieces.ids; precision as above."""
-    device = model.embedding.weight.device
+    device = model.device
     found, order = [], []
     for chosen in length_batches(pieces.lengths, batch_tokens):
         part = pieces.take(chosen)

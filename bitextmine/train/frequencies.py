@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.cache import PairCache
 from bitextmine.train.sampling import permuted
 
-__all__ = ["piece_frequencies"]
+__all__ = ["piece_frequencies", "sample_pieces"]
 
 PAIRS_PER_CORPUS = 20_000
 
@@ -19,16 +20,24 @@ def piece_frequencies(
 ) -> np.ndarray:
     """(vocab_size,) float64, above 0, sum 1: the share of each piece among the pieces that training will see.
 
-    Estimated on up to ``pairs`` pairs of each corpus, which count as often as the sampler draws that corpus. A piece
-    that they lack counts as seen half a time.
+    Estimated on up to ``pairs`` pairs of each corpus. A piece that they lack counts as seen half a time.
     """
     total = np.zeros(vocab_size)
+    for sides, weight in sample_pieces(caches, pairs):
+        for side in sides:
+            total += weight * np.bincount(side.ids, minlength=vocab_size)
+    smallest = total[total > 0].min(initial=1.0)
+    total = np.where(total > 0, total, smallest / 2)
+    return np.asarray(total / total.sum())
+
+
+def sample_pieces(
+    caches: Sequence[PairCache], pairs: int = PAIRS_PER_CORPUS
+) -> Iterator[tuple[tuple[Pieces, Pieces], float]]:
+    """Up to ``pairs`` training pairs of each corpus, the two sides' pieces, and for how many pairs each of them
+    stands, drawn as often as the sampler draws that corpus."""
     for cache in caches:
         n = len(cache.train)
         rows = permuted(np.arange(min(n, pairs)), n, 0)
         drawn = cache.train.take(np.sort(rows))
-        counts = sum(np.bincount(side.ids, minlength=vocab_size) for side in (drawn.src, drawn.tgt))
-        total += counts * (n * cache.corpus.weight / len(rows))
-    smallest = total[total > 0].min(initial=1.0)
-    total = np.where(total > 0, total, smallest / 2)
-    return np.asarray(total / total.sum())
+        yield (drawn.src, drawn.tgt), n * cache.corpus.weight / len(rows)

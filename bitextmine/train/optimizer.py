@@ -15,14 +15,14 @@ __all__ = ["layer_parameters", "make_optimizer", "rate_share", "set_rates"]
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
     """All that is learned but the piece vectors; what the objectives share comes once."""
-    rest = [p for name, p in model.named_parameters() if name != "embedding.weight"]
+    rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
     return rest + list(objectives.parameters())
 
 
 def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
     """AdamW; piece vectors have a learning rate of their own and no decay, biases and norms have no decay."""
     groups: list[dict[str, object]] = [
-        {"params": [model.embedding.weight], "peak": training.embedding_learning_rate, "weight_decay": 0.0}
+        {"params": list(model.embedding.parameters()), "peak": training.embedding_learning_rate, "weight_decay": 0.0}
     ]
     rest = layer_parameters(model, objectives)
     for decay, params in (

@@ -127,6 +127,17 @@ class Model:
     ffn: int = key(1024, "hidden numbers of a layer's feed-forward part", least=1)
     dropout: float = key(0.1, "share of a layer's numbers zeroed at random in training", least=0, below=1)
     max_pieces: int = key(200, "longer sentences are cut to so many pieces", least=1)
+    spelling: bool = key(
+        False,
+        "in training, let pieces that are spelled alike share part of their vectors, through their character n-grams "
+        "(no layers; contrastive): better on text of another kind than the corpora, and not slower in use",
+    )
+    ngrams: int = key(
+        0,
+        "... and keep so many n-grams as pieces of their own, for words that the vocabulary cuts up: better still, "
+        "for a larger model",
+        least=0,
+    )
     initial_std: float = key(0.01, "standard deviation of the piece vectors at the start", above=0)
     storage: str = key(
         "int8",
@@ -277,6 +288,13 @@ class Recipe:
             m.storage != "int4" or m.dim % 64 == 0,
             "model.storage",
             f"int4 needs a model.dim that 64 divides, found {m.dim}",
+        )
+        _must(m.spelling or not m.ngrams, "model.ngrams", f"found {m.ngrams} without model.spelling")
+        _must(
+            not (m.spelling and m.layers),
+            "model.spelling",
+            f"found with model.layers {m.layers}",
+            "only models without layers have it",
         )
         _must(bool(self.train.objective), "train.objective", "names no objective")
         return self

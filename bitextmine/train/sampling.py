@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.cache import PairCache
 from bitextmine.train.recipe import Recipe
@@ -66,7 +67,8 @@ class Sampler:
     A corpus is chosen with a probability in proportion to its pairs times its weight, and gives its pairs in
     a random order that changes with every pass. In the first ``split_steps`` steps some pieces come in halves, as
     ``splits`` has them. With train.hard_negatives a share of each batch is left to be chosen, and the batch has
-    candidates for it, which the corpus gives in another random order.
+    candidates for it, which the corpus gives in another random order. With ``ngrams`` words in several pieces have
+    theirs.
     """
 
     def __init__(
@@ -75,7 +77,9 @@ class Sampler:
         recipe: Recipe,
         splits: Splits | None = None,
         split_steps: int = 0,
+        ngrams: Ngrams | None = None,
     ) -> None:
+        self.ngrams = ngrams
         self.splits, self.split_steps, self.share = splits, split_steps, recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
@@ -100,7 +104,7 @@ class Sampler:
         rows = [self._next(corpus, kind, size) for kind, size in enumerate(self._sizes(corpus))]
         pairs = cache.train.take(np.concatenate(rows), self.max_pieces)
         rng = np.random.default_rng([self.seed, step, 1])
-        src, tgt = self._split(pairs.src, step, rng), self._split(pairs.tgt, step, rng)
+        src, tgt = self._vary(pairs.src, step, rng), self._vary(pairs.tgt, step, rng)
         return Batch(corpus, src, tgt, pairs.keys, len(rows[1]), self._size(corpus))
 
     def _next(self, corpus: int, kind: int, size: int) -> np.ndarray:
@@ -115,12 +119,13 @@ class Sampler:
             rows[inside] = permuted(positions[inside] % n, n, seed)
         return rows
 
-    def _split(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
-        if self.splits is None or step >= self.split_steps:
-            return pieces
-        return split_pieces(pieces, self.splits, self.share, rng).take(
-            np.arange(len(pieces)), self.max_pieces
-        )
+    def _vary(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
+        varied = pieces
+        if self.splits is not None and step < self.split_steps:
+            varied = split_pieces(varied, self.splits, self.share, rng)
+        if self.ngrams is not None:
+            varied = self.ngrams.extend(varied)
+        return pieces if varied is pieces else varied.take(np.arange(len(pieces)), self.max_pieces)
 
     def _choose(self, step: int) -> int:
         return int(np.random.default_rng([self.seed, step, 0]).choice(len(self.shares), p=self.shares))

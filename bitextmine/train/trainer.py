@@ -18,6 +18,7 @@ import torch
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, save_folder
 from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.progress import progress
@@ -33,6 +34,7 @@ from bitextmine.train.parallel import World, join_world
 from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.sampling import Batch, Sampler, hash_seed
+from bitextmine.train.spelling import commonest_ngrams, finished, spell
 from bitextmine.train.splits import split_table
 from bitextmine.train.validation import SMALLEST_POOL, is_measured, validate
 from bitextmine.train.vocabulary import content_pieces, sample_lines, train_vocabulary
@@ -106,7 +108,9 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
             _follow(run, log_file, checkpoint, digest, disable)
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores)
-        save_folder(out, run.model, tokenizer.path, dtype=recipe.model.storage, card=card)
+        save_folder(
+            out, finished(run.model), tokenizer.path, ngrams=run.ngrams, dtype=recipe.model.storage, card=card
+        )
         plot_log(out / "log.jsonl", out / "training.png")
     except OSError as e:
         kept = " the last checkpoint is kept;" if checkpoint.exists() else ""
@@ -153,12 +157,16 @@ class Run:
         m, t = recipe.model, recipe.train
         self.recipe, self.caches, self.world = recipe, caches, world or World()
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
+        pieces = tokenizer.pieces()
+        self.ngrams = commonest_ngrams(caches, pieces, m.ngrams) if m.ngrams else []
         config = EncoderConfig(
-            tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages
-        )
+            tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages, len(self.ngrams)
+        )  # fmt: skip
         torch.manual_seed(t.seed)
         self.model = SentenceModel(config)
         self.model.initialise(m.initial_std)
+        if m.spelling:
+            spell(self.model, pieces, self.ngrams)
         self.model.to(self.world.device).train()
         self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
@@ -168,7 +176,10 @@ class Run:
         per_pass = sum(len(cache.train) for cache in caches)
         self.steps = t.steps or max(1, math.ceil(t.epochs * per_pass / t.batch))
         splits = split_table(tokenizer) if t.piece_splits else None
-        self.sampler = Sampler(caches, recipe, splits, round(self.steps * (1 - t.piece_splits_end)))
+        self.across = Ngrams(self.ngrams, pieces) if self.ngrams else None
+        self.sampler = Sampler(
+            caches, recipe, splits, round(self.steps * (1 - t.piece_splits_end)), self.across
+        )
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
@@ -249,7 +260,7 @@ class Run:
 
     def _measure(self) -> None:
         # By the first process for all: they must agree on when to stop.
-        measured = validate(self.model, self.caches, self.recipe) if self.world.first else None
+        measured = validate(self.model, self.caches, self.recipe, self.across) if self.world.first else None
         self.scores = self.world.tell(measured)
         if not self.recipe.train.patience:
             return
@@ -295,7 +306,7 @@ def compile_layers(model: SentenceModel) -> None:
 
     Raises BitextmineError when the CPU's layers would need a C++ compiler that is not there.
     """
-    if model.embedding.weight.device.type == "cpu" and not shutil.which(os.environ.get("CXX", "g++")):
+    if model.device.type == "cpu" and not shutil.which(os.environ.get("CXX", "g++")):
         raise BitextmineError(
             "recipe: train.compile: no C++ compiler found (g++, or $CXX); leave it at false"
         )

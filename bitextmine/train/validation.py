@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from bitextmine.encoder.model import SentenceModel, unit_vectors
+from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.train.cache import PairCache
 from bitextmine.train.forward import sentence_vectors
 from bitextmine.train.recipe import Recipe
@@ -23,7 +24,9 @@ def is_measured(cache: PairCache) -> bool:
     return len(cache.valid) >= SMALLEST_POOL
 
 
-def validate(model: SentenceModel, caches: Sequence[PairCache], recipe: Recipe) -> dict[str, float]:
+def validate(
+    model: SentenceModel, caches: Sequence[PairCache], recipe: Recipe, ngrams: Ngrams | None = None
+) -> dict[str, float]:
     """P@1 in per cent by cosine, mean of both directions, for each corpus' held-out pairs (the pool is all of
     them) and as the mean over corpora ("mean"). Corpora with fewer than SMALLEST_POOL held-out pairs are left out.
     The model is in evaluation mode meanwhile, without dropout."""
@@ -35,10 +38,8 @@ def validate(model: SentenceModel, caches: Sequence[PairCache], recipe: Recipe) 
             if not is_measured(cache):
                 continue
             pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
-            vectors = [
-                unit_vectors(sentence_vectors(model, side, recipe.train.batch_tokens))
-                for side in (pairs.src, pairs.tgt)
-            ]
+            sides = [side if ngrams is None else ngrams.extend(side) for side in (pairs.src, pairs.tgt)]
+            vectors = [unit_vectors(sentence_vectors(model, side, recipe.train.batch_tokens)) for side in sides]
             similar = vectors[0] @ vectors[1].T
             keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
             right = torch.arange(len(pairs), device=similar.device)

@@ -94,12 +94,8 @@ def ngrams() -> list[str]:
     return sorted(found)
 
 
-LINES = st.lists(
-    st.lists(st.sampled_from(["enmiendas", "VOTACIÓN", "votacion,", "la", "Zusammenbruch", "-", "ß", "x" * 40]), max_size=8)
-    .map(" ".join),
-    min_size=1,
-    max_size=5,
-)  # fmt: skip
+WORDS = st.sampled_from(["enmiendas", "VOTACIÓN", "votacion,", "la", "Zusammenbruch", "-", "ß", "x" * 40])
+LINES = st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size=5)
 
 
 @given(LINES, st.integers(1, 30))

@@ -1,0 +1,138 @@
+"""Piece vectors that know how pieces are spelled: in training each is a vector of its own and the mean of its n-grams'.
+
+What is spelled alike (amendement, emendamento; kommission, commission) then shares part of its vector, over all
+languages, and a piece that training seldom meets is better than its random start (Bojanowski et al. 2017, "Enriching
+word vectors with subword information"). When training ends the sums are taken once: the finished model has a vector
+per piece, and is none the slower for it. The commonest n-grams may stay as pieces of their own (`Ngrams`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bitextmine.encoder.model import PieceVectors, SentenceModel
+from bitextmine.encoder.ngrams import LENGTHS, SPACE, Ngrams, folded
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.train.cache import PairCache
+from bitextmine.train.frequencies import sample_pieces
+
+__all__ = ["SpelledVectors", "commonest_ngrams", "finished", "piece_ngrams", "spell"]
+
+# An n-gram of fewer pieces connects none.
+FEWEST_PIECES = 2
+# How much the mean of a piece's n-grams counts beside its own vector, and how much an n-gram that is a piece itself;
+# train/quality.md has what was tried.
+MEAN_WEIGHT = 2.0
+ACROSS_WEIGHT = 0.25
+
+
+def spellings(piece: str) -> list[str]:
+    """The n-grams of a piece, each once, in order: those of its letters (and of the space before them), and the whole
+    piece where it is longer, all without case and accents."""
+    plain = folded(piece)
+    found: dict[str, None] = {}
+    for length in (*LENGTHS, len(plain)):
+        if length < LENGTHS[0]:
+            continue
+        for begin in range(len(plain) - length + 1):
+            ngram = plain[begin : begin + length]
+            if (ngram[1:] if ngram[0] == SPACE else ngram).isalpha():
+                found[ngram] = None
+    return list(found)
+
+
+def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
+    """The n-grams that FEWEST_PIECES pieces or more share, sorted, and for each piece the numbers of its own."""
+    each = [spellings(piece) for piece in pieces]
+    counts = Counter(ngram for found in each for ngram in found)
+    names = sorted(ngram for ngram, count in counts.items() if count >= FEWEST_PIECES)
+    number = {ngram: i for i, ngram in enumerate(names)}
+    return names, Pieces.from_lists([[number[n] for n in found if n in number] for found in each])
+
+
+def commonest_ngrams(caches: Sequence[PairCache], pieces: Sequence[str], count: int) -> list[str]:
+    """Up to ``count`` n-grams, those that most often reach across the cuts of words in what training will see, the
+    commonest first."""
+    names = [name for name in piece_ngrams(pieces)[0] if len(name) in LENGTHS]
+    ngrams = Ngrams(names, pieces)
+    total = np.zeros(len(names))
+    for sides, weight in sample_pieces(caches):
+        for side in sides:
+            ids = ngrams.extend(side).ids
+            total += weight * np.bincount(ids[ids >= len(pieces)] - len(pieces), minlength=len(names))
+    order = np.argsort(-total, kind="stable")[:count]
+    return [names[i] for i in order if total[i] > 0]
+
+
+class SpelledVectors(nn.Module):
+    """In place of a model's piece vectors while it is trained. Parameters: own (pieces, d), ngrams (n-grams, d)."""
+
+    ids: Tensor
+    offsets: Tensor
+
+    def __init__(self, vectors: PieceVectors, pieces: Sequence[str], across: Sequence[str]) -> None:
+        """vectors: of the pieces, then of the n-grams ``across`` cuts; their values are where the new ones begin."""
+        super().__init__()
+        names, lists = piece_ngrams(pieces)
+        # Those across come first, so that n-gram g is row g of the parameter and row len(pieces) + g of the table.
+        order = [*across, *sorted(set(names) - set(across))]
+        row = {name: i for i, name in enumerate(order)}
+        place = np.array([row[name] for name in names], dtype=np.int64)
+        self.register_buffer("ids", torch.from_numpy(place[lists.ids]), persistent=False)
+        self.register_buffer("offsets", torch.from_numpy(lists.offsets), persistent=False)
+        self.pieces, self.across = len(pieces), len(across)
+        weight = vectors.weight.detach()
+        self.own = nn.Parameter(weight[: self.pieces].clone())
+        self.ngrams = nn.Parameter(weight.new_empty(len(order), weight.shape[1]))
+        with torch.no_grad():
+            self.ngrams.normal_(0.0, float(weight.std()) if len(order) else 0.0)
+
+    def rows(self, wanted: Tensor) -> Tensor:
+        """The vectors (m, d) of pieces and n-grams ``wanted`` (m,) int64, increasing."""
+        pieces = wanted[: int((wanted < self.pieces).sum())]
+        starts = self.offsets[pieces]
+        lengths = self.offsets[pieces + 1] - starts
+        offsets = functional.pad(lengths.cumsum(0), (1, 0))
+        ids = self.ids[
+            torch.arange(int(offsets[-1]), device=wanted.device)
+            + (starts - offsets[:-1]).repeat_interleave(lengths)
+        ]
+        mean = functional.embedding_bag(ids, self.ngrams, offsets, mode="mean", include_last_offset=True)
+        own = functional.embedding(pieces, self.own)
+        across = functional.embedding(wanted[len(pieces) :] - self.pieces, self.ngrams)
+        return torch.cat([own + MEAN_WEIGHT * mean, ACROSS_WEIGHT * across])
+
+    def sums(self, ids: Tensor, offsets: Tensor) -> Tensor:
+        """As `PieceVectors.sums`; each vector that the sentences need is put together once."""
+        here = torch.zeros(self.pieces + self.across, dtype=torch.bool, device=ids.device)
+        here[ids] = True
+        place = here.cumsum(0) - 1
+        return functional.embedding_bag(
+            place[ids], self.rows(here.nonzero()[:, 0]), offsets, mode="sum", include_last_offset=True
+        )
+
+    def table(self) -> Tensor:
+        """(pieces + n-grams across, d): what the finished model has for vectors."""
+        return self.rows(torch.arange(self.pieces + self.across, device=self.own.device)).detach()
+
+
+def spell(model: SentenceModel, pieces: Sequence[str], across: Sequence[str]) -> None:
+    """Gives a model without layers vectors that know how pieces are spelled."""
+    vectors = SpelledVectors(model.embedding, pieces, across)
+    model.embedding = vectors  # type: ignore[assignment]  # which has all that a model without layers asks for
+
+
+def finished(model: SentenceModel) -> SentenceModel:
+    """The model with a vector per piece, as it is to be saved."""
+    if not isinstance(model.embedding, SpelledVectors):
+        return model
+    plain = SentenceModel(model.config)
+    with torch.no_grad():
+        plain.embedding.weight.copy_(model.embedding.table())
+    return plain

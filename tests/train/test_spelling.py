@@ -1,0 +1,153 @@
+"""Vectors that know how pieces are spelled: sums as they are defined, and a finished model that has the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import NGRAMS, read_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.ngrams import LENGTHS, SPACE, Ngrams, folded
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.errors import BitextmineError
+from bitextmine.train.objectives import check_objectives
+from bitextmine.train.recipe import Recipe
+from bitextmine.train.spelling import (
+    ACROSS_WEIGHT,
+    MEAN_WEIGHT,
+    SpelledVectors,
+    commonest_ngrams,
+    finished,
+    piece_ngrams,
+    spell,
+)
+
+Make = Callable[..., Any]
+PIECES = ["", f"{SPACE}parl", "parlament", "Parlàment", "ament", "12345", f"{SPACE}a", "a,b", "parlement"]
+
+
+def model(ngrams: int = 0, dim: int = 7) -> SentenceModel:
+    torch.manual_seed(1)
+    made = SentenceModel(EncoderConfig(len(PIECES), dim, layers=0, ngrams=ngrams))
+    made.initialise(0.5)
+    return made
+
+
+def slow_ngrams(piece: str) -> set[str]:
+    plain = folded(piece)
+    found = {plain[i : i + n] for n in (*LENGTHS, len(plain)) if n >= 3 for i in range(len(plain) - n + 1)}
+    return {ngram for ngram in found if ngram.lstrip(SPACE).isalpha() and SPACE not in ngram[1:]}
+
+
+def test_ngrams_of_pieces_without_case_and_accents() -> None:
+    names, lists = piece_ngrams(PIECES)
+    each = [slow_ngrams(piece) for piece in PIECES]
+    assert names == sorted(n for n in set.union(*each) if sum(n in found for found in each) > 1)
+    for i, found in enumerate(each):
+        own = lists.ids[lists.offsets[i] : lists.offsets[i + 1]]
+        assert sorted(names[n] for n in own) == sorted(found & set(names))
+    assert "parlament" in names, "the same word with and without an accent"
+
+
+@given(st.lists(st.lists(st.integers(0, len(PIECES) + 1), max_size=6), max_size=5))
+def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> None:
+    across = ["arl", f"{SPACE}pa"]
+    made = model(ngrams=2)
+    spell(made, PIECES, across)
+    vectors = made.embedding
+    assert isinstance(vectors, SpelledVectors)
+    names, lists = piece_ngrams(PIECES)
+    order = [*across, *(name for name in names if name not in across)]
+    own, grams = vectors.own.detach().double().numpy(), vectors.ngrams.detach().double().numpy()
+    rows = []
+    for i in range(len(PIECES)):
+        mine = [order.index(names[n]) for n in lists.ids[lists.offsets[i] : lists.offsets[i + 1]]]
+        rows.append(own[i] + (MEAN_WEIGHT * np.mean(grams[mine], axis=0) if mine else 0))
+    rows += [ACROSS_WEIGHT * grams[g] for g in range(2)]
+    pieces = Pieces.from_lists(found)
+    with torch.no_grad():
+        sums = made(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets)).numpy()
+        done = finished(made)
+        plain = done(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets)).numpy()
+    for i, sentence in enumerate(found):
+        expected = np.sum([rows[p] for p in sentence], axis=0) if sentence else np.zeros(7)
+        np.testing.assert_allclose(sums[i], expected, atol=1e-5)
+    np.testing.assert_allclose(plain, sums, atol=1e-5)
+    np.testing.assert_allclose(done.embedding.weight.detach().numpy(), rows, atol=1e-6)
+
+
+def test_gradients_reach_a_piece_through_those_spelled_alike() -> None:
+    made = model()
+    spell(made, PIECES, [])
+    before = finished(made).embedding.weight.detach().clone()
+    optimizer = torch.optim.SGD(made.parameters(), lr=1.0)
+    made(torch.tensor([2]), torch.tensor([0, 1])).sum().backward()
+    optimizer.step()
+    moved = (finished(made).embedding.weight.detach() - before).abs().sum(1) > 1e-6
+    assert moved.tolist() == [bool(slow_ngrams(p) & slow_ngrams("parlament")) for p in PIECES]
+
+
+def test_a_model_without_spelling_is_finished_as_it_is() -> None:
+    made = model()
+    assert finished(made) is made
+
+
+def test_the_commonest_across_cuts(make_recipe: Make, tmp_path: Path) -> None:
+    from bitextmine.train.trainer import _caches, _tokenizer
+
+    recipe = make_recipe()
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = _tokenizer(recipe, work)
+    caches = _caches(recipe, work, tokenizer, True)
+    pieces = tokenizer.pieces()
+    found = commonest_ngrams(caches, pieces, 3)
+    assert len(set(found)) == 3 and found == commonest_ngrams(caches, pieces, 25)[:3]
+    everything = caches[0].train.take(np.arange(len(caches[0].train)))
+
+    def count(ngram: str) -> int:
+        ngrams = Ngrams([ngram], pieces)
+        return sum(int((ngrams.extend(side).ids == len(pieces)).sum()) for side in (everything.src, everything.tgt))
+
+    counts = [count(ngram) for ngram in found]
+    assert counts == sorted(counts, reverse=True) and counts[-1] > 0
+    others = [name for name in piece_ngrams(pieces)[0] if len(name) in LENGTHS and name not in found]
+    assert max(map(count, others)) <= counts[-1]
+
+
+@pytest.mark.parametrize("ngrams", [0, 4])
+def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) -> None:
+    from bitextmine.train.trainer import train
+
+    recipe = make_recipe(model__spelling=True, model__ngrams=ngrams, train__steps=120, train__piece_splits=0.1)
+    out = train(recipe, tmp_path / "out", show_progress=False)
+    config, tokenizer = read_folder(out)
+    assert config.ngrams == ngrams and (out / NGRAMS).exists() == bool(ngrams)
+    assert (tokenizer.ngrams is None) == (not ngrams)
+    encoder = load_encoder(out)
+    lines = [row.split("\t") for row in (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[:200]]
+    src, tgt = (encoder.encode([line[side] for line in lines]) for side in (0, 1))
+    assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
+
+
+def test_what_spelling_does_not_go_with() -> None:
+    def recipe(**settings: Any) -> Recipe:
+        from bitextmine.train.recipe import recipe_from_pairs
+
+        return recipe_from_pairs(["p.en-fr.tsv"], {k.replace("__", "."): v for k, v in settings.items()})
+
+    with pytest.raises(BitextmineError, match=r"model\.ngrams: found 5 without model\.spelling"):
+        recipe(model__ngrams=5).check()
+    with pytest.raises(BitextmineError, match=r"model\.spelling: found with model\.layers 1"):
+        recipe(model__spelling=True, model__layers=1, model__dim=16).check()
+    with pytest.raises(BitextmineError, match=r"model\.spelling: not with 'ugt'"):
+        check_objectives(recipe(model__spelling=True, train__objective={"contrastive": 1.0, "ugt": 1.0}))
