@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import CONFIG, TOKENIZER, WEIGHTS, read_folder, resolve
+from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.weights import PIECES, SCALE, STORAGES, read_weights, restore_rows, write_weights
 from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
@@ -57,7 +57,8 @@ def main() -> None:
         pieces = restore_rows(pieces, weights[SCALE])
     args.out.mkdir(parents=True, exist_ok=True)
     write_weights({PIECES: pieces @ kept}, args.out / WEIGHTS, dtype=args.storage)
-    shutil.copyfile(folder / TOKENIZER, args.out / TOKENIZER)
+    for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
+        shutil.copyfile(folder / name, args.out / name)
     write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim).to_json())
 
 
