@@ -56,7 +56,7 @@ def main() -> None:
     if SCALE in weights:
         pieces = restore_rows(pieces, weights[SCALE])
     args.out.mkdir(parents=True, exist_ok=True)
-    write_weights({PIECES: pieces @ kept}, args.out / WEIGHTS, dtype=args.storage)
+    write_weights({PIECES: pieces @ kept}, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
     for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
         shutil.copyfile(folder / name, args.out / name)
     write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim).to_json())

@@ -125,7 +125,7 @@ def save_folder(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
     state: Mapping[str, np.ndarray] = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}
-    write_weights(state, folder / WEIGHTS, dtype=dtype)
+    write_weights(state, folder / WEIGHTS, dtype=dtype, ngrams=model.config.ngrams)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         shutil.copyfile(tokenizer, folder / TOKENIZER)
     (folder / NGRAMS).unlink(missing_ok=True)

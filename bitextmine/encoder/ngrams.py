@@ -15,13 +15,14 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 
-__all__ = ["LENGTHS", "SPACE", "Ngrams", "folded"]
+__all__ = ["LENGTHS", "MOST_LETTERS", "SPACE", "Ngrams", "folded"]
 
 SPACE = "\u2581"  # how a piece writes the space before a word
-LENGTHS = range(3, 6)
+LENGTHS = range(4, 7)  # of those that training makes
+LONGEST = 6
 
 # An n-gram is looked up as a number of as many digits, a digit for each of the list's letters.
-MOST_LETTERS = int((2**63) ** (1 / LENGTHS[-1])) - 2
+MOST_LETTERS = int((2**63) ** (1 / LONGEST)) - 2
 
 
 def folded(piece: str) -> str:
@@ -33,8 +34,8 @@ def folded(piece: str) -> str:
 class Ngrams:
     """The n-grams of a model: n-gram g is the piece ``len(pieces) + g``.
 
-    ngrams: strings of LENGTHS characters, `folded`, all of them letters but for a SPACE at the beginning; pieces: the
-    vocabulary, piece i for id i, without a name where it stands for unknown text.
+    ngrams: strings of 2 to LONGEST characters, `folded`, all of them letters but for a SPACE at the beginning;
+    pieces: the vocabulary, piece i for id i, without a name where it stands for unknown text.
 
     Raises BitextmineError for what is no such list.
     """
@@ -48,7 +49,7 @@ class Ngrams:
         self._base = len(digits) + 1
         numbers = []
         for ngram in ngrams:
-            if len(ngram) not in LENGTHS or SPACE in ngram[1:] or folded(ngram) != ngram:
+            if not 2 <= len(ngram) <= LONGEST or SPACE in ngram[1:] or folded(ngram) != ngram:
                 raise BitextmineError(f"n-grams: {ngram!r} is none")
             numbers.append(self._number([digits[c] for c in ngram]))
         self._known, first = np.unique(np.array(numbers, dtype=np.int64), return_index=True)
@@ -59,7 +60,7 @@ class Ngrams:
         self._spelled = Pieces.from_lists(spelled)
         self._begins = self._spelled.ids[self._spelled.offsets[:-1]] <= 1
         self._ends = self._spelled.ids[self._spelled.offsets[1:] - 1] == 0
-        self.count = len(ngrams)
+        self.count, self._lengths = len(ngrams), sorted(set(map(len, ngrams)))
 
     def _number(self, digits: Sequence[int] | Sequence[np.ndarray]) -> int | np.ndarray:
         number = digits[0]
@@ -93,18 +94,16 @@ class Ngrams:
         word = np.cumsum(begins | alone | (characters == 1))
         word[1:] += np.cumsum(alone[:-1])
         found, ends = [], []
-        for length in LENGTHS:
-            n = len(characters) - length + 1
-            if n <= 0:
-                break
+        for length in self._lengths:
+            n = max(0, len(characters) - length + 1)
             first, last = slice(0, n), slice(length - 1, None)
             across = (word[first] == word[last]) & (place[first] != place[last])
-            at = np.flatnonzero(across)
-            number = self._number([characters[at + i] for i in range(length)])
+            where = np.flatnonzero(across)
+            number = self._number([characters[where + i] for i in range(length)])
             row = np.minimum(np.searchsorted(self._known, number), len(self._known) - 1)
             hit = self._known[row] == number
             found.append(self._id[row[hit]])
-            ends.append(place[at[hit] + length - 1])
+            ends.append(place[where[hit] + length - 1])
         new, after = np.concatenate(found), np.concatenate(ends)
         order = np.argsort(after, kind="stable")
         times = 1 + np.bincount(after, minlength=len(ids))

@@ -1,4 +1,7 @@
-"""Weights on disk: safetensors, piece vectors in eight bits with a scale per row, or in four with one per group."""
+"""Weights on disk: safetensors, piece vectors in eight bits with a scale per row, or in four with one per group.
+
+With four bits for pieces, n-grams have two: a word has one piece or a few, but many n-grams, whose errors cancel out.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ __all__ = [
     "PIECES",
     "SCALE",
     "STORAGES",
+    "TOP_SHARES",
     "pack_rows",
     "quantize_rows",
     "read_arrays",
@@ -28,12 +32,14 @@ __all__ = [
 
 PIECES = "embedding.weight"
 SCALE = "embedding.scale"
+# Where n-grams are stored in another way than pieces; in memory they are rows of PIECES, the last ones.
+NGRAMS, NGRAMS_SCALE = "ngrams.weight", "ngrams.scale"
 STORAGES = ("int8", "int4", "float32")
 
-# Columns that share a scale in four bits, and the shares of a group's largest number tried as its top level: cutting
-# off the largest a little makes all others finer.
+# Columns that share a scale in four or two bits, and the shares of a group's largest number tried as its top level:
+# cutting off the largest makes all others finer.
 GROUP = 64
-TOP_SHARES = (1.0, 0.9, 0.8, 0.7)
+TOP_SHARES = {4: (1.0, 0.9, 0.8, 0.7), 2: (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)}
 BLOCK_ROWS = 4096
 
 
@@ -51,52 +57,59 @@ def restore_rows(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.multiply(values, scale[:, None], dtype=np.float32)
 
 
-def pack_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, dim) float, dim a multiple of GROUP -> (rows, dim / 2) uint8 and scales (rows, dim / GROUP) float16.
+def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, dim) float, dim a multiple of GROUP -> (rows, dim * bits / 8) uint8, (rows, dim / GROUP) float16 scales.
 
-    A byte holds two columns, the first in its low half, as 8 + level with levels -7..7; a number is its level times
-    its group's scale. Of the scales tried each group takes the one of the least squared error.
+    A number is its level times its group's scale. Four bits have the levels -7..7, stored as 8 + level; two have -3,
+    -1, 1 and 3, stored as 0 to 3. Of a byte's columns the first is lowest. Of the scales tried each group takes the
+    one of the least squared error.
     """
     rows, dim = weight.shape
     if dim % GROUP:
-        raise BitextmineError(f"weights: four bits need a dim that {GROUP} divides, found {dim}")
+        raise BitextmineError(f"weights: {bits} bits need a dim that {GROUP} divides, found {dim}")
     groups = weight.astype(np.float32, copy=False).reshape(-1, GROUP)
     top = np.abs(groups).max(axis=1, keepdims=True)
-    levels = np.zeros(groups.shape, dtype=np.int8)
+    highest = np.float32(7 if bits == 4 else 3)
+    stored = np.zeros(groups.shape, dtype=np.uint8)
     scales = np.zeros((len(groups), 1), dtype=np.float16)
     least = np.full((len(groups), 1), np.inf, dtype=np.float32)
-    for share in TOP_SHARES:
-        scale = (top * np.float32(share / 7)).astype(np.float16)
+    for share in TOP_SHARES[bits]:
+        scale = (top * np.float32(share) / highest).astype(np.float16)
         wide = scale.astype(np.float32)
-        tried = np.clip(np.rint(groups / np.where(wide > 0, wide, 1)), -7, 7)
-        error = np.square(groups - tried * wide).sum(axis=1, keepdims=True)
+        scaled = groups / np.where(wide > 0, wide, 1)
+        if bits == 4:
+            tried = np.clip(np.rint(scaled), -7, 7) + 8
+        else:
+            tried = np.clip(np.floor(scaled / 2), -2, 1) + 2
+        error = np.square(groups - _levels(tried, bits) * wide).sum(axis=1, keepdims=True)
         better = error < least
-        levels = np.where(better, tried, levels).astype(np.int8)
+        stored = np.where(better, tried, stored).astype(np.uint8)
         scales, least = np.where(better, scale, scales), np.minimum(error, least)
-    nibbles = (levels + 8).astype(np.uint8).reshape(rows, dim // 2, 2)
-    return nibbles[:, :, 0] | nibbles[:, :, 1] << 4, scales.reshape(rows, dim // GROUP)
+    each = 8 // bits
+    columns = stored.reshape(rows, dim // each, each) << (np.arange(each, dtype=np.uint8) * bits)
+    return np.bitwise_or.reduce(columns, axis=2), scales.reshape(rows, dim // GROUP)
 
 
-def unpack_rows(packed: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _levels(stored: np.ndarray, bits: int) -> np.ndarray:
+    return stored - 8 if bits == 4 else 2 * stored - 3
+
+
+def unpack_rows(packed: np.ndarray, scales: np.ndarray, bits: int = 4) -> np.ndarray:
     """What `pack_rows` made of (rows, dim) numbers -> (rows, dim) float32."""
-    rows, half = packed.shape
-    levels = np.empty((rows, half, 2), dtype=np.int8)
-    levels[:, :, 0] = packed & 15
-    levels[:, :, 1] = packed >> 4
-    levels -= 8
-    groups = levels.reshape(rows, -1, GROUP)
-    return np.multiply(groups, scales.astype(np.float32)[:, :, None], dtype=np.float32).reshape(
-        rows, 2 * half
-    )
+    rows, width = packed.shape
+    each = 8 // bits
+    stored = packed[:, :, None] >> (np.arange(each, dtype=np.uint8) * bits) & (2**bits - 1)
+    groups = _levels(stored.astype(np.int8), bits).reshape(rows, -1, GROUP)
+    return np.multiply(groups, scales.astype(np.float32)[:, :, None], dtype=np.float32).reshape(rows, width * each)
 
 
-def _int8_of_int4(packed: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in four bits as `quantize_rows` has them, by blocks, so that they are never all in float32."""
-    values = np.empty((len(packed), 2 * packed.shape[1]), dtype=np.int8)
+def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Packed rows as `quantize_rows` has them, by blocks, so that they are never all in float32."""
+    values = np.empty((len(packed), packed.shape[1] * 8 // bits), dtype=np.int8)
     scale = np.empty(len(packed), dtype=np.float32)
     for start in range(0, len(packed), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
-        values[block], scale[block] = quantize_rows(unpack_rows(packed[block], scales[block]))
+        values[block], scale[block] = quantize_rows(unpack_rows(packed[block], scales[block], bits))
     return values, scale
 
 
@@ -118,9 +131,11 @@ def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def write_weights(state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "int8") -> None:
+def write_weights(
+    state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "int8", ngrams: int = 0
+) -> None:
     """Writes float weights; dtype "int8" (piece vectors int8 with a scale per row, the rest float16), "int4" (piece
-    vectors by `pack_rows`, the rest float16) or "float32".
+    vectors by `pack_rows`, those of ``ngrams``, the last rows, in two bits, the rest float16) or "float32".
 
     Raises BitextmineError for another dtype, for int4 where GROUP does not divide dim, and when the disk is full.
     """
@@ -128,9 +143,15 @@ def write_weights(state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "
     if dtype not in STORAGES:
         raise BitextmineError(f"weights: dtype must be one of {', '.join(STORAGES)}, found {dtype!r}")
     if dtype != "float32":
-        values, scale = (quantize_rows if dtype == "int8" else pack_rows)(state.pop(PIECES))
+        vectors = state.pop(PIECES)
+        if dtype == "int8":
+            values, scale = quantize_rows(vectors)
+        else:
+            values, scale = pack_rows(vectors[: len(vectors) - ngrams])
         state = {name: array.astype(np.float16) for name, array in state.items()}
         state[PIECES], state[SCALE] = values, scale
+        if dtype == "int4" and ngrams:
+            state[NGRAMS], state[NGRAMS_SCALE] = pack_rows(vectors[-ngrams:], bits=2)
     # Through a file of our own: safetensors makes its files readable for their owner alone.
     try:
         path.write_bytes(save(state))
@@ -160,8 +181,11 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     wanted = weight_shapes(config)
     kind = state.get(PIECES, np.empty(0)).dtype
     if kind == np.uint8:
-        wanted[PIECES] = (config.rows, config.dim // 2)
-        wanted[SCALE] = (config.rows, config.dim // GROUP)
+        wanted[PIECES] = (config.vocab_size, config.dim // 2)
+        wanted[SCALE] = (config.vocab_size, config.dim // GROUP)
+        if config.ngrams:
+            wanted[NGRAMS] = (config.ngrams, config.dim // 4)
+            wanted[NGRAMS_SCALE] = (config.ngrams, config.dim // GROUP)
     elif kind == np.int8:
         wanted[SCALE] = (config.rows,)
     for name in sorted(wanted.keys() | state.keys()):
@@ -181,8 +205,14 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
             state[name] = state[name].astype(np.float32, copy=False)
             if not np.isfinite(state[name]).all():
                 raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
-        elif name != PIECES:
+        elif name not in (PIECES, NGRAMS):
             raise BitextmineError(f"{path}: {name!r} is {state[name].dtype}, which only {PIECES!r} may be")
     if kind == np.uint8:
-        state[PIECES], state[SCALE] = _int8_of_int4(state[PIECES], state[SCALE])
+        if config.ngrams and state[NGRAMS].dtype != kind:
+            raise BitextmineError(f"{path}: {NGRAMS!r} is {state[NGRAMS].dtype}, but {PIECES!r} uint8")
+        state[PIECES], state[SCALE] = _as_int8(state[PIECES], state[SCALE], 4)
+        if config.ngrams:
+            values, scale = _as_int8(state.pop(NGRAMS), state.pop(NGRAMS_SCALE), 2)
+            state[PIECES] = np.concatenate([state[PIECES], values])
+            state[SCALE] = np.concatenate([state[SCALE], scale])
     return state

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bitextmine.encoder.model import PieceVectors, SentenceModel
-from bitextmine.encoder.ngrams import LENGTHS, SPACE, Ngrams, folded
+from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.cache import PairCache
 from bitextmine.train.frequencies import sample_pieces
@@ -60,6 +60,9 @@ def commonest_ngrams(caches: Sequence[PairCache], pieces: Sequence[str], count: 
     """Up to ``count`` n-grams, those that most often reach across the cuts of words in what training will see, the
     commonest first."""
     names = [name for name in piece_ngrams(pieces)[0] if len(name) in LENGTHS]
+    letters = Counter(letter for name in names for letter in name)
+    kept = {letter for letter, _ in letters.most_common(MOST_LETTERS)}
+    names = [name for name in names if kept.issuperset(name)]
     ngrams = Ngrams(names, pieces)
     total = np.zeros(len(names))
     for sides, weight in sample_pieces(caches):

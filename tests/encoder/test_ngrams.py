@@ -16,6 +16,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import restore_rows
 from bitextmine.errors import BitextmineError
 
 PACKAGED = packaged("default") / "tokenizer.model"
@@ -38,7 +39,7 @@ def slow(sentence: list[int], pieces: list[str], ngrams: list[str]) -> list[int]
                 characters.append(None)
             characters.append((c, place) if c == SPACE or c in letters else None)
     after: dict[int, list[int]] = {}
-    for length in LENGTHS:
+    for length in range(2, 7):
         for begin in range(len(characters) - length + 1):
             window = characters[begin : begin + length]
             if None in window or window[0][1] == window[-1][1]:
@@ -67,7 +68,7 @@ def test_a_word_in_one_piece_has_none_and_one_in_two_has_those_across() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [["ab"], ["abcdef"], ["abc", "abc"], [f"ab{SPACE}c"], ["Abc"], ["éab"], [f"{SPACE}{SPACE}ab"], [""]]
+    "bad", [["a"], ["abcdefg"], ["abc", "abc"], [f"ab{SPACE}c"], ["Abc"], ["éab"], [f"{SPACE}{SPACE}ab"], [""]]
 )
 def test_what_is_no_list_of_ngrams(bad: list[str]) -> None:
     with pytest.raises(BitextmineError, match="n-grams"):
@@ -76,12 +77,12 @@ def test_what_is_no_list_of_ngrams(bad: list[str]) -> None:
 
 def test_numbers_of_ngrams_do_not_overflow() -> None:
     letters = [chr(0x4E00 + i) for i in range(MOST_LETTERS)]
-    ngrams = ["".join(letters[i : i + 5]) for i in range(0, len(letters) - 5, 5)]
-    found = Ngrams([*ngrams, letters[-1] * 5], letters)
+    ngrams = ["".join(letters[i : i + 6]) for i in range(0, len(letters) - 6, 6)]
+    found = Ngrams([*ngrams, letters[-1] * 6], letters)
     last = len(letters) - 1
-    assert found.extend(Pieces.from_lists([[last] * 5])).ids.tolist() == [last] * 5 + [len(letters) + len(ngrams)]
+    assert found.extend(Pieces.from_lists([[last] * 6])).ids.tolist() == [last] * 6 + [len(letters) + len(ngrams)]
     with pytest.raises(BitextmineError, match="different letters"):
-        Ngrams([*ngrams, chr(0x4E00 + MOST_LETTERS) * 5, chr(0x4E01 + MOST_LETTERS) * 5], letters)
+        Ngrams([*ngrams, *(chr(0x4E00 + MOST_LETTERS + i) * 6 for i in range(7))], letters)
 
 
 @pytest.fixture
@@ -114,8 +115,8 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     torch.manual_seed(0)
     model = SentenceModel(EncoderConfig(plain.vocab_size, 64, layers=0, ngrams=len(ngrams)))
     model.initialise()
-    for storage in ("int4", "float32"):
-        save_folder(tmp_path, model, PACKAGED, ngrams=ngrams, dtype=storage)
+    save_folder(tmp_path / "packed", model, PACKAGED, ngrams=ngrams, dtype="int4")
+    save_folder(tmp_path, model, PACKAGED, ngrams=ngrams, dtype="float32")
     encoder = load_encoder(tmp_path)
     lines = ["las enmiendas y la votación", "la", "", "der Zusammenbruch der Gesundheitsfürsorge"]
     pieces, _ = Tokenizer(PACKAGED, ngrams).encode(lines)
@@ -124,6 +125,11 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     for i, vector in enumerate(encoder.encode(lines)):
         total = table[pieces.ids[pieces.offsets[i] : pieces.offsets[i + 1]]].sum(0)
         np.testing.assert_allclose(vector, total / max(1e-12, np.linalg.norm(total)), atol=1e-5)
+    packed = load_encoder(tmp_path / "packed")
+    assert ((packed.encode(lines) * encoder.encode(lines)).sum(1)[[0, 1, 3]] > 0.95).all()
+    rows = restore_rows(packed.network._values, packed.network._scale)[-len(ngrams) :]
+    grams = table[-len(ngrams) :]
+    assert np.square(rows - grams).sum() < 0.15 * np.square(grams).sum(), "two bits keep 85% of a normal variable"
     assert encoder.describe()["ngrams"] == len(ngrams)
     assert encoder.describe()["vocab_size"] == plain.vocab_size
 
