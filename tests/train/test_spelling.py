@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -155,6 +156,29 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
     lines = [row.split("\t") for row in (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[:200]]
     src, tgt = (encoder.encode([line[side] for line in lines]) for side in (0, 1))
     assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
+
+
+def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
+    make_recipe: Make, tmp_path: Path
+) -> None:
+    from bitextmine.train.trainer import Run, _caches, _tokenizer
+
+    recipe = make_recipe(
+        vocabulary__tokenizer=PACKAGED, model__spelling=True, model__ngrams=4, train__steps=12, train__valid_every=5
+    )
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = _tokenizer(recipe, work)
+    caches = _caches(recipe, work, tokenizer, True)
+    whole, part = Run(recipe, caches, tokenizer), Run(recipe, caches, tokenizer)
+    assert len(whole.ngrams) == 4 and part.ngrams == whole.ngrams
+    for _ in whole.entries():
+        if whole.step == 7:
+            saved = copy.deepcopy(whole.state())
+    part.restore(saved)
+    assert [part.step for _ in part.entries()][-1] == 12
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(part.model.state_dict()[name], value), name
 
 
 def test_what_spelling_does_not_go_with() -> None:

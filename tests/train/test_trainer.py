@@ -60,15 +60,21 @@ train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
 
 @pytest.mark.timeout(900)  # five processes, however busy the machine
 @pytest.mark.parametrize(
-    "model", ["layers = 1\nheads = 2\nffn = 32", "spelling = true\nngrams = 4"], ids=["layers", "spelling"]
+    ("vocabulary", "model"),
+    [
+        ("size = 150", "layers = 1\nheads = 2\nffn = 32"),
+        ('type = "bpe"\nsize = 250', "spelling = true"),
+    ],
+    ids=["layers", "spelling"],
 )
 def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
-    make_recipe: Make, tmp_path: Path, model: str
+    make_recipe: Make, tmp_path: Path, vocabulary: str, model: str
 ) -> None:
     make_recipe()  # for its corpus
     path = tmp_path / "recipe.toml"
     path.write_text(
-        '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n[vocabulary]\nsize = 150\n'
+        '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
+        f"[vocabulary]\n{vocabulary}\n"
         f"[model]\ndim = 16\n{model}\n"
         "[train]\nsteps = 150\nbatch = 64\nhard_negatives = 0.25\nvalid_every = 40\ncheckpoint_seconds = 0.0\n"
     )
