@@ -88,11 +88,17 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
             f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}"
         )
     config = EncoderConfig.from_json(read_json(path), str(path))
-    tokenizer = Tokenizer(folder / TOKENIZER, read_ngrams(folder, config.ngrams))
+    ngrams = read_ngrams(folder, config.ngrams)
+    tokenizer = Tokenizer(folder / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:
         raise BitextmineError(
             f"{folder / TOKENIZER}: {tokenizer.vocab_size} pieces, but {CONFIG} says vocab_size {config.vocab_size}"
         )
+    if ngrams:
+        try:
+            tokenizer = Tokenizer(folder / TOKENIZER, ngrams)
+        except BitextmineError as e:
+            raise BitextmineError(f"{folder / NGRAMS}: {e}") from e
     return config, tokenizer
 
 
@@ -121,7 +127,12 @@ def save_folder(
     dtype: str = "int8",
     card: str | None = None,
 ) -> None:
-    """Writes a model folder, config.json last, so that a folder cut short is not taken for a whole one."""
+    """Writes a model folder, config.json last, so that a folder cut short is not taken for a whole one.
+
+    ``ngrams`` are those of the model, in the order of its vectors; ValueError where there are not as many.
+    """
+    if len(ngrams) != model.config.ngrams:
+        raise ValueError(f"{len(ngrams)} n-grams for a model of {model.config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
     state: Mapping[str, np.ndarray] = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}

@@ -8,6 +8,7 @@ own (Bojanowski et al. 2017, "Enriching word vectors with subword information").
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,20 +16,26 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 
-__all__ = ["LENGTHS", "MOST_LETTERS", "SPACE", "Ngrams", "folded"]
+__all__ = ["LENGTHS", "MOST_LETTERS", "SPACE", "Ngrams", "folded", "is_word"]
 
 SPACE = "\u2581"  # how a piece writes the space before a word
-LENGTHS = range(4, 7)  # of those that training makes
 LONGEST = 6
+LENGTHS = range(4, LONGEST + 1)  # of those that training makes
 
 # An n-gram is looked up as a number of as many digits, a digit for each of the list's letters.
 MOST_LETTERS = int((2**63) ** (1 / LONGEST)) - 2
 
 
 def folded(piece: str) -> str:
-    """A piece as n-grams see it: lower case, no accents (é as e, ü as u), compatible forms as one (ﬁ as fi)."""
-    plain = unicodedata.normalize("NFKD", piece.casefold())
+    """A piece as n-grams see it: lower case, no accents (é as e, ü as u), compatible forms as one (ﬁ as fi). Twice is
+    the same as once."""
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", piece).casefold())
     return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is letters alone, one or more; the signs that some scripts write vowels with count as letters."""
+    return bool(text) and all(unicodedata.category(c)[0] in "LM" for c in text)
 
 
 class Ngrams:
@@ -48,18 +55,23 @@ class Ngrams:
         digits = {SPACE: 1, **{letter: i for i, letter in enumerate(letters, 2)}}
         self._base = len(digits) + 1
         numbers = []
-        for ngram in ngrams:
-            if not 2 <= len(ngram) <= LONGEST or SPACE in ngram[1:] or folded(ngram) != ngram:
-                raise BitextmineError(f"n-grams: {ngram!r} is none")
+        for line, ngram in enumerate(ngrams, 1):
+            if not (2 <= len(ngram) <= LONGEST and is_word(ngram.removeprefix(SPACE)) and folded(ngram) == ngram):
+                raise BitextmineError(
+                    f"n-grams: {line}: {ngram!r}: an n-gram has 2 to {LONGEST} characters, lower-case letters without "
+                    f"accents, the first of which may be {SPACE}"
+                )
             numbers.append(self._number([digits[c] for c in ngram]))
         self._known, first = np.unique(np.array(numbers, dtype=np.int64), return_index=True)
         if len(first) < len(ngrams):
-            raise BitextmineError("n-grams: one of them is there twice")
+            twice = next(ngram for ngram, count in Counter(ngrams).items() if count > 1)
+            raise BitextmineError(f"n-grams: {twice!r} is there twice")
         self._id = (first + len(pieces)).astype(np.int32)
         spelled = [[digits.get(c, 0) for c in folded(piece)] or [0] for piece in pieces]
         self._spelled = Pieces.from_lists(spelled)
-        self._begins = self._spelled.ids[self._spelled.offsets[:-1]] <= 1
-        self._ends = self._spelled.ids[self._spelled.offsets[1:] - 1] == 0
+        first, last = (self._spelled.ids[at] for at in (self._spelled.offsets[:-1], self._spelled.offsets[1:] - 1))
+        # A space alone begins a word; one after something ends it.
+        self._begins, self._ends = first <= 1, (last == 0) | (last == 1) & (self._spelled.lengths > 1)
         self.count, self._lengths = len(ngrams), sorted(set(map(len, ngrams)))
 
     def _number(self, digits: Sequence[int] | Sequence[np.ndarray]) -> int | np.ndarray:

@@ -188,14 +188,15 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
             wanted[NGRAMS_SCALE] = (config.ngrams, config.dim // GROUP)
     elif kind == np.int8:
         wanted[SCALE] = (config.rows,)
+    shape = f"layers {config.layers}, ngrams {config.ngrams}"
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
             raise BitextmineError(
-                f"{path}: no tensor {name!r}, which config.json (layers {config.layers}) calls for"
+                f"{path}: no tensor {name!r}, which config.json ({shape}) calls for"
             )
         if name not in wanted:
             raise BitextmineError(
-                f"{path}: tensor {name!r} has no place in a model of {config.layers} layers"
+                f"{path}: tensor {name!r} has no place in a model of {shape}"
             )
         if state[name].shape != wanted[name]:
             raise BitextmineError(
@@ -206,7 +207,9 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
             if not np.isfinite(state[name]).all():
                 raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
         elif name not in (PIECES, NGRAMS):
-            raise BitextmineError(f"{path}: {name!r} is {state[name].dtype}, which only {PIECES!r} may be")
+            raise BitextmineError(
+                f"{path}: {name!r} is {state[name].dtype}, which only {PIECES!r} and {NGRAMS!r} may be"
+            )
     if kind == np.uint8:
         if config.ngrams and state[NGRAMS].dtype != kind:
             raise BitextmineError(f"{path}: {NGRAMS!r} is {state[NGRAMS].dtype}, but {PIECES!r} uint8")

@@ -23,8 +23,8 @@ from bitextmine.train.sampling import Batch
 
 __all__ = ["nearest_candidates", "with_hard_negatives"]
 
-# Candidates looked at per pair; the batch rarely needs more than the first, unless pairs share their nearest.
-RANKS = 4
+# Candidates looked at per pair: more than one, as pairs share their nearest, and some of those may not be taken.
+RANKS = 8
 BLOCK_ROWS = 512
 
 
@@ -34,7 +34,7 @@ def with_hard_negatives(
     """The batch without its candidates but for the hardest, in place of as many as are missing from its pairs.
 
     ``batch.candidates`` of its rows, the last ones, are candidates. The model is in evaluation mode meanwhile. Of
-    several processes each encodes a share, and all choose the same.
+    several processes each encodes a share, and the first one chooses for all.
     """
     if not batch.candidates:
         return batch
@@ -61,6 +61,7 @@ def with_hard_negatives(
             product_precision(training.precision),
         )
     model.train(was_training)
+    chosen = world.tell(chosen)
     rows = np.concatenate([np.arange(begin), chosen])
     return dataclasses.replace(
         batch, src=batch.src.take(rows), tgt=batch.tgt.take(rows), keys=batch.keys[:, rows], candidates=0
@@ -80,26 +81,32 @@ def nearest_candidates(
 
     src, tgt: (n, d) float32, rows of length 1, row i of one the translation of row i of the other; keys (2, n), equal
     within a row of it where sentences are equal. How near candidate j is to pair i: the larger of cos(src_i, tgt_j)
-    and cos(src_j, tgt_i), and not at all if that is above ``limit`` (j then says the same, and would be a false
-    negative) or if they share a sentence. Every pair has its nearest candidate taken, in the order of the pairs, then
-    its second nearest, up to RANKS, until there are enough; if there never are, the first not taken fill up.
+    and cos(src_j, tgt_i). Not to be taken are a candidate that shares a sentence with one of the pairs or of the
+    candidates before it, and one that is nearer than ``limit`` to any pair: it says the same, and would be a false
+    negative. Of every pair's RANKS nearest the first is taken, in the order of the pairs, then the second, until there
+    are enough; if there never are, those fill up that may be taken, then those that say the same, then the others.
     """
     n = len(src)
+    new = np.ones(n - begin, dtype=bool)
+    for side in keys:
+        new &= ~np.isin(side[begin:], side[:begin])
+        _, first = np.unique(side[begin:], return_index=True)
+        new[np.setdiff1d(np.arange(n - begin), first)] = False
     low_src, low_tgt = src.to(precision), tgt.to(precision)
-    ranks = min(RANKS, n - begin)
+    old = torch.from_numpy(~new).to(src.device)
+    nearest = src.new_full((n - begin,), -2.0)
     found, usable = [], []
-    on_device = torch.from_numpy(keys.astype(np.int64)).to(src.device)
     for start in range(0, begin, BLOCK_ROWS):
         block = slice(start, min(begin, start + BLOCK_ROWS))
         near = torch.maximum(low_src[block] @ low_tgt[begin:].T, low_tgt[block] @ low_src[begin:].T).float()
-        near[near > limit] = -2.0
-        for side in on_device:
-            near[side[block, None] == side[None, begin:]] = -2.0
-        best = near.topk(ranks, dim=1)
+        near[:, old] = -2.0
+        nearest = torch.maximum(nearest, near.amax(0))
+        best = near.topk(min(RANKS, n - begin), dim=1)
         found.append(best.indices)
         usable.append(best.values > -2.0)
+    same = (nearest > limit).cpu().numpy()
     order = torch.cat(found).T.reshape(-1).cpu().numpy()
-    order = order[torch.cat(usable).T.reshape(-1).cpu().numpy()]
-    order = np.concatenate([order, np.arange(n - begin)])
+    order = order[torch.cat(usable).T.reshape(-1).cpu().numpy() & ~same[order]]
+    order = np.concatenate([order, *map(np.flatnonzero, (new & ~same, new & same, ~new))])
     _, first = np.unique(order, return_index=True)
     return begin + order[np.sort(first)[:wanted]].astype(np.int64)

@@ -135,7 +135,7 @@ class Model:
     ngrams: int = key(
         0,
         "... and keep so many n-grams as pieces of their own, for words that the vocabulary cuts up: better still, "
-        "for a larger model",
+        "for a larger model (they count as pieces in max_pieces)",
         least=0,
     )
     initial_std: float = key(0.01, "standard deviation of the piece vectors at the start", above=0)
@@ -167,13 +167,16 @@ class Training:
     hard_negatives: float = key(
         0.0,
         "share of a batch that is chosen, not drawn: pairs which the encoder as it is takes for translations of "
-        "other pairs of the batch (contrastive)",
+        "other pairs of the batch (contrastive); they count in `epochs`, as the others do",
         least=0,
         below=1,
     )
     hard_pool: int = key(8, "... out of so many pairs drawn for each of them", least=1)
     hard_limit: float = key(
-        0.9, "... unless their cosine is above this: they then say the same, and are no negatives", above=0, most=1
+        0.9,
+        "... unless their cosine is above this: they then say the same, and are taken only where others are missing",
+        above=0,
+        most=1,
     )
     piece_dropout: float = key(
         0.1, "share of the pieces of a sentence left out at random (contrastive)", least=0, below=1
@@ -289,7 +292,12 @@ class Recipe:
             "model.storage",
             f"int4 needs a model.dim that 64 divides, found {m.dim}",
         )
-        _must(m.spelling or not m.ngrams, "model.ngrams", f"found {m.ngrams} without model.spelling")
+        _must(
+            m.spelling or not m.ngrams,
+            "model.ngrams",
+            f"found {m.ngrams} without model.spelling",
+            "set that to true",
+        )
         _must(
             not (m.spelling and m.layers),
             "model.spelling",

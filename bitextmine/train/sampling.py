@@ -13,7 +13,7 @@ from bitextmine.train.cache import PairCache
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.splits import Splits, split_pieces
 
-__all__ = ["Batch", "Sampler", "drop_pieces", "permuted"]
+__all__ = ["Batch", "Sampler", "drop_pieces", "permuted", "with_ngrams"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,12 +120,9 @@ class Sampler:
         return rows
 
     def _vary(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
-        varied = pieces
         if self.splits is not None and step < self.split_steps:
-            varied = split_pieces(varied, self.splits, self.share, rng)
-        if self.ngrams is not None:
-            varied = self.ngrams.extend(varied)
-        return pieces if varied is pieces else varied.take(np.arange(len(pieces)), self.max_pieces)
+            pieces = split_pieces(pieces, self.splits, self.share, rng)
+        return with_ngrams(pieces, self.ngrams, self.max_pieces)
 
     def _choose(self, step: int) -> int:
         return int(np.random.default_rng([self.seed, step, 0]).choice(len(self.shares), p=self.shares))
@@ -139,6 +136,13 @@ class Sampler:
         size = self._size(corpus)
         chosen = min(size - 1, round(self.hard_negatives * size))
         return size - chosen, int(min(chosen * self.hard_pool, self.sizes[corpus]))
+
+
+def with_ngrams(pieces: Pieces, ngrams: Ngrams | None, max_pieces: int) -> Pieces:
+    """The sentences as the finished model will see them: with their n-grams, and cut to ``max_pieces``."""
+    extended = pieces if ngrams is None else ngrams.extend(pieces)
+    long = (extended.lengths > max_pieces).any()
+    return extended.take(np.arange(len(pieces)), max_pieces) if long else extended
 
 
 def hash_seed(*numbers: int) -> int:

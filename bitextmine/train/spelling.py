@@ -1,9 +1,10 @@
-"""Piece vectors that know how pieces are spelled: in training each is a vector of its own and the mean of its n-grams'.
+"""Piece vectors that know how pieces are spelled: in training each is a vector of its own plus twice the mean of the
+vectors of its n-grams.
 
 What is spelled alike (amendement, emendamento; kommission, commission) then shares part of its vector, over all
 languages, and a piece that training seldom meets is better than its random start (Bojanowski et al. 2017, "Enriching
 word vectors with subword information"). When training ends the sums are taken once: the finished model has a vector
-per piece, and is none the slower for it. The commonest n-grams may stay as pieces of their own (`Ngrams`).
+per piece. The commonest n-grams may stay as pieces of their own (`Ngrams`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bitextmine.encoder.model import PieceVectors, SentenceModel
-from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded
+from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded, is_word
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.cache import PairCache
 from bitextmine.train.frequencies import sample_pieces
@@ -42,7 +43,7 @@ def spellings(piece: str) -> list[str]:
             continue
         for begin in range(len(plain) - length + 1):
             ngram = plain[begin : begin + length]
-            if (ngram[1:] if ngram[0] == SPACE else ngram).isalpha():
+            if is_word(ngram.removeprefix(SPACE)):
                 found[ngram] = None
     return list(found)
 
@@ -57,8 +58,8 @@ def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
 
 
 def commonest_ngrams(caches: Sequence[PairCache], pieces: Sequence[str], count: int) -> list[str]:
-    """Up to ``count`` n-grams, those that most often reach across the cuts of words in what training will see, the
-    commonest first."""
+    """Up to ``count`` of the n-grams that pieces share (`piece_ngrams`) and that are of LENGTHS: those that most often
+    reach across the cuts of words in what training will see, the commonest first."""
     names = [name for name in piece_ngrams(pieces)[0] if len(name) in LENGTHS]
     letters = Counter(letter for name in names for letter in name)
     kept = {letter for letter, _ in letters.most_common(MOST_LETTERS)}
@@ -89,7 +90,7 @@ class SpelledVectors(nn.Module):
         place = np.array([row[name] for name in names], dtype=np.int64)
         self.register_buffer("ids", torch.from_numpy(place[lists.ids]), persistent=False)
         self.register_buffer("offsets", torch.from_numpy(lists.offsets), persistent=False)
-        self.pieces, self.across = len(pieces), len(across)
+        self.pieces, self.table_rows = len(pieces), len(pieces) + len(across)
         weight = vectors.weight.detach()
         self.own = nn.Parameter(weight[: self.pieces].clone())
         self.ngrams = nn.Parameter(weight.new_empty(len(order), weight.shape[1]))
@@ -113,7 +114,7 @@ class SpelledVectors(nn.Module):
 
     def sums(self, ids: Tensor, offsets: Tensor) -> Tensor:
         """As `PieceVectors.sums`; each vector that the sentences need is put together once."""
-        here = torch.zeros(self.pieces + self.across, dtype=torch.bool, device=ids.device)
+        here = torch.zeros(self.table_rows, dtype=torch.bool, device=ids.device)
         here[ids] = True
         place = here.cumsum(0) - 1
         return functional.embedding_bag(
@@ -122,7 +123,7 @@ class SpelledVectors(nn.Module):
 
     def table(self) -> Tensor:
         """(pieces + n-grams across, d): what the finished model has for vectors."""
-        return self.rows(torch.arange(self.pieces + self.across, device=self.own.device)).detach()
+        return self.rows(torch.arange(self.table_rows, device=self.own.device)).detach()
 
 
 def spell(model: SentenceModel, pieces: Sequence[str], across: Sequence[str]) -> None:

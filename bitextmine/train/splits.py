@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 
@@ -15,7 +16,6 @@ __all__ = ["Splits", "split_pieces", "split_table"]
 CHOICES = 4
 # A half may be split again: a piece can come in as many as 2 ** ROUNDS parts.
 ROUNDS = 2
-BLANK = "\u2581"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Splits:
 def split_table(tokenizer: Tokenizer) -> Splits:
     """The ways to write each piece of a vocabulary as two others, those of the highest sum of log-probabilities."""
     pieces, scores = tokenizer.pieces(), tokenizer.scores()
-    known = {piece: i for i, piece in enumerate(pieces) if piece and piece != BLANK}
+    known = {piece: i for i, piece in enumerate(pieces) if piece and piece != SPACE}
     parts = np.zeros((len(pieces), CHOICES, 2), dtype=np.int32)
     choices = np.zeros(len(pieces), dtype=np.int64)
     for piece, i in known.items():

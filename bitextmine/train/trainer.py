@@ -109,7 +109,7 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores)
         save_folder(
-            out, finished(run.model), tokenizer.path, ngrams=run.ngrams, dtype=recipe.model.storage, card=card
+            out, finished(run.model), tokenizer.path, ngrams=run.ngram_names, dtype=recipe.model.storage, card=card
         )
         plot_log(out / "log.jsonl", out / "training.png")
     except OSError as e:
@@ -118,7 +118,8 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
             f"{e.filename or out}: cannot be written: {e.strerror or e};{kept} run the same command again once there "
             "is room"
         ) from e
-    log.info("%s: a model of %d pieces and %d dimensions", out, tokenizer.vocab_size, recipe.model.dim)
+    ngrams = f", {len(run.ngram_names)} n-grams" if recipe.model.ngrams else ""
+    log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, recipe.model.dim)
     return out
 
 
@@ -158,15 +159,18 @@ class Run:
         self.recipe, self.caches, self.world = recipe, caches, world or World()
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
         pieces = tokenizer.pieces()
-        self.ngrams = commonest_ngrams(caches, pieces, m.ngrams) if m.ngrams else []
+        self.ngram_names = commonest_ngrams(caches, pieces, m.ngrams) if m.ngrams else []
+        if len(self.ngram_names) < m.ngrams:
+            log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
         config = EncoderConfig(
-            tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages, len(self.ngrams)
+            tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages,
+            len(self.ngram_names),
         )  # fmt: skip
         torch.manual_seed(t.seed)
         self.model = SentenceModel(config)
         self.model.initialise(m.initial_std)
         if m.spelling:
-            spell(self.model, pieces, self.ngrams)
+            spell(self.model, pieces, self.ngram_names)
         self.model.to(self.world.device).train()
         self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
@@ -176,9 +180,9 @@ class Run:
         per_pass = sum(len(cache.train) for cache in caches)
         self.steps = t.steps or max(1, math.ceil(t.epochs * per_pass / t.batch))
         splits = split_table(tokenizer) if t.piece_splits else None
-        self.across = Ngrams(self.ngrams, pieces) if self.ngrams else None
+        self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
         self.sampler = Sampler(
-            caches, recipe, splits, round(self.steps * (1 - t.piece_splits_end)), self.across
+            caches, recipe, splits, round(self.steps * (1 - t.piece_splits_end)), self.ngrams
         )
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
@@ -206,10 +210,15 @@ class Run:
         return {
             "step": self.step, "pairs": self.pairs, "scores": self.scores, "model": self.model.state_dict(),
             "objectives": self.objectives.state_dict(), "optimizer": self.optimizer.state_dict(),
-            "best": self.best, "waited": self.waited,
+            "best": self.best, "waited": self.waited, "ngrams": self.ngram_names,
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
+        if saved.get("ngrams", []) != self.ngram_names:
+            raise BitextmineError(
+                "the checkpoint is of other training data: its n-grams are not those of the corpora as they are now; "
+                "train into another folder, or remove this one's work/checkpoint.pt"
+            )
         self.step, self.pairs, self.scores = saved["step"], saved["pairs"], saved["scores"]
         self.model.load_state_dict(saved["model"])
         self.objectives.load_state_dict(saved["objectives"])
@@ -260,7 +269,7 @@ class Run:
 
     def _measure(self) -> None:
         # By the first process for all: they must agree on when to stop.
-        measured = validate(self.model, self.caches, self.recipe, self.across) if self.world.first else None
+        measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
         self.scores = self.world.tell(measured)
         if not self.recipe.train.patience:
             return

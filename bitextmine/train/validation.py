@@ -12,6 +12,7 @@ from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.train.cache import PairCache
 from bitextmine.train.forward import sentence_vectors
 from bitextmine.train.recipe import Recipe
+from bitextmine.train.sampling import with_ngrams
 
 __all__ = ["SMALLEST_POOL", "is_measured", "validate"]
 
@@ -38,7 +39,7 @@ def validate(
             if not is_measured(cache):
                 continue
             pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
-            sides = [side if ngrams is None else ngrams.extend(side) for side in (pairs.src, pairs.tgt)]
+            sides = [with_ngrams(side, ngrams, recipe.model.max_pieces) for side in (pairs.src, pairs.tgt)]
             vectors = [unit_vectors(sentence_vectors(model, side, recipe.train.batch_tokens)) for side in sides]
             similar = vectors[0] @ vectors[1].T
             keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)

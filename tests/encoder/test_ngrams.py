@@ -50,6 +50,17 @@ def slow(sentence: list[int], pieces: list[str], ngrams: list[str]) -> list[int]
     return [new for place, piece in enumerate(sentence) for new in (piece, *after.get(place, []))]
 
 
+def test_twice_folded_is_once_folded() -> None:
+    for c in map(chr, range(0x110000)):
+        assert folded(folded(c)) == folded(c), hex(ord(c))
+
+
+def test_a_piece_that_ends_with_a_space_ends_its_word() -> None:
+    ngrams = Ngrams(["abc", f"{SPACE}cd"], [f"ab{SPACE}", "cd", SPACE])
+    sentences = Pieces.from_lists([[0, 1], [2, 1]])
+    assert ngrams.extend(sentences).ids.tolist() == [0, 1, 2, 1, 3 + 1]
+
+
 @given(SENTENCES)
 def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
     before = Pieces.from_lists(found)
@@ -68,11 +79,17 @@ def test_a_word_in_one_piece_has_none_and_one_in_two_has_those_across() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [["a"], ["abcdefg"], ["abc", "abc"], [f"ab{SPACE}c"], ["Abc"], ["éab"], [f"{SPACE}{SPACE}ab"], [""]]
+    "bad",
+    ["a", "abcdefg", f"ab{SPACE}c", "Abc", "éab", f"{SPACE}{SPACE}ab", "", "12a", "a b", "a,b", "ab\t", SPACE * 2],
 )
-def test_what_is_no_list_of_ngrams(bad: list[str]) -> None:
-    with pytest.raises(BitextmineError, match="n-grams"):
-        Ngrams(bad, ["ab", "c"])
+def test_what_is_no_ngram(bad: str) -> None:
+    with pytest.raises(BitextmineError, match="n-grams: 2: "):
+        Ngrams(["abc", bad], ["ab", "c"])
+
+
+def test_an_ngram_that_is_there_twice() -> None:
+    with pytest.raises(BitextmineError, match="'abc' is there twice"):
+        Ngrams(["abc", "bcd", "abc"], ["ab", "c"])
 
 
 def test_numbers_of_ngrams_do_not_overflow() -> None:
@@ -139,6 +156,10 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     (tmp_path / NGRAMS).write_text("abc\n", encoding="utf-8")
     with pytest.raises(BitextmineError, match=r"ngrams\.txt: 1 n-grams, but config\.json says"):
         read_folder(tmp_path)
+    for line in (ngrams[0], "ABCD"):
+        (tmp_path / NGRAMS).write_text("".join(f"{ngram}\n" for ngram in [*ngrams[:-1], line]), encoding="utf-8")
+        with pytest.raises(BitextmineError, match=r"ngrams\.txt: n-grams: .*" + line):
+            read_folder(tmp_path)
     (tmp_path / NGRAMS).write_bytes(b"\xff\n" * len(ngrams))
     with pytest.raises(BitextmineError, match=r"ngrams\.txt: cannot be read"):
         read_folder(tmp_path)

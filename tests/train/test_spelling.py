@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import NGRAMS, TOKENIZER, packaged, read_folder
+from bitextmine.encoder.folder import NGRAMS, TOKENIZER, packaged, read_folder, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
@@ -158,6 +159,43 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
     assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
 
 
+def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: Make, tmp_path: Path) -> None:
+    from bitextmine.train.trainer import Run, _caches, _tokenizer
+    from bitextmine.train.validation import validate
+
+    recipe = make_recipe(
+        vocabulary__tokenizer=PACKAGED, model__spelling=True, model__ngrams=50, model__max_pieces=10, train__steps=30
+    )
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = _tokenizer(recipe, work)
+    run = Run(recipe, _caches(recipe, work, tokenizer, True), tokenizer)
+    batch = run.sampler.draw(0)
+    assert max(batch.src.ids.max(), batch.tgt.ids.max()) >= tokenizer.vocab_size
+    assert max(batch.src.lengths.max(), batch.tgt.lengths.max()) == 10
+    for _ in run.entries():
+        pass
+    save_folder(tmp_path / "m", finished(run.model), tokenizer.path, ngrams=run.ngram_names, dtype="float32")
+    encoder = load_encoder(tmp_path / "m")
+    cache = run.caches[0]
+    pairs = cache.valid.take(np.arange(len(cache.valid)))
+    names = tokenizer.pieces()
+    src, tgt = (
+        encoder.encode(
+            ["".join(names[i] for i in side.ids[a:b]).replace(SPACE, " ") for a, b in pairwise(side.offsets)]
+        )
+        for side in (pairs.src, pairs.tgt)
+    )
+    similar = src @ tgt.T
+    hits = [
+        np.mean([best[i] == i or key[best[i]] == key[i] for i in range(len(key))])
+        for best, key in ((similar.argmax(1), pairs.keys[1]), (similar.argmax(0), pairs.keys[0]))
+    ]
+    found = validate(run.model, run.caches, recipe, run.ngrams)["mean"]
+    assert found == pytest.approx(50 * sum(hits), abs=1.0), "but for ties between cut sentences"
+    assert found != validate(run.model, run.caches, recipe, None)["mean"], "without n-grams it is another"
+
+
 def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     make_recipe: Make, tmp_path: Path
 ) -> None:
@@ -171,10 +209,12 @@ def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     tokenizer = _tokenizer(recipe, work)
     caches = _caches(recipe, work, tokenizer, True)
     whole, part = Run(recipe, caches, tokenizer), Run(recipe, caches, tokenizer)
-    assert len(whole.ngrams) == 4 and part.ngrams == whole.ngrams
+    assert len(whole.ngram_names) == 4 and part.ngram_names == whole.ngram_names
     for _ in whole.entries():
         if whole.step == 7:
             saved = copy.deepcopy(whole.state())
+    with pytest.raises(BitextmineError, match="other training data"):
+        part.restore({**saved, "ngrams": saved["ngrams"][::-1]})
     part.restore(saved)
     assert [part.step for _ in part.entries()][-1] == 12
     for name, value in whole.model.state_dict().items():
