@@ -96,7 +96,7 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
         )
     if ngrams:
         try:
-            tokenizer = Tokenizer(folder / TOKENIZER, ngrams)
+            tokenizer.add_ngrams(ngrams)
         except BitextmineError as e:
             raise BitextmineError(f"{folder / NGRAMS}: {e}") from e
     return config, tokenizer

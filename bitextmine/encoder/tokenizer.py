@@ -36,12 +36,10 @@ class Tokenizer:
     the whole line differs from that only where two ways to cut a word are equally likely to the last bit of a
     float32 sum (2 of 120,000 lines of Europarl).
 
-    With ``ngrams``, a list as `Ngrams` takes it, words that come in several pieces have n-grams besides.
-
     Raises BitextmineError when ``path`` is missing or is no SentencePiece model.
     """
 
-    def __init__(self, path: str | os.PathLike[str], ngrams: Sequence[str] = ()) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise BitextmineError(f"{self.path}: no such file: a model folder needs its tokenizer.model")
@@ -50,7 +48,7 @@ class Tokenizer:
             self._model.LoadFromFile(os.fspath(self.path))
         except (RuntimeError, OSError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model ({e})") from e
-        self.ngrams = Ngrams(ngrams, self.pieces()) if ngrams else None
+        self.ngrams: Ngrams | None = None
         self._words = Words() if self._is_by_words() else None
         self._lock = threading.Lock()
 
@@ -68,6 +66,11 @@ class Tokenizer:
     def scores(self) -> list[float]:
         """The log-probability of each piece in the vocabulary's unigram model (of a BPE one: its rank, negative)."""
         return [self._model.get_score(i) for i in range(self.vocab_size)]
+
+    def add_ngrams(self, ngrams: Sequence[str]) -> None:
+        """From now on words that come in several pieces have n-grams, too. Raises BitextmineError as `Ngrams` does."""
+        self.ngrams = Ngrams(ngrams, self.pieces())
+        self._words = None if self._words is None else Words()  # forget what is known without them
 
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1

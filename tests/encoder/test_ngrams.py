@@ -61,6 +61,12 @@ def test_a_piece_that_ends_with_a_space_ends_its_word() -> None:
     assert ngrams.extend(sentences).ids.tolist() == [0, 1, 2, 1, 3 + 1]
 
 
+def test_a_piece_with_a_line_feed_in_it() -> None:
+    ngrams = Ngrams(["abc"], ["a\nb", "ab", "c", "\n"])
+    sentences = Pieces.from_lists([[1, 2], [0, 2], [1, 3, 2]])
+    assert ngrams.extend(sentences).ids.tolist() == [1, 2, 4, 0, 2, 1, 3, 2]
+
+
 @given(SENTENCES)
 def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
     before = Pieces.from_lists(found)
@@ -118,7 +124,9 @@ LINES = st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size
 
 @given(LINES, st.integers(1, 30))
 def test_by_words_or_whole_lines_a_line_has_the_same_pieces(lines: list[str], most: int) -> None:
-    tokenizer = Tokenizer(PACKAGED, ["aci", "cio", "cion", "mie", "ien", "ensa", "rupt"])
+    tokenizer = Tokenizer(PACKAGED)
+    tokenizer.encode(lines)
+    tokenizer.add_ngrams(["aci", "cio", "cion", "mie", "ien", "ensa", "rupt"])
     fast, cut = tokenizer.encode(lines, most)
     tokenizer._words = None
     slow, slow_cut = tokenizer.encode(lines, most)
@@ -136,7 +144,9 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     save_folder(tmp_path, model, PACKAGED, ngrams=ngrams, dtype="float32")
     encoder = load_encoder(tmp_path)
     lines = ["las enmiendas y la votación", "la", "", "der Zusammenbruch der Gesundheitsfürsorge"]
-    pieces, _ = Tokenizer(PACKAGED, ngrams).encode(lines)
+    with_ngrams = Tokenizer(PACKAGED)
+    with_ngrams.add_ngrams(ngrams)
+    pieces, _ = with_ngrams.encode(lines)
     assert (pieces.ids >= plain.vocab_size).any()
     table = model.embedding.weight.detach().numpy().astype(np.float64)
     for i, vector in enumerate(encoder.encode(lines)):
