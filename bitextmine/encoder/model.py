@@ -35,7 +35,7 @@ class SentenceModel(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding: PieceVectors = PieceVectors(config.rows, config.dim)
+        self.embedding = PieceVectors(config.rows, config.dim)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)
             self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))

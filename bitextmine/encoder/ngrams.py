@@ -78,7 +78,6 @@ class Ngrams:
         first, last = (self._spelled.ids[at] for at in (self._spelled.offsets[:-1], self._spelled.offsets[1:] - 1))
         # A space alone begins a word; one after something ends it.
         self._begins, self._ends = first <= 1, (last == 0) | (last == 1) & (self._spelled.lengths > 1)
-        self.count = len(ngrams)
 
     def _number(self, digits: Sequence[np.ndarray]) -> np.ndarray:
         number = digits[0]
@@ -90,7 +89,7 @@ class Ngrams:
         """The same sentences with the n-grams of each word that comes in several pieces: those of which the first and
         the last character are in different pieces, each after the piece it ends in."""
         ids = pieces.ids
-        if not len(ids) or not self.count:
+        if not len(ids) or not len(self._known):
             return pieces
         # Does a piece go on with the word of the one before it?
         goes_on = np.zeros(len(ids), dtype=bool)

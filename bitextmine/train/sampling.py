@@ -115,6 +115,7 @@ class Sampler:
         rows = np.empty(size, dtype=np.int64)
         for epoch in np.unique(positions // n):
             inside = positions // n == epoch
+            # Pairs come in the order that they had before there were candidates.
             seed = hash_seed(self.seed, corpus, int(epoch), *([kind] if kind else []))
             rows[inside] = permuted(positions[inside] % n, n, seed)
         return rows

@@ -57,10 +57,12 @@ def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
     return names, Pieces.from_lists([[number[n] for n in found if n in number] for found in each])
 
 
-def commonest_ngrams(caches: Sequence[PairCache], pieces: Sequence[str], count: int) -> list[str]:
-    """Up to ``count`` of the n-grams that pieces share (`piece_ngrams`) and that are of LENGTHS: those that most often
-    reach across the cuts of words in what training will see, the commonest first."""
-    names = [name for name in piece_ngrams(pieces)[0] if len(name) in LENGTHS]
+def commonest_ngrams(
+    caches: Sequence[PairCache], pieces: Sequence[str], shared: Sequence[str], count: int
+) -> list[str]:
+    """Up to ``count`` of the n-grams that pieces share (``shared``, by `piece_ngrams`) and that are of LENGTHS: those
+    that most often reach across the cuts of words in what training will see, the commonest first."""
+    names = [name for name in shared if len(name) in LENGTHS]
     letters = Counter(letter for name in names for letter in name)
     kept = {letter for letter, _ in letters.most_common(MOST_LETTERS)}
     names = [name for name in names if kept.issuperset(name)]
@@ -80,17 +82,19 @@ class SpelledVectors(nn.Module):
     ids: Tensor
     offsets: Tensor
 
-    def __init__(self, vectors: PieceVectors, pieces: Sequence[str], across: Sequence[str]) -> None:
-        """vectors: of the pieces, then of the n-grams ``across`` cuts; their values are where the new ones begin."""
+    def __init__(
+        self, vectors: PieceVectors, names: Sequence[str], lists: Pieces, across: Sequence[str]
+    ) -> None:
+        """vectors: of the pieces, then of the n-grams ``across`` cuts; their values are where the new ones begin.
+        names, lists: the pieces' n-grams, as `piece_ngrams` has them."""
         super().__init__()
-        names, lists = piece_ngrams(pieces)
         # Those across come first, so that n-gram g is row g of the parameter and row len(pieces) + g of the table.
         order = [*across, *sorted(set(names) - set(across))]
         row = {name: i for i, name in enumerate(order)}
         place = np.array([row[name] for name in names], dtype=np.int64)
         self.register_buffer("ids", torch.from_numpy(place[lists.ids]), persistent=False)
         self.register_buffer("offsets", torch.from_numpy(lists.offsets), persistent=False)
-        self.pieces, self.table_rows = len(pieces), len(pieces) + len(across)
+        self.pieces, self.table_rows = len(lists), len(lists) + len(across)
         weight = vectors.weight.detach()
         self.own = nn.Parameter(weight[: self.pieces].clone())
         self.ngrams = nn.Parameter(weight.new_empty(len(order), weight.shape[1]))
@@ -126,9 +130,9 @@ class SpelledVectors(nn.Module):
         return self.rows(torch.arange(self.table_rows, device=self.own.device)).detach()
 
 
-def spell(model: SentenceModel, pieces: Sequence[str], across: Sequence[str]) -> None:
-    """Gives a model without layers vectors that know how pieces are spelled."""
-    vectors = SpelledVectors(model.embedding, pieces, across)
+def spell(model: SentenceModel, names: Sequence[str], lists: Pieces, across: Sequence[str]) -> None:
+    """Gives a model without layers vectors that know how pieces are spelled; names, lists: by `piece_ngrams`."""
+    vectors = SpelledVectors(model.embedding, names, lists, across)
     model.embedding = vectors  # type: ignore[assignment]  # which has all that a model without layers asks for
 
 

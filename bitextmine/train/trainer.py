@@ -34,7 +34,7 @@ from bitextmine.train.parallel import World, join_world
 from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.sampling import Batch, Sampler, hash_seed
-from bitextmine.train.spelling import commonest_ngrams, finished, spell
+from bitextmine.train.spelling import commonest_ngrams, finished, piece_ngrams, spell
 from bitextmine.train.splits import split_table
 from bitextmine.train.validation import SMALLEST_POOL, is_measured, validate
 from bitextmine.train.vocabulary import content_pieces, sample_lines, train_vocabulary
@@ -159,7 +159,8 @@ class Run:
         self.recipe, self.caches, self.world = recipe, caches, world or World()
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
         pieces = tokenizer.pieces()
-        self.ngram_names = commonest_ngrams(caches, pieces, m.ngrams) if m.ngrams else []
+        shared = piece_ngrams(pieces) if m.spelling else None
+        self.ngram_names = commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
         if len(self.ngram_names) < m.ngrams:
             log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
         config = EncoderConfig(
@@ -169,8 +170,8 @@ class Run:
         torch.manual_seed(t.seed)
         self.model = SentenceModel(config)
         self.model.initialise(m.initial_std)
-        if m.spelling:
-            spell(self.model, pieces, self.ngram_names)
+        if shared:
+            spell(self.model, *shared, self.ngram_names)
         self.model.to(self.world.device).train()
         self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
         for head in self.objectives.heads:

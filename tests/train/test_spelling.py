@@ -67,7 +67,7 @@ def test_ngrams_of_pieces_without_case_and_accents() -> None:
 def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> None:
     across = ["parl", f"{SPACE}par"]
     made = model(ngrams=2)
-    spell(made, PIECES, across)
+    spell(made, *piece_ngrams(PIECES), across)
     vectors = made.embedding
     assert isinstance(vectors, SpelledVectors)
     names, lists = piece_ngrams(PIECES)
@@ -92,7 +92,7 @@ def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> 
 
 def test_gradients_reach_a_piece_through_those_spelled_alike() -> None:
     made = model()
-    spell(made, PIECES, [])
+    spell(made, *piece_ngrams(PIECES), [])
     before = finished(made).embedding.weight.detach().clone()
     optimizer = torch.optim.SGD(made.parameters(), lr=1.0)
     made(torch.tensor([2]), torch.tensor([0, 1])).sum().backward()
@@ -115,10 +115,11 @@ def test_the_commonest_across_cuts(make_recipe: Make, tmp_path: Path) -> None:
     tokenizer = _tokenizer(recipe, work)
     caches = _caches(recipe, work, tokenizer, True)
     pieces = tokenizer.pieces()
-    found = commonest_ngrams(caches, pieces, 3)
-    assert len(set(found)) == 3 and found == commonest_ngrams(caches, pieces, 25)[:3]
+    shared = piece_ngrams(pieces)[0]
+    found = commonest_ngrams(caches, pieces, shared, 3)
+    assert len(set(found)) == 3 and found == commonest_ngrams(caches, pieces, shared, 25)[:3]
     everything = caches[0].train.take(np.arange(len(caches[0].train)))
-    names = set(piece_ngrams(pieces)[0])
+    names = set(shared)
     counts: Counter[str] = Counter()
     for side in (everything.src, everything.tgt):
         for i in range(len(side)):
