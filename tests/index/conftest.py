@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from bitextmine.index import native
+
 
 @pytest.fixture(autouse=True, scope="package")
 def one_thread() -> Iterator[None]:
@@ -15,3 +17,13 @@ def one_thread() -> Iterator[None]:
         patch.setenv("OMP_NUM_THREADS", "1")  # what processors() goes by, and with it faiss
         yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways in which the package computes: with the C library, and as where it could not be built."""
+    if request.param == "plain":
+        monkeypatch.setattr(native, "library", lambda: None)
+    elif native.library() is None:
+        pytest.skip("no compiled search here")
+    return str(request.param)

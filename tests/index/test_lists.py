@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.index import native
 from bitextmine.index.both import search_both_indexed
 from bitextmine.index.build import build_index
 from bitextmine.index.clusters import Router, find_centres, nearest_centre
@@ -21,14 +20,6 @@ def parted(vectors, centres):
     order = np.argsort(of, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(centres)))])
     return of, Lists(order, bounds, lambda i: vectors[order[bounds[i] : bounds[i + 1]]])
-
-
-@pytest.fixture(params=["compiled", "torch"])
-def way(request, monkeypatch):
-    if request.param == "torch":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
-        pytest.skip("no compiled search here")
 
 
 @settings(max_examples=40)

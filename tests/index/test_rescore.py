@@ -8,19 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index import native
 from bitextmine.index.rescore import pair_products, products, rescore
 
 from . import oracle
-
-
-@pytest.fixture(params=["compiled", "numpy"])
-def way(request, monkeypatch):
-    if request.param == "numpy":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
-        pytest.skip("no compiled search here")
-    return request.param
 
 
 @settings(max_examples=60, deadline=None)
