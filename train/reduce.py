@@ -3,7 +3,8 @@
 Example:  python train/reduce.py europe5 corpus.en.zst corpus.fr.zst --dim 256 --storage int4 --out europe5-fast
 
 The new axes are the eigenvectors of the largest eigenvalues of the second moments of sentence vectors (an uncentred
-principal component analysis), so that of all projections this one keeps most of the cosines of the given text.
+principal component analysis), so that of all projections this one keeps most of the cosines of the given text. The
+columns for a sentence's length, where there are any, stay as they are; --dim counts them.
 A sentence vector is a sum of piece vectors: turning the pieces turns the sentences, and nothing is trained again.
 """
 
@@ -37,26 +38,29 @@ def main() -> None:
     args = parser.parse_args()
     folder = resolve(args.model)
     config, _ = read_folder(folder)
-    if config.layers or not 0 < args.dim < config.dim:
+    lengths = config.dim - config.piece_dim
+    if config.layers or not lengths < args.dim < config.dim:
         parser.error(
             f"{args.model}: layers {config.layers} and dim {config.dim}: needs none, and more than {args.dim}"
         )
     encoder = load_encoder(folder)
-    moments = np.zeros((config.dim, config.dim))
+    moments = np.zeros((config.piece_dim, config.piece_dim))
     for text in args.texts:
         lines = (column for line in iter_lines(text) for column in line.split("\t"))
-        vectors = encoder.encode(list(itertools.islice(lines, args.lines)))
+        vectors = encoder.encode(list(itertools.islice(lines, args.lines)))[:, : config.piece_dim]
         moments += (vectors.T @ vectors).astype(np.float64)
     values, axes = np.linalg.eigh(moments)
-    kept = axes[:, ::-1][:, : args.dim].astype(np.float32)
-    print(f"{values[::-1][: args.dim].sum() / values.sum():.4f} of the squared length is kept")
+    kept = axes[:, ::-1][:, : args.dim - lengths].astype(np.float32)
+    print(f"{values[::-1][: args.dim - lengths].sum() / values.sum():.4f} of the squared length is kept")
 
     weights = read_weights(config, folder / WEIGHTS)
     pieces = weights[PIECES]
     if SCALE in weights:
         pieces = restore_rows(pieces, weights[SCALE])
     args.out.mkdir(parents=True, exist_ok=True)
-    write_weights({PIECES: pieces @ kept}, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
+    weights = {**weights, PIECES: pieces @ kept}
+    weights.pop(SCALE, None)
+    write_weights(weights, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
     for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
         shutil.copyfile(folder / name, args.out / name)
     write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim).to_json())

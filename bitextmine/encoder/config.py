@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bitextmine.encoder.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
 
 __all__ = ["EncoderConfig"]
@@ -19,7 +20,8 @@ class EncoderConfig:
 
     layers = 0 is the mean of subword vectors; heads, ffn and dropout then mean nothing.
     max_pieces is the longest sentence that is encoded, in pieces: the rest of a longer one is cut. ngrams: how many
-    n-grams have vectors, too, after those of the pieces (`Ngrams`; they count as pieces of a sentence).
+    n-grams have vectors, too, after those of the pieces (`Ngrams`; they count as pieces of a sentence). length_share:
+    the share of a vector's squared length that its last columns have, which tell how long the sentence is (`lengths`).
     """
 
     vocab_size: int
@@ -31,11 +33,17 @@ class EncoderConfig:
     max_pieces: int = 200
     languages: tuple[str, ...] = ()
     ngrams: int = 0
+    length_share: float = 0.0
 
     @property
     def rows(self) -> int:
         """Vectors of the model: of pieces and of n-grams."""
         return self.vocab_size + self.ngrams
+
+    @property
+    def piece_dim(self) -> int:
+        """Numbers in the vector of a piece: those of a sentence less the columns for its length."""
+        return self.dim - (COLUMNS if self.length_share else 0)
 
     def __post_init__(self) -> None:
         """Raises BitextmineError that names the key and both numbers, where two disagree."""
@@ -55,6 +63,17 @@ class EncoderConfig:
             raise BitextmineError(
                 f"model: {self.ngrams} ngrams with {self.layers} layers: only a model without layers has n-grams"
             )
+        share = self.length_share
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
+            raise BitextmineError(f"model: length_share must lie in [0, 1), found {share!r}")
+        if share and self.layers:
+            raise BitextmineError(
+                f"model: length_share {share} with {self.layers} layers: only a model without layers has it"
+            )
+        if self.piece_dim < 1:
+            raise BitextmineError(
+                f"model: {COLUMNS} columns for the length (length_share) leave none of dim {self.dim} to the pieces"
+            )
         if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
             raise BitextmineError(f"model: dropout must lie in [0, 1), found {self.dropout!r}")
 
@@ -63,6 +82,8 @@ class EncoderConfig:
         content["languages"] = list(self.languages)
         if not self.ngrams:
             del content["ngrams"]  # so that versions before it can read the folder
+        if not self.length_share:
+            del content["length_share"]  # likewise
         return {"format": FORMAT, "kind": "bitextmine-encoder", **content}
 
     @classmethod

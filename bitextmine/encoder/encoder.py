@@ -153,7 +153,7 @@ def _network(config: EncoderConfig, weights: Path, device: str, precision: str) 
     place = device_name(device if config.layers or device != "auto" else "cpu")
     state = read_weights(config, weights)
     if place == "cpu" and not config.layers:
-        return PieceSums(state, config.ngrams)
+        return PieceSums(state, config.ngrams, config.length_share)
     from bitextmine.encoder.transformer import Transformer
 
     return Transformer(config, state, place, precision)

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.lengths import LONGEST, length_table
 
-__all__ = ["PieceVectors", "SentenceModel", "unit_vectors"]
+__all__ = ["PieceVectors", "SentenceModel", "unit_vectors", "with_length"]
 
 # Standard deviation of the initial piece vectors. It must be small: a piece that training never or seldom sees
 # keeps its random vector, and as sentence vectors are sums, such a vector is noise of that size in each
@@ -28,14 +29,20 @@ class SentenceModel(nn.Module):
     """Encodes sentences given as pieces; one set of parameters for all languages.
 
     layers = 0: the sum of the sentence's piece vectors (its direction is that of their mean, and only the
-    direction counts). layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final
+    direction counts); with config.length_share of length 1 then, columns for the sentence's length behind it
+    (`lengths`). layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final
     LayerNorm), then the mean over the sentence's positions, as in Mao et al. 2021, section 3.1.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = PieceVectors(config.rows, config.dim)
+        self.embedding = PieceVectors(config.rows, config.piece_dim)
+        if config.length_share:
+            self.length_share_in_training = config.length_share
+            self.characters: Tensor
+            self.register_buffer("characters", torch.ones(config.rows, dtype=torch.uint8))  # `piece_characters`
+            self.register_buffer("length_table", torch.from_numpy(length_table().copy()), persistent=False)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)
             self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
@@ -60,7 +67,13 @@ class SentenceModel(nn.Module):
         A sentence of no pieces is all zeros.
         """
         if not self.config.layers:
-            return self.embedding.sums(ids, offsets)
+            sums = self.embedding.sums(ids, offsets)
+            if not self.config.length_share:
+                return sums
+            share = self.length_share_in_training if self.training else self.config.length_share
+            each = self.characters.to(sums.dtype)[:, None]
+            characters = functional.embedding_bag(ids, each, offsets, mode="sum", include_last_offset=True)
+            return with_length(unit_vectors(sums), characters[:, 0], share, self.length_table)
         lengths = offsets.diff()
         width = int(lengths.max()) if len(lengths) else 0
         if width == 0:
@@ -94,6 +107,17 @@ def unit_vectors(vectors: Tensor) -> Tensor:
     length = vectors.norm(dim=1, keepdim=True)
     # Below this length a row's direction is rounding noise: an empty sentence, or pieces that cancel out.
     return torch.where(length > 1e-12, vectors / length.clamp(min=1e-12), torch.zeros_like(vectors))
+
+
+def with_length(units: Tensor, characters: Tensor, share: float, table: Tensor) -> Tensor:
+    """Unit rows (n, d) of n sentences and how many characters each has (n,) -> (n, d + COLUMNS) float32 unit rows, of
+    which the last columns, with ``share`` of the squared length, tell that number; ``table`` is `length_table`'s.
+
+    A row of zeros stays zeros.
+    """
+    columns = table[characters.clamp(max=LONGEST).long()]
+    both = torch.cat([units * (1 - share) ** 0.5, columns * share**0.5], dim=1)
+    return both * (units != 0).any(dim=1, keepdim=True)
 
 
 class Layer(nn.Module):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from bitextmine.encoder import native
+from bitextmine.encoder.lengths import COLUMNS, length_table, sentence_characters
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import PIECES, SCALE, restore_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, restore_rows
 
 __all__ = ["PieceSums"]
 
@@ -29,13 +30,17 @@ class PieceSums:
     chunk_lines = 8_192
     slow = False
 
-    def __init__(self, weights: Mapping[str, np.ndarray], ngrams: int = 0) -> None:
-        """weights as `read_weights` has them; ``ngrams`` of the rows, the last ones, are n-grams'."""
+    def __init__(self, weights: Mapping[str, np.ndarray], ngrams: int = 0, length_share: float = 0.0) -> None:
+        """weights as `read_weights` has them; ``ngrams`` of the rows, the last ones, are n-grams'. length_share: of
+        `EncoderConfig`."""
         self._ngrams = ngrams
         self._values = np.ascontiguousarray(weights[PIECES])
         scale = weights.get(SCALE)
         self._scale = None if scale is None else np.ascontiguousarray(scale)
-        self.rows, self.dim = self._values.shape
+        self.rows, self._piece_dim = self._values.shape
+        self._length_share = length_share
+        self._characters = weights.get(CHARACTERS)
+        self.dim = self._piece_dim + (COLUMNS if length_share else 0)
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
         """Nothing but the weights decides what a vector is."""
@@ -48,7 +53,11 @@ class PieceSums:
         """
         if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
-        out = np.empty((len(pieces), self.dim), dtype=np.float32)
+        units = self._units(pieces)
+        return units if self._characters is None else self._with_length(units, pieces, self._characters)
+
+    def _units(self, pieces: Pieces) -> np.ndarray:
+        out = np.empty((len(pieces), self._piece_dim), dtype=np.float32)
         library = native.library()
         if library is None:
             for start in range(0, len(pieces), BLOCK_ROWS):
@@ -58,15 +67,25 @@ class PieceSums:
         library.sum_pieces(
             native.address(self._values, np.float32 if self._scale is None else np.int8),
             None if self._scale is None else native.address(self._scale, np.float32),
-            self.dim, native.address(pieces.ids, np.int32), native.address(pieces.offsets, np.int64),
+            self._piece_dim, native.address(pieces.ids, np.int32), native.address(pieces.offsets, np.int64),
             len(pieces), native.address(out, np.float32),
         )  # fmt: skip
+        return out
+
+    def _with_length(self, units: np.ndarray, pieces: Pieces, characters: np.ndarray) -> np.ndarray:
+        """As `model.with_length`, without torch."""
+        out = np.empty((len(units), self.dim), dtype=np.float32)
+        np.multiply(units, np.float32((1 - self._length_share) ** 0.5), out=out[:, : self._piece_dim])
+        columns = length_table() * np.float32(self._length_share**0.5)
+        out[:, self._piece_dim :] = columns[sentence_characters(pieces, characters)]
+        zero = np.flatnonzero(units[:, 0] == 0)
+        out[zero[~units[zero].any(axis=1)]] = 0
         return out
 
     def _sums(self, pieces: Pieces) -> np.ndarray:
         """Sums in the order of the pieces: the first piece of each sentence, then the second of those that have
         one, and so on."""
-        sums = np.zeros((len(pieces), self.dim), dtype=np.float32)
+        sums = np.zeros((len(pieces), self._piece_dim), dtype=np.float32)
         lengths = pieces.lengths
         order = np.argsort(-lengths, kind="stable")
         for place in range(int(lengths.max(initial=0))):
@@ -83,7 +102,8 @@ class PieceSums:
             "layers": 0,
             "vocab_size": self.rows - self._ngrams,
             **({"ngrams": self._ngrams} if self._ngrams else {}),
-            "parameters": self.rows * self.dim,
+            **({"length_share": self._length_share} if self._length_share else {}),
+            "parameters": self.rows * self._piece_dim,
         }
 
 

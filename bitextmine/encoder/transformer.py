@@ -12,8 +12,10 @@ from torch.nn import functional
 
 from bitextmine.encoder.batching import runs
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.lengths import length_table
+from bitextmine.encoder.model import with_length
 from bitextmine.encoder.network import TorchNetwork
-from bitextmine.encoder.weights import PIECES, SCALE, restore_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, restore_rows
 
 __all__ = ["Transformer"]
 
@@ -38,6 +40,10 @@ class Transformer(TorchNetwork):
         scale = weights.pop(SCALE, None)
         if scale is not None:
             weights[PIECES] = restore_rows(weights[PIECES], scale)
+        self._characters, self._table = (
+            torch.from_numpy(array).to(self._device)
+            for array in (weights.pop(CHARACTERS, np.zeros(0, dtype=np.uint8)), length_table().copy())
+        )
         self._parameters = sum(array.size for array in weights.values())
         self._weights = {
             name: torch.from_numpy(array).to(self._device, self._low if _is_matrix(name) else torch.float32)
@@ -50,7 +56,7 @@ class Transformer(TorchNetwork):
         for rows, length in runs(lengths):
             spans.append((at, at + rows * length, rows, length))
             at += rows * length
-        w, dim = self._weights, self.dim
+        w, dim = self._weights, self.config.piece_dim
         hidden = functional.embedding(ids, w[PIECES])
         if self.config.layers:
             for begin, end, rows, length in spans:
@@ -61,13 +67,19 @@ class Transformer(TorchNetwork):
                 up = self._linear(self._norm(hidden, f"layers.{i}.ffn_norm"), f"layers.{i}.up")
                 hidden += self._linear(functional.gelu(up), f"layers.{i}.down")
             hidden = functional.layer_norm(hidden, (dim,), w["norm.weight"], w["norm.bias"])
+        share = self.config.length_share
         sums = torch.empty((len(lengths), dim), device=self._device)
+        characters = torch.empty(len(lengths), dtype=torch.int64, device=self._device)
         row = 0
         for begin, end, rows, length in spans:
             torch.sum(hidden[begin:end].view(rows, length, dim), 1, out=sums[row : row + rows])
+            if share:
+                each = self._characters[ids[begin:end].long()].view(rows, length)
+                torch.sum(each, 1, dtype=torch.int64, out=characters[row : row + rows])
             row += rows
         # Only the direction of a sum counts, so that it need not become a mean first.
-        return functional.normalize(sums, dim=1, eps=1e-12)
+        units = functional.normalize(sums, dim=1, eps=1e-12)
+        return with_length(units, characters, share, self._table) if share else units
 
     def _norm(self, hidden: Tensor, name: str) -> Tensor:
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
@@ -101,6 +113,7 @@ class Transformer(TorchNetwork):
             "layers": layers,
             "vocab_size": self.config.vocab_size,
             **({"ngrams": self.config.ngrams} if self.config.ngrams else {}),
+            **({"length_share": self.config.length_share} if self.config.length_share else {}),
             "parameters": self._parameters,
         }
 

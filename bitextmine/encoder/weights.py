@@ -16,6 +16,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.errors import BitextmineError
 
 __all__ = [
+    "CHARACTERS",
     "PIECES",
     "SCALE",
     "STORAGES",
@@ -32,6 +33,8 @@ __all__ = [
 
 PIECES = "embedding.weight"
 SCALE = "embedding.scale"
+# Of a model with config.length_share: what each row's piece has, as `piece_characters` counts them.
+CHARACTERS = "characters"
 # Where n-grams are stored in another way than pieces; in memory they are rows of PIECES, the last ones.
 NGRAMS, NGRAMS_SCALE = "ngrams.weight", "ngrams.scale"
 STORAGES = ("int8", "int4", "float32")
@@ -58,16 +61,28 @@ def restore_rows(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, dim) float, dim a multiple of GROUP -> (rows, dim * bits / 8) uint8, (rows, dim / GROUP) float16 scales.
+    """(rows, dim) float -> (rows, dim * bits / 8) uint8, (rows, dim / GROUP) float16 scales; the last group may be
+    smaller than GROUP, but dim * bits must fill bytes.
 
     A number is its level times its group's scale. Four bits have the levels -7..7, stored as 8 + level; two have -3,
     -1, 1 and 3, stored as 0 to 3. Of a byte's columns the first is lowest. Of the scales tried each group takes the
     one of the least squared error.
     """
     rows, dim = weight.shape
-    if dim % GROUP:
-        raise BitextmineError(f"weights: {bits} bits need a dim that {GROUP} divides, found {dim}")
-    groups = weight.astype(np.float32, copy=False).reshape(-1, GROUP)
+    each = 8 // bits
+    if dim % each:
+        raise BitextmineError(f"weights: {bits} bits need vectors of a multiple of {each} numbers, found {dim}")
+    whole = dim // GROUP * GROUP
+    parts = [_pack_groups(part, bits) for part in (weight[:, :whole], weight[:, whole:]) if part.shape[1]]
+    packed, scales = zip(*parts, strict=True)
+    return np.concatenate(packed, axis=1), np.concatenate(scales, axis=1)
+
+
+def _pack_groups(weight: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """`pack_rows` of columns that are whole groups, or one smaller one."""
+    rows, dim = weight.shape
+    size = min(GROUP, dim)
+    groups = weight.astype(np.float32, copy=False).reshape(-1, size)
     top = np.abs(groups).max(axis=1, keepdims=True)
     highest = np.float32(7 if bits == 4 else 3)
     stored = np.zeros(groups.shape, dtype=np.uint8)
@@ -87,7 +102,7 @@ def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray
         scales, least = np.where(better, scale, scales), np.minimum(error, least)
     each = 8 // bits
     columns = stored.reshape(rows, dim // each, each) << (np.arange(each, dtype=np.uint8) * bits)
-    return np.bitwise_or.reduce(columns, axis=2), scales.reshape(rows, dim // GROUP)
+    return np.bitwise_or.reduce(columns, axis=2), scales.reshape(rows, dim // size)
 
 
 def _levels(stored: np.ndarray, bits: int) -> np.ndarray:
@@ -99,8 +114,9 @@ def unpack_rows(packed: np.ndarray, scales: np.ndarray, bits: int = 4) -> np.nda
     rows, width = packed.shape
     each = 8 // bits
     stored = packed[:, :, None] >> (np.arange(each, dtype=np.uint8) * bits) & (2**bits - 1)
-    groups = _levels(stored.astype(np.int8), bits).reshape(rows, -1, GROUP)
-    return np.multiply(groups, scales.astype(np.float32)[:, :, None], dtype=np.float32).reshape(rows, width * each)
+    levels = _levels(stored.astype(np.int8), bits).reshape(rows, width * each)
+    wide = np.repeat(scales.astype(np.float32), GROUP, axis=1)[:, : width * each]
+    return np.multiply(levels, wide, dtype=np.float32)
 
 
 def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +132,9 @@ def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndar
 def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     """The tensors of a model of this configuration, as `SentenceModel.state_dict` names them."""
     d, ffn = config.dim, config.ffn
-    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.rows, d)}
+    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.rows, config.piece_dim)}
+    if config.length_share:
+        shapes[CHARACTERS] = (config.rows,)
     if not config.layers:
         return shapes
     shapes["positions.weight"] = (config.max_pieces, d)
@@ -137,7 +155,8 @@ def write_weights(
     """Writes float weights; dtype "int8" (piece vectors int8 with a scale per row, the rest float16), "int4" (piece
     vectors by `pack_rows`, those of ``ngrams``, the last rows, in two bits, the rest float16) or "float32".
 
-    Raises BitextmineError for another dtype, for int4 where GROUP does not divide dim, and when the disk is full.
+    Raises BitextmineError for another dtype, for int4 where the numbers of a vector do not fill bytes, and when the
+    disk is full.
     """
     state = {name: np.ascontiguousarray(array) for name, array in state.items()}
     if dtype not in STORAGES:
@@ -148,7 +167,9 @@ def write_weights(
             values, scale = quantize_rows(vectors)
         else:
             values, scale = pack_rows(vectors[: len(vectors) - ngrams])
-        state = {name: array.astype(np.float16) for name, array in state.items()}
+        state = {
+            name: array if name == CHARACTERS else array.astype(np.float16) for name, array in state.items()
+        }
         state[PIECES], state[SCALE] = values, scale
         if dtype == "int4" and ngrams:
             state[NGRAMS], state[NGRAMS_SCALE] = pack_rows(vectors[-ngrams:], bits=2)
@@ -181,11 +202,12 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     wanted = weight_shapes(config)
     kind = state.get(PIECES, np.empty(0)).dtype
     if kind == np.uint8:
-        wanted[PIECES] = (config.vocab_size, config.dim // 2)
-        wanted[SCALE] = (config.vocab_size, config.dim // GROUP)
+        groups = -(-config.piece_dim // GROUP)
+        wanted[PIECES] = (config.vocab_size, config.piece_dim // 2)
+        wanted[SCALE] = (config.vocab_size, groups)
         if config.ngrams:
-            wanted[NGRAMS] = (config.ngrams, config.dim // 4)
-            wanted[NGRAMS_SCALE] = (config.ngrams, config.dim // GROUP)
+            wanted[NGRAMS] = (config.ngrams, config.piece_dim // 4)
+            wanted[NGRAMS_SCALE] = (config.ngrams, groups)
     elif kind == np.int8:
         wanted[SCALE] = (config.rows,)
     shape = f"layers {config.layers}, ngrams {config.ngrams}"
@@ -206,10 +228,12 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
             state[name] = state[name].astype(np.float32, copy=False)
             if not np.isfinite(state[name]).all():
                 raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
-        elif name not in (PIECES, NGRAMS):
+        elif name not in (PIECES, NGRAMS, CHARACTERS):
             raise BitextmineError(
                 f"{path}: {name!r} is {state[name].dtype}, which only {PIECES!r} and {NGRAMS!r} may be"
             )
+    if config.length_share and state[CHARACTERS].dtype != np.uint8:
+        raise BitextmineError(f"{path}: {CHARACTERS!r} is {state[CHARACTERS].dtype}, not uint8")
     if kind == np.uint8:
         if config.ngrams and state[NGRAMS].dtype != kind:
             raise BitextmineError(f"{path}: {NGRAMS!r} is {state[NGRAMS].dtype}, but {PIECES!r} uint8")

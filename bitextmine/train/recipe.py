@@ -138,6 +138,13 @@ class Model:
         "for a larger model (they count as pieces in max_pieces)",
         least=0,
     )
+    length_share: float = key(
+        0.0,
+        "share of a vector's squared length that tells how long the sentence is, in characters (8 of its numbers, and "
+        "no layers): translations are about equally long; 0: nothing does",
+        least=0,
+        below=1,
+    )
     initial_std: float = key(0.01, "standard deviation of the piece vectors at the start", above=0)
     storage: str = key(
         "int8",
@@ -162,6 +169,13 @@ class Training:
         least=2,
     )
     temperature: float = key(0.05, "of contrastive", above=0, most=1)
+    length_share_in_training: float = key(
+        0.0,
+        "what model.length_share is while training goes on; 0: the same. With a larger one training minds the sentences "
+        "that are as long as the translation, and leaves the others to their length",
+        least=0,
+        below=1,
+    )
     learn_temperature: bool = key(False, "let training move the temperature")
     margin: float = key(0.0, "taken off the cosine of a true pair in contrastive", least=0, below=1)
     hard_negatives: float = key(
@@ -288,9 +302,9 @@ class Recipe:
             f"{m.heads} does not divide model.dim {m.dim}",
         )
         _must(
-            m.storage != "int4" or m.dim % 64 == 0,
+            m.storage != "int4" or m.dim % 4 == 0,
             "model.storage",
-            f"int4 needs a model.dim that 64 divides, found {m.dim}",
+            f"int4 needs a model.dim that 4 divides, found {m.dim}",
         )
         _must(
             m.spelling or not m.ngrams,
@@ -303,6 +317,23 @@ class Recipe:
             "model.spelling",
             f"found with model.layers {m.layers}",
             "only models without layers have it",
+        )
+        _must(
+            not (m.length_share and m.layers),
+            "model.length_share",
+            f"found with model.layers {m.layers}",
+            "only models without layers have it",
+        )
+        _must(
+            m.length_share > 0 or not self.train.length_share_in_training,
+            "train.length_share_in_training",
+            f"found {self.train.length_share_in_training} without model.length_share",
+            "set that, too",
+        )
+        _must(
+            not m.length_share or m.dim > 8,
+            "model.length_share",
+            f"its 8 numbers leave none of model.dim {m.dim}",
         )
         _must(bool(self.train.objective), "train.objective", "names no objective")
         return self

@@ -143,4 +143,6 @@ def finished(model: SentenceModel) -> SentenceModel:
     plain = SentenceModel(model.config)
     with torch.no_grad():
         plain.embedding.weight.copy_(model.embedding.table())
+        if model.config.length_share:
+            plain.characters.copy_(model.characters)
     return plain

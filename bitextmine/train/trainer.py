@@ -17,6 +17,7 @@ import torch
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, save_folder
+from bitextmine.encoder.lengths import piece_characters
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -165,11 +166,14 @@ class Run:
             log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
         config = EncoderConfig(
             tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages,
-            len(self.ngram_names),
+            len(self.ngram_names), m.length_share,
         )  # fmt: skip
         torch.manual_seed(t.seed)
         self.model = SentenceModel(config)
         self.model.initialise(m.initial_std)
+        if m.length_share:
+            self.model.length_share_in_training = t.length_share_in_training or m.length_share
+            self.model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(self.ngram_names))))
         if shared:
             spell(self.model, *shared, self.ngram_names)
         self.model.to(self.world.device).train()

@@ -116,24 +116,25 @@ def test_int8_rows_are_within_half_a_step() -> None:
     assert (abs(restore_rows(values, scale) - weight) <= scale[:, None] * 0.5001).all()
 
 
+@pytest.mark.parametrize("dim", [128, 100, 8])
 @pytest.mark.parametrize("bits", [4, 2])
-def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int) -> None:
+def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int, dim: int) -> None:
     """The oracle tries every scale that the format offers on every group by itself."""
     rng = np.random.default_rng(0)
-    weight = (rng.standard_normal((40, 128)) * np.logspace(-3, 2, 40)[:, None]).astype(np.float32)
+    weight = (rng.standard_normal((40, dim)) * np.logspace(-3, 2, 40)[:, None]).astype(np.float32)
     weight[7], weight[8, 3] = 0, 40
     levels = list(range(-7, 8)) if bits == 4 else [-3, -1, 1, 3]
     packed, scales = pack_rows(weight, bits)
     assert (packed.dtype, packed.shape, scales.dtype, scales.shape) == (
         np.uint8,
-        (40, 16 * bits),
+        (40, dim * bits // 8),
         np.float16,
-        (40, 2),
+        (40, -(-dim // 64)),
     )
     restored = unpack_rows(packed, scales, bits)
     assert not restored[7].any()
     for row in range(40):
-        for group in range(2):
+        for group in range(-(-dim // 64)):
             numbers = weight[row, 64 * group : 64 * group + 64].astype(np.float64)
             found = restored[row, 64 * group : 64 * group + 64].astype(np.float64)
             errors = []
@@ -141,8 +142,8 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int) -> None:
                 scale = float(np.float16(abs(numbers).max() * share / levels[-1]))
                 errors.append(sum(min((x - level * scale) ** 2 for level in levels) for x in numbers))
             assert ((numbers - found) ** 2).sum() == pytest.approx(min(errors), rel=1e-3, abs=1e-12)
-    with pytest.raises(BitextmineError, match="64 divides, found 100"):
-        pack_rows(np.zeros((3, 100)), bits)
+    with pytest.raises(BitextmineError, match=f"multiple of {8 // bits} numbers, found 99"):
+        pack_rows(np.zeros((3, 99)), bits)
 
 
 def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path: Path) -> None:

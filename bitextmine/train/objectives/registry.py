@@ -70,7 +70,8 @@ def make_objectives(recipe: Recipe, model: SentenceModel, content: np.ndarray) -
 
 def check_objectives(recipe: Recipe) -> None:
     """Raises BitextmineError for a name that is no objective, a weight that is not above 0, `mlm` without
-    layers, hard negatives without `contrastive`, and spelling with anything else."""
+    layers, hard negatives without `contrastive`, and spelling or length_share with anything else."""
+    m = recipe.model
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
             raise BitextmineError(f"recipe: train.objective: {name!r} is not one of {', '.join(OBJECTIVES)}")
@@ -78,13 +79,15 @@ def check_objectives(recipe: Recipe) -> None:
             raise BitextmineError(
                 f"recipe: train.objective.{name}: weight {weight}; it must be a number above 0"
             )
-    if "mlm" in recipe.train.objective and not recipe.model.layers:
+    if "mlm" in recipe.train.objective and not m.layers:
         raise BitextmineError(
             "recipe: train.objective: 'mlm' needs model.layers of at least 1: "
             "without layers no state knows its neighbours"
         )
-    if recipe.model.spelling and (others := sorted(set(recipe.train.objective) - {"contrastive"})):
-        raise BitextmineError(f"recipe: model.spelling: not with {others[0]!r}: only 'contrastive' can have it")
+    if others := sorted(set(recipe.train.objective) - {"contrastive"}):
+        for key, found in (("spelling", m.spelling), ("length_share", m.length_share)):
+            if found:
+                raise BitextmineError(f"recipe: model.{key}: not with {others[0]!r}: only 'contrastive' can have it")
     if recipe.train.hard_negatives and "contrastive" not in recipe.train.objective:
         raise BitextmineError(
             "recipe: train.hard_negatives: only 'contrastive' has negatives; add it to train.objective, or leave "

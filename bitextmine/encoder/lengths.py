@@ -1,0 +1,55 @@
+"""How long a sentence is, as the last columns of its vector.
+
+The direction of a sum of piece vectors does not tell three words from thirty, while translations are about equally
+long in characters (Gale and Church 1993, "A program for aligning sentences in bilingual corpora"). The columns are the
+cosines and sines of a few multiples of the logarithm of the length, so that the product of those of two sentences
+depends on the ratio of their lengths alone: 1 for equal ones, 0.4 where one is 1.8 times as long as the other, below 0
+from 2.4 times on. Weighed by a normal curve's spectrum they follow exp(-d^2 / (2 SPREAD^2)) of the difference d of the
+logarithms, less its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from bitextmine.encoder.pieces import Pieces
+
+__all__ = ["COLUMNS", "LONGEST", "length_table", "piece_characters", "sentence_characters"]
+
+COLUMNS = 8
+SPREAD = 0.5
+# The product comes back to 1 where logarithms differ by this: beyond the ratios of real lengths.
+PERIOD = 6.0
+# Characters on top of each length: one word more or less says little about short sentences.
+SLACK = 5
+# Longer sentences count as of so many characters.
+LONGEST = 4095
+
+
+@cache
+def length_table() -> np.ndarray:
+    """(LONGEST + 1, COLUMNS) float32 rows of length 1, row n for a sentence of n characters. Read-only."""
+    frequencies = 2 * np.pi / PERIOD * np.arange(1, COLUMNS // 2 + 1)
+    weights = np.exp(-((SPREAD * frequencies) ** 2) / 2)
+    angles = np.log(np.arange(LONGEST + 1) + SLACK)[:, None] * frequencies
+    waves = np.sqrt(weights / weights.sum()) * np.stack([np.cos(angles), np.sin(angles)])
+    table = np.concatenate(list(waves), axis=1).astype(np.float32)
+    table.flags.writeable = False
+    return table
+
+
+def piece_characters(pieces: Sequence[str], ngrams: int = 0) -> np.ndarray:
+    """(pieces + ngrams,) uint8: the characters of each piece, the space before a word among them and an unknown piece
+    as one, and 0 for the n-grams, whose letters are those of pieces."""
+    lengths = [min(255, max(1, len(piece))) for piece in pieces]
+    return np.array([*lengths, *[0] * ngrams], dtype=np.uint8)
+
+
+def sentence_characters(pieces: Pieces, characters: np.ndarray) -> np.ndarray:
+    """(n,) int64, at most LONGEST: the characters of n sentences, from those of each piece (`piece_characters`)."""
+    total = np.zeros(len(pieces.ids) + 1, dtype=np.int64)
+    np.cumsum(characters[pieces.ids], out=total[1:])
+    return np.minimum(total[pieces.offsets[1:]] - total[pieces.offsets[:-1]], LONGEST)
