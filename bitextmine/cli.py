@@ -405,6 +405,11 @@ def index(
     help="False-positive rate for --threshold auto.",
 )
 @click.option(
+    "--rescore",
+    is_flag=True,
+    help="Score by the pieces' matches, too: log odds in the place of the margin; better pairs, for some more time.",
+)
+@click.option(
     "--dedup",
     type=click.Choice(["exact", "near", "none"]),
     default="exact",

@@ -19,7 +19,8 @@ import numpy as np
 from bitextmine.encoder import embed_corpus, load_encoder
 from bitextmine.index.exact import search_both
 from bitextmine.mine.gold import Gold, read_gold
-from bitextmine.mine.mining import Side, load_side
+from bitextmine.mine.margin import LOG_ODDS
+from bitextmine.mine.mining import Side, load_side, rescorer
 from bitextmine.mine.null import fit_null
 from bitextmine.mine.retrieval import Pairs, candidates, retrieve
 from bitextmine.signature import signature
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--margin", default="ratio")
     parser.add_argument("--retrieval", default="max")
+    parser.add_argument("--rescore", action="store_true")
     options = parser.parse_args()
 
     encoder = load_encoder(options.model)
@@ -79,11 +81,18 @@ def main() -> None:
     for keep in options.keep:
         left, right, partner = thinned(src, tgt, gold, keep)
         neighbours = search_both(left.vectors, right.vectors, max(options.k) + 1)
+        rescore = rescorer((left, right), encoder) if options.rescore else None
         for k, rate in itertools.product(options.k, RATES):
             best = candidates(neighbours, k, options.margin)
-            null = fit_null(neighbours, best, k=k, margin=options.margin, retrieval=options.retrieval)
+            null = fit_null(
+                neighbours, best, k=k, margin=options.margin, retrieval=options.retrieval, rescore=rescore
+            )
             threshold = null.threshold(rate)
-            found, precision = true_rate(retrieve(best, options.retrieval), partner, threshold)
+            if rescore is None:
+                pairs = retrieve(best, options.retrieval, options.margin)
+            else:
+                pairs = retrieve(rescore(best, neighbours, k), options.retrieval, LOG_ODDS)
+            found, precision = true_rate(pairs, partner, threshold)
             cells = (
                 f"{int((partner >= 0).sum()):,}",
                 f"{len(left.vectors):,} x {len(right.vectors):,}",
@@ -96,7 +105,8 @@ def main() -> None:
                 f"{precision:.1%}",
             )
             print(f"| {' | '.join(cells)} |", flush=True)
-    made = {"retrieval": options.retrieval, "margin": options.margin, "model": encoder.hash}
+    made = {"rescore": 1} if options.rescore else {}
+    made |= {"retrieval": options.retrieval, "margin": options.margin, "model": encoder.hash}
     print(f"\n`{signature(task='thresholds', **made)}` ({encoder.name})")
 
 

@@ -1,7 +1,7 @@
-/* The two inner loops of an encoder without layers: words looked up in a table, piece vectors summed up.
+/* The inner loops of an encoder without layers: words looked up in a table, piece vectors summed up and compared.
  *
  * No Python API: loaded with ctypes, called with the interpreter lock released. native.py declares the functions,
- * words.py and sums.py do the same in Python where this file was not compiled, and give the same results to the
+ * words.py, sums.py and matches.py do the same in Python where this file was not compiled, with the same results to the
  * bit: sums are taken in one fixed order, without fused multiply-adds (build with -ffp-contract=off).
  */
 
@@ -282,4 +282,103 @@ EXPORT void sum_pieces(const void *values, const float *scale, int64_t dim, cons
         one(values, scale, dim, ids + offsets[i], offsets[i + 1] - offsets[i], out);
         unit(out, dim);
     }
+}
+
+/* ---- matches ----------------------------------------------------------------------------------------------- */
+
+/* For each piece of two sentences the piece of the other one whose vector has the highest cosine with its own.
+ *
+ * One of the pair has na pieces with rows a (na, dim), the other nb; rows are int16 copies of int8 values, whose
+ * products are exact, so that the result is the same on every machine. inverse: 1 / length of each row, or 0. Equal
+ * cosines go to the first piece. */
+INLINE void match_pair(const int16_t *a, int64_t na, const float *a_inverse, const int16_t *b, int64_t nb,
+                       const float *b_inverse, int64_t dim, float *a_best, int32_t *a_match, float *b_best,
+                       int32_t *b_match) {
+    for (int64_t j = 0; j < nb; j++) b_best[j] = -2;
+    for (int64_t i = 0; i < na; i++) {
+        const int16_t *x = a + i * dim;
+        float best = -2;
+        for (int64_t j = 0; j < nb; j++) {
+            const int16_t *y = b + j * dim;
+            int32_t total = 0;
+            for (int64_t k = 0; k < dim; k++) total += (int32_t)x[k] * y[k];
+            float cosine = (float)total * a_inverse[i] * b_inverse[j];
+            if (cosine > best) {
+                best = cosine;
+                a_match[i] = (int32_t)j;
+            }
+            if (cosine > b_best[j]) {
+                b_best[j] = cosine;
+                b_match[j] = (int32_t)i;
+            }
+        }
+        a_best[i] = best;
+    }
+}
+
+typedef void match(const int16_t *a, int64_t na, const float *a_inverse, const int16_t *b, int64_t nb,
+                   const float *b_inverse, int64_t dim, float *a_best, int32_t *a_match, float *b_best,
+                   int32_t *b_match);
+
+#define MATCH(NAME, TARGET)                                                                                         \
+    TARGET static void NAME(const int16_t *a, int64_t na, const float *a_inverse, const int16_t *b, int64_t nb,      \
+                            const float *b_inverse, int64_t dim, float *a_best, int32_t *a_match, float *b_best,    \
+                            int32_t *b_match) {                                                                     \
+        match_pair(a, na, a_inverse, b, nb, b_inverse, dim, a_best, a_match, b_best, b_match);                      \
+    }
+
+MATCH(match_plain, )
+#if X86
+MATCH(match_avx2, T_AVX2)
+MATCH(match_avx512, __attribute__((target("avx512f,avx512bw"))))
+#endif
+
+static match *best_match(void) {
+#if X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw")) return match_avx512;
+    if (__builtin_cpu_supports("avx2")) return match_avx2;
+#endif
+    return match_plain;
+}
+
+static void widen(const int8_t *values, const float *inverse, int64_t dim, const int32_t *ids, int64_t count,
+                  int16_t *rows, float *inverses) {
+    for (int64_t i = 0; i < count; i++) {
+        const int8_t *row = values + ids[i] * dim;
+        for (int64_t k = 0; k < dim; k++) rows[i * dim + k] = row[k];
+        inverses[i] = inverse[ids[i]];
+    }
+}
+
+/* The matches of pairs of sentences: values (pieces, dim) int8, inverse (pieces), pair i has the pieces
+ * a_ids[a_offsets[i]] to a_ids[a_offsets[i + 1] - 1] and the same of b. best and match, of a and of b, have a number
+ * for each piece; a sentence whose other one has no pieces gets -2 and 0. Returns 0, or -1 when memory runs out. */
+EXPORT int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, const int32_t *a_ids,
+                            const int64_t *a_offsets, const int32_t *b_ids, const int64_t *b_offsets, int64_t pairs,
+                            float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
+    match *one = best_match();
+    int64_t longest = 0;
+    for (int64_t i = 0; i < pairs; i++) {
+        int64_t na = a_offsets[i + 1] - a_offsets[i], nb = b_offsets[i + 1] - b_offsets[i];
+        if (na + nb > longest) longest = na + nb;
+    }
+    int16_t *rows = malloc((longest * dim + 1) * sizeof(int16_t));
+    float *inverses = malloc((longest + 1) * sizeof(float));
+    if (!rows || !inverses) {
+        free(rows);
+        free(inverses);
+        return -1;
+    }
+    for (int64_t i = 0; i < pairs; i++) {
+        int64_t a = a_offsets[i], na = a_offsets[i + 1] - a, b = b_offsets[i], nb = b_offsets[i + 1] - b;
+        for (int64_t p = 0; p < na; p++) a_best[a + p] = -2, a_match[a + p] = 0;
+        for (int64_t p = 0; p < nb; p++) b_best[b + p] = -2, b_match[b + p] = 0;
+        widen(values, inverse, dim, a_ids + a, na, rows, inverses);
+        widen(values, inverse, dim, b_ids + b, nb, rows + na * dim, inverses + na);
+        one(rows, na, inverses, rows + na * dim, nb, inverses + na, dim, a_best + a, a_match + a, b_best + b, b_match + b);
+    }
+    free(rows);
+    free(inverses);
+    return 0;
 }

@@ -17,6 +17,7 @@ from bitextmine.encoder.laser import Laser, is_laser
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
+from bitextmine.errors import BitextmineError
 from bitextmine.processors import processors
 
 __all__ = ["Encoder", "Network", "PieceMaker", "load_encoder"]
@@ -100,6 +101,17 @@ class Encoder:
         The same pieces with the same ``batch_tokens`` give the same bits on one machine.
         """
         return self.network.vectors(pieces, batch_tokens)
+
+    def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vector of each piece, (pieces, d) int8, each on a scale of its own, and its length (pieces,) float32.
+
+        Raises BitextmineError for an encoder whose sentence vectors are not sums of such vectors.
+        """
+        if not isinstance(self.network, PieceSums):
+            raise BitextmineError(
+                f"the encoder '{self.name}' has no vectors of pieces to compare: it has layers, or is not on the CPU"
+            )
+        return self.network.piece_rows()
 
     def describe(self) -> dict[str, Any]:
         """What `bitextmine info` says of a model."""

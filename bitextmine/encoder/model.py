@@ -41,7 +41,10 @@ class SentenceModel(nn.Module):
         if config.length_share:
             self.length_share_in_training = config.length_share
             self.characters: Tensor
-            self.register_buffer("characters", torch.ones(config.rows, dtype=torch.uint8))  # `piece_characters`
+            self.length_table: Tensor
+            self.register_buffer(
+                "characters", torch.ones(config.rows, dtype=torch.uint8)
+            )  # `piece_characters`
             self.register_buffer("length_table", torch.from_numpy(length_table().copy()), persistent=False)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)

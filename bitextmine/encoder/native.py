@@ -36,6 +36,8 @@ def library() -> ctypes.CDLL | None:
         lib.words_pieces.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer, pointer]
         lib.sum_pieces.restype = None
         lib.sum_pieces.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer]
+        lib.match_pieces.restype = number
+        lib.match_pieces.argtypes = [pointer, pointer, number, *[pointer] * 4, number, *[pointer] * 4]
         return lib
     return None
 

@@ -75,7 +75,9 @@ class Ngrams:
             raise BitextmineError(f"n-grams: {twice!r} is there twice")
         self._id = (first + len(pieces)).astype(np.int32)
         self._spelled = _spelled(pieces, digits)
-        first, last = (self._spelled.ids[at] for at in (self._spelled.offsets[:-1], self._spelled.offsets[1:] - 1))
+        first, last = (
+            self._spelled.ids[at] for at in (self._spelled.offsets[:-1], self._spelled.offsets[1:] - 1)
+        )
         # A space alone begins a word; one after something ends it.
         self._begins, self._ends = first <= 1, (last == 0) | (last == 1) & (self._spelled.lengths > 1)
 
@@ -145,4 +147,6 @@ def _spelled(pieces: Sequence[str], digits: Mapping[str, int]) -> Pieces:
     np.cumsum([len(name) for name in names], out=offsets[1:])
     table = np.zeros(sys.maxunicode + 1, dtype=np.int32)
     table[[ord(c) for c in digits]] = list(digits.values())
-    return Pieces(table[np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)], offsets)
+    return Pieces(
+        table[np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)], offsets
+    )

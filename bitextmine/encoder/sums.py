@@ -10,7 +10,7 @@ import numpy as np
 from bitextmine.encoder import native
 from bitextmine.encoder.lengths import COLUMNS, length_table, sentence_characters
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, restore_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
 __all__ = ["PieceSums"]
 
@@ -94,6 +94,13 @@ class PieceSums:
             found = self._values[ids]
             sums[rows] += found if self._scale is None else restore_rows(found, self._scale[ids])
         return sums
+
+    def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vector of each piece and n-gram: (rows, d) int8, each on a scale of its own, and its length (rows,)
+        float32."""
+        values, scale = quantize_rows(self._values) if self._scale is None else (self._values, self._scale)
+        squares = np.einsum("ij,ij->i", values, values, dtype=np.int64)
+        return values, scale * np.sqrt(squares).astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
         return {

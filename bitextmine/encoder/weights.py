@@ -68,10 +68,12 @@ def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray
     -1, 1 and 3, stored as 0 to 3. Of a byte's columns the first is lowest. Of the scales tried each group takes the
     one of the least squared error.
     """
-    rows, dim = weight.shape
+    dim = weight.shape[1]
     each = 8 // bits
     if dim % each:
-        raise BitextmineError(f"weights: {bits} bits need vectors of a multiple of {each} numbers, found {dim}")
+        raise BitextmineError(
+            f"weights: {bits} bits need vectors of a multiple of {each} numbers, found {dim}"
+        )
     whole = dim // GROUP * GROUP
     parts = [_pack_groups(part, bits) for part in (weight[:, :whole], weight[:, whole:]) if part.shape[1]]
     packed, scales = zip(*parts, strict=True)
@@ -213,13 +215,9 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     shape = f"layers {config.layers}, ngrams {config.ngrams}"
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
-            raise BitextmineError(
-                f"{path}: no tensor {name!r}, which config.json ({shape}) calls for"
-            )
+            raise BitextmineError(f"{path}: no tensor {name!r}, which config.json ({shape}) calls for")
         if name not in wanted:
-            raise BitextmineError(
-                f"{path}: tensor {name!r} has no place in a model of {shape}"
-            )
+            raise BitextmineError(f"{path}: tensor {name!r} has no place in a model of {shape}")
         if state[name].shape != wanted[name]:
             raise BitextmineError(
                 f"{path}: {name!r} has shape {state[name].shape}, but config.json says {wanted[name]}"

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["MARGINS", "NEUTRAL", "RATIO_FLOOR", "margin", "neighbourhood_mean"]
+__all__ = ["LOG_ODDS", "MARGINS", "NEUTRAL", "RATIO_FLOOR", "margin", "neighbourhood_mean"]
 
 MARGINS = ("ratio", "distance", "absolute")
+# The score that `rescoring` puts in the place of a margin.
+LOG_ODDS = "log-odds"
 
-# The score of a pair that stands out from its neighbourhood not at all.
-NEUTRAL = {"ratio": 1.0, "distance": 0.0, "absolute": 0.0}
+# The score of a pair that stands out from its neighbourhood not at all, or is as likely true as not.
+NEUTRAL = {"ratio": 1.0, "distance": 0.0, "absolute": 0.0, LOG_ODDS: 0.0}
 
 # A neighbourhood nearer to zero than this says nothing (the noise of a mean of cosines at d = 256 is larger),
 # and dividing by it would put noise above every true pair, or flip the order where it is negative.

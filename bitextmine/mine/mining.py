@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine.alignment import Aligner
 from bitextmine.mine.bitext import Bitext
 from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
-from bitextmine.mine.margin import MARGINS
+from bitextmine.mine.margin import LOG_ODDS, MARGINS
 from bitextmine.mine.null import MIN_LINES, NullFit, fit_null
+from bitextmine.mine.rescoring import Rescorer, packaged_scorer
 from bitextmine.mine.retrieval import (
     RETRIEVALS,
     NeighboursLike,
+    Rescore,
     candidates,
     retrieve,
 )
 from bitextmine.mine.rows import IN_MEMORY, packed_rows, zero_rows
 from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
+from bitextmine.processors import processors
 from bitextmine.progress import progress
 from bitextmine.signature import signature
 from bitextmine.store import embedding_paths, open_embedding
 from bitextmine.text import corpus_language, find_corpus, iter_lines
 
-__all__ = ["DUPLICATES", "SEARCHES", "Side", "load_side", "mine", "mine_sides"]
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+__all__ = ["DUPLICATES", "SEARCHES", "Side", "load_side", "mine", "mine_sides", "rescorer"]
 
 DUPLICATES = ("first", "all")
 SEARCHES = ("auto", "exact", "index")
@@ -40,6 +49,8 @@ SEARCHES = ("auto", "exact", "index")
 # Up to so many similarities exact search takes minutes on two cores and seconds on a GPU; above, an index
 # is built.
 EXACT_UP_TO = 10**12
+
+LINES_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -134,13 +145,18 @@ def mine_sides(
     gold: str | os.PathLike[str] | None = None,
     fpr: float = 0.01,
     duplicates: str = "first",
+    rescore: Rescore | None = None,
     made_by: dict[str, object] | None = None,
     errors: str = "strict",
 ) -> Bitext:
-    """Everything after the search: margins, retrieval, threshold, duplicates; see `mine`."""
+    """Everything after the search: margins (or other scores, by ``rescore``), retrieval, threshold, duplicates; see
+    `mine`."""
     _check_matching(retrieval, k, margin)
     best = candidates(neighbours, k, margin)
-    pairs = retrieve(best, retrieval, margin)
+    if rescore is None:
+        pairs = retrieve(best, retrieval, margin)
+    else:
+        pairs = retrieve(rescore(best, neighbours, k), retrieval, LOG_ODDS)
     rule = parse_threshold(threshold)
     notes: list[str] = []
     tuned: Tuned | None = None
@@ -164,14 +180,14 @@ def mine_sides(
             f" scores ({MIN_LINES} are needed); cut the pairs with --threshold after a look at the scores"
         )
     elif rule == "auto":
-        null = fit_null(neighbours, best, k=k, margin=margin, retrieval=retrieval)
+        null = fit_null(neighbours, best, k=k, margin=margin, retrieval=retrieval, rescore=rescore)
         cut, how = null.threshold(fpr), f"fpr-{fpr:g}"
         notes.append(
             f"threshold {cut:.4f}: about {100 * fpr:g}% of the {null.side} lines without a translation get a pair; "
             f"an estimated {100 * null.noise_share:.0f}% of the lines have none, "
             f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
         )
-        if margin == "absolute":
+        if margin == "absolute" and rescore is None:
             notes.append(
                 "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several "
                 "times lower than stated; use --margin ratio"
@@ -317,6 +333,7 @@ def mine(
     threshold: str | float | None = "auto",
     gold: str | os.PathLike[str] | None = None,
     fpr: float = 0.01,
+    rescore: bool = False,
     dedup: str = "exact",
     duplicates: str = "first",
     search: str = "auto",
@@ -336,10 +353,12 @@ def mine(
     k: neighbours per line. margin: ratio, distance, absolute. retrieval: max, matching, intersect, union, forward,
     backward. threshold: a number, "none", or "auto": the best F1 on `gold` (a TSV of line numbers from 1)
     if that is given, else the score that a share `fpr` of the lines without a translation reach, estimated
-    from the corpora. dedup: which lines count as the same (exact, near, none; see `dedup.line_key`); one of
-    them is mined. duplicates: "first": a pair names the first of equal lines; "all": every repetition gets
-    its pair (`duplicates`). search: "exact", "index" (FAISS, built where missing), "auto": exact up to
-    EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
+    from the corpora. rescore: the score of a pair is not its margin but the logarithm of the odds that it is a
+    translation, from its margin and from how well the pieces match (`rescoring`); needs an encoder without layers, and
+    holds the pieces of both corpora, about 100 bytes a line. dedup: which lines count as the same (exact, near, none;
+    see `dedup.line_key`); one of them is mined. duplicates: "first": a pair names the first of equal lines; "all":
+    every repetition gets its pair (`duplicates`). search: "exact", "index" (FAISS, built where missing), "auto": exact
+    up to EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
 
     memory: bytes that exact search may take (default: half of what is free). If it takes more than seconds, it keeps
     what it has found in a file beside the source's embedding; a run that was killed, whenever that was, goes on from
@@ -381,6 +400,10 @@ def mine(
     from bitextmine.encoder import embed_corpus, load_encoder
 
     encoder = load_encoder(model, device)
+    by_pieces = None
+    if rescore:
+        by_pieces = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
+        by_pieces.piece_rows()  # before the work, not after it
     npys = [
         embed_corpus(path, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens, force=force)
         for path, lang in zip(paths, langs, strict=True)
@@ -406,21 +429,51 @@ def mine(
     neighbours, way = find_neighbours(
         sides[0], sides[1], k + spare, search=search, device=device, memory=memory, checkpoint=left
     )
-    mined = mine_sides(
-        sides[0],
-        sides[1],
-        neighbours,
-        k=k,
-        margin=margin,
-        retrieval=retrieval,
-        threshold=threshold,
-        gold=gold,
-        fpr=fpr,
-        duplicates=duplicates,
-        made_by={**made_by, "search": way, "dedup": dedup},
-        errors=errors,
-    )
+    made_by |= {"search": way, "dedup": dedup}
+    with progress(None, "compare pieces", "pairs", disable=None if rescore else True) as bar:
+        again = None if by_pieces is None else rescorer(sides, by_pieces, errors, bar.update)
+        if again is not None:
+            made_by["scorer"] = again.scorer.hash
+        mined = mine_sides(
+            sides[0],
+            sides[1],
+            neighbours,
+            k=k,
+            margin=margin,
+            retrieval=retrieval,
+            threshold=threshold,
+            gold=gold,
+            fpr=fpr,
+            duplicates=duplicates,
+            rescore=again,
+            made_by=made_by,
+            errors=errors,
+        )
     return replace(mined, leftover=left)
+
+
+def rescorer(
+    sides: Sequence[Side],
+    encoder: Encoder,
+    errors: str = "strict",
+    on_pairs: Callable[[int], object] = lambda n: None,
+) -> Rescorer:
+    """What scores the candidates of the two sides again, with the scorer in the package. ``on_pairs`` is told of pairs
+    whose pieces are compared. Raises BitextmineError for an encoder with layers."""
+    aligner = Aligner(*encoder.piece_rows())
+    src, tgt = (_pieces(side, encoder, errors) for side in sides)
+    return Rescorer(aligner, src, tgt, packaged_scorer(), on_pairs)
+
+
+def _pieces(side: Side, encoder: Encoder, errors: str) -> Pieces:
+    """The pieces of the lines that are mined, a sentence for each row."""
+    wanted = np.zeros(side.unique.lines, dtype=bool)
+    wanted[side.unique.rows] = True
+    lines = itertools.compress(iter_lines(side.corpus, errors), wanted.tolist())
+    parts = []
+    while part := list(itertools.islice(lines, LINES_AT_ONCE)):
+        parts.append(encoder.tokenizer.encode(part, encoder.max_pieces, threads=processors())[0])
+    return Pieces.join(parts)
 
 
 def _check_output(

@@ -38,7 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.retrieval import BestBothWays, NeighboursLike, Pairs, candidates, retrieve
+from bitextmine.mine.margin import LOG_ODDS
+from bitextmine.mine.retrieval import BestBothWays, NeighboursLike, Pairs, Rescore, candidates, retrieve
 
 __all__ = ["MIN_LINES", "NullFit", "fit_mixture", "fit_null", "without_pairs"]
 
@@ -265,11 +266,14 @@ def fit_null(
     k: int,
     margin: str,
     retrieval: str,
+    rescore: Rescore | None = None,
     seed: int = 1,
 ) -> NullFit:
     """Estimate the noise of a mining run; see the module's text.
 
-    neighbours: with at least k + 1 columns; best: `candidates` of it. Rates are per source line for
+    neighbours: with at least k + 1 columns; best: `candidates` of it; rescore: what gives them other scores than their
+    margins, of which the rates then are (which lines are noise is still told by margins: the shape of their noise is
+    known). Rates are per source line for
     ``forward``, per target line for ``backward``, per line of the shorter side otherwise. Raises
     BitextmineError below MIN_LINES lines on that side.
     """
@@ -291,17 +295,24 @@ def fit_null(
         scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
         return scores
 
-    best1, s1 = best_scores(best), line_scores(retrieve(best, retrieval, margin))
+    kind = margin if rescore is None else LOG_ODDS
+
+    def scored(both: BestBothWays, found: NeighboursLike) -> BestBothWays:
+        return both if rescore is None else rescore(both, found, k)
+
+    by_margin = line_scores(retrieve(best, retrieval, margin))
+    best1, s1 = best_scores(best), line_scores(retrieve(scored(best, neighbours), retrieval, kind))
     best2, s2 = best1.copy(), s1.copy()
     one_to_one = retrieve(best, "max")
     fold = np.random.default_rng(seed).integers(0, _FOLDS, len(one_to_one))
     for f in range(_FOLDS):
         gone = one_to_one.take(fold == f)
-        again = candidates(without_pairs(neighbours, gone, k), k, margin)
+        left = without_pairs(neighbours, gone, k)
+        again = candidates(left, k, margin)
         ends = gone.src if by_source else gone.tgt
         best2[ends] = best_scores(again)[ends]
-        s2[ends] = line_scores(retrieve(again, retrieval, margin))[ends]
-    true = fit_mixture(best1, best2).probability(s1)
+        s2[ends] = line_scores(retrieve(scored(again, left), retrieval, kind))[ends]
+    true = fit_mixture(best1, best2).probability(by_margin)
 
     score = np.concatenate([s1, s2])
     weight = np.concatenate([1 - true, true]) / lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,7 @@ __all__ = [
     "BestBothWays",
     "NeighboursLike",
     "Pairs",
+    "Rescore",
     "best_candidates",
     "candidates",
     "greedy",
@@ -67,6 +69,10 @@ class BestBothWays:
 
     forward: Best
     backward: Best
+
+
+# Other scores for the same candidates: takes them, the neighbours, and how many of these count (see `rescoring`).
+Rescore = Callable[[BestBothWays, NeighboursLike, int], BestBothWays]
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,7 @@ def retrieve(best: BestBothWays, how: str = "max", kind: str = "ratio") -> Pairs
     ``forward``: every source row with its best target. ``backward``: every target row with its best source.
     ``union``: the pairs of either, each once. ``intersect``: the pairs of both. ``max``: out of the union,
     one to one, the best score first. ``matching``: out of the union, one to one, the highest total of score
-    above the margin's neutral value (``kind`` is the margin; a pair that scores no more is not taken). Raises
+    above the neutral value of ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken). Raises
     BitextmineError for another word.
     """
     if how not in RETRIEVALS:

@@ -171,8 +171,8 @@ class Training:
     temperature: float = key(0.05, "of contrastive", above=0, most=1)
     length_share_in_training: float = key(
         0.0,
-        "what model.length_share is while training goes on; 0: the same. With a larger one training minds the sentences "
-        "that are as long as the translation, and leaves the others to their length",
+        "what model.length_share is while training goes on; 0: the same. With a larger one training minds the "
+        "sentences that are as long as the translation, and leaves the others to their length",
         least=0,
         below=1,
     )

@@ -29,7 +29,13 @@ from bitextmine.encoder.weights import CHARACTERS, read_weights, write_weights
 from bitextmine.errors import BitextmineError
 
 PACKAGED = packaged("europe5-fast") / "tokenizer.model"
-LINES = ["La séance est levée.", "La séance", "", "the sitting is closed until tomorrow at nine o'clock", "x" * 300]
+LINES = [
+    "La séance est levée.",
+    "La séance",
+    "",
+    "the sitting is closed until tomorrow at nine o'clock",
+    "x" * 300,
+]
 SHARE = 0.2
 
 

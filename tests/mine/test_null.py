@@ -11,7 +11,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.index.exact import search_both
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.null import MIN_LINES, fit_mixture, fit_null, without_pairs
-from bitextmine.mine.retrieval import Pairs, candidates, retrieve
+from bitextmine.mine.retrieval import Best, BestBothWays, Pairs, candidates, retrieve
 
 
 def two_sides(
@@ -97,6 +97,25 @@ def test_too_few_lines():
     neighbours = search_both(x, y, 5)
     with pytest.raises(BitextmineError, match=f"{MIN_LINES - 1} lines are too few"):
         fit_null(neighbours, candidates(neighbours, 4), k=4, margin="ratio", retrieval="max")
+
+
+def test_rates_are_those_of_other_scores_where_there_are_any():
+    x, y = two_sides(3000, 3000, 600, noise=0.4)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+
+    def rescore(both, found, k):
+        assert k == 4
+        return BestBothWays(*(Best(side.id, 7 * np.log(side.score)) for side in (both.forward, both.backward)))
+
+    options = {"k": 4, "margin": "ratio", "retrieval": "max"}
+    plain, other = fit_null(neighbours, best, **options), fit_null(neighbours, best, rescore=rescore, **options)
+    assert other.noise_share == pytest.approx(plain.noise_share)
+    for rate in (0.01, 0.05, 0.2):
+        cut = plain.threshold(rate)
+        assert other.threshold(rate) == pytest.approx(7 * np.log(cut), abs=0.05)
+        assert other.rate(7 * np.log(cut)) == pytest.approx(plain.rate(cut), abs=1e-4)
+        assert other.precision(7 * np.log(cut)) == pytest.approx(plain.precision(cut), abs=1e-4)
 
 
 def test_all_lines_translated():

@@ -1,0 +1,168 @@
+"""Fits the scorer of `mine --rescore` to mined candidates whose translations are known.
+
+Example:  python mine/fit_rescoring.py TRAINED --recipe europe5 --data FOLDER --model europe5 \\
+              --out bitextmine/mine/rescoring.safetensors
+
+TRAINED is what `bitextmine train` made: its work/cache (or --cache) says which pairs were held out of training. Each
+corpus gives one mining task: its held-out pairs, hidden among --distractors sentences of either side that have no
+translation there. The pairs that mining finds are the examples, right if they are held-out pairs. A network of one
+hidden layer learns the logarithm of the odds, with every corpus weighing the same. Prints, for each corpus in turn, the
+best F1 by margin and by a scorer fitted to the others.
+
+Only corpora without near copies of lines will do: where distractors are translations of each other, right examples
+count as wrong (documentation, everyday sentences).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.index.exact import search_both
+from bitextmine.mine.alignment import Aligner
+from bitextmine.mine.rescoring import Scorer, candidate_features
+from bitextmine.mine.retrieval import candidates, retrieve
+from bitextmine.mine.threshold import tune
+from bitextmine.train.cache import PairCache, open_caches
+from bitextmine.train.recipe import Recipe, load_recipe
+from bitextmine.train.sampling import with_ngrams
+
+K = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """The candidates of a corpus: features (p, f), right (p,) bool, by margin (p,); gold: how many pairs there were."""
+
+    name: str
+    features: np.ndarray
+    right: np.ndarray
+    margin: np.ndarray
+    gold: int
+
+
+def hidden_pairs(
+    cache: PairCache, recipe: Recipe, tokenizer: Tokenizer, distractors: int, rng: np.random.Generator
+) -> tuple[Pieces, Pieces, int]:
+    """Source and target sentences of a task; the first of both sides are translations of each other, in order."""
+    gold = cache.valid.take(np.arange(len(cache.valid)))
+    rows = rng.permutation(len(cache.train))
+    most = min(distractors, len(rows) // 2)
+    sides = [
+        with_ngrams(
+            Pieces.join([getattr(gold, side), getattr(cache.train.take(np.sort(others)), side)]),
+            tokenizer.ngrams,
+            recipe.model.max_pieces,
+        )
+        for side, others in (("src", rows[:most]), ("tgt", rows[most : 2 * most]))
+    ]
+    return sides[0], sides[1], len(gold)
+
+
+def mined(name: str, encoder: Encoder, aligner: Aligner, src: Pieces, tgt: Pieces, gold: int) -> Task:
+    found = search_both(*(encoder.encode_pieces(side).astype(np.float16) for side in (src, tgt)), K)
+    pairs = retrieve(candidates(found, K))
+    # A pair that only the target side found has no place among the source's neighbours.
+    known = (found.fwd_id[pairs.src] == pairs.tgt[:, None]).any(axis=1)
+    base = np.empty((len(pairs), 7))
+    for which, rows, others, mine, other in (
+        (known, pairs.src, pairs.tgt, (found.fwd_sim, found.fwd_id), (found.bwd_sim, found.bwd_id)),
+        (~known, pairs.tgt, pairs.src, (found.bwd_sim, found.bwd_id), (found.fwd_sim, found.fwd_id)),
+    ):
+        base[which] = candidate_features(rows[which], others[which], *mine, *other)
+    features = np.concatenate([base, aligner.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
+    return Task(name, features, (pairs.src == pairs.tgt) & (pairs.src < gold), pairs.score, gold)
+
+
+def fitted(tasks: list[Task], hidden: int, steps: int, decay: float, seed: int = 1) -> Scorer:
+    """Logistic loss, every task weighing the same; full batches, AdamW."""
+    torch.manual_seed(seed)
+    features = np.concatenate([task.features for task in tasks])
+    mean, scale = features.mean(0), features.std(0) + 1e-6
+    x = torch.from_numpy((features - mean) / scale).float()
+    y = torch.from_numpy(np.concatenate([task.right for task in tasks])).float()
+    weight = torch.from_numpy(
+        np.concatenate([np.full(len(task.right), 1 / len(task.right)) for task in tasks])
+    ).float()
+    network = torch.nn.Sequential(
+        torch.nn.Linear(x.shape[1], hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 1)
+    )
+    optimizer = torch.optim.AdamW(network.parameters(), 1e-2, weight_decay=decay)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(steps):
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(
+            network(x)[:, 0], y, weight, reduction="sum"
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    parts = {key: value.detach().numpy() for key, value in network.state_dict().items()}
+    arrays = parts["0.weight"], parts["0.bias"], parts["2.weight"][0], parts["2.bias"], mean, scale
+    return Scorer(*(np.ascontiguousarray(array, dtype=np.float32) for array in arrays))
+
+
+def best_f1(score: np.ndarray, task: Task) -> float:
+    return 100 * tune(score, task.right, task.gold).f1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("trained", type=Path, help="a model folder with its recipe.json and work/cache")
+    parser.add_argument("--recipe", required=True, help="the recipe that it was trained by")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the recipe's corpora")
+    parser.add_argument("--cache", type=Path, help="the tokenised corpora, where not in TRAINED/work/cache")
+    parser.add_argument("--model", default="default", help="the encoder that mines")
+    parser.add_argument("--corpora", default="europarl", help="comma-separated beginnings of names")
+    parser.add_argument("--distractors", type=int, default=60_000)
+    parser.add_argument("--hidden", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--decay", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    recipe = load_recipe(args.recipe, folder=args.data)
+    encoder = load_encoder(args.model, "cpu")
+    caches = open_caches(
+        args.cache or args.trained / "work" / "cache", recipe, Tokenizer(args.trained / "tokenizer.model")
+    )
+    wanted = tuple(args.corpora.split(","))
+    aligner = Aligner(*encoder.piece_rows())
+    tasks = []
+    for cache in caches:
+        name = cache.corpus.name
+        if len(cache.valid) < 500 or not name.startswith(wanted):
+            continue
+        rng = np.random.default_rng([args.seed, len(tasks)])
+        src, tgt, gold = hidden_pairs(cache, recipe, encoder.tokenizer, args.distractors, rng)
+        tasks.append(mined(name, encoder, aligner, src, tgt, gold))
+    print(
+        "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |\n|---|---|---|---|---|"
+    )
+    for task in tasks:
+        others = [other for other in tasks if other is not task] or tasks
+        scorer = fitted(others, args.hidden, args.steps, args.decay)
+        again = scorer.score(scorer.drive(task.features, 0))
+        print(
+            f"| {task.name} | {len(task.right):,} | {int(task.right.sum()):,} of {task.gold:,} | "
+            f"{best_f1(task.margin, task):.2f} | {best_f1(again, task):.2f} |",
+            flush=True,
+        )
+    scorer = fitted(tasks, args.hidden, args.steps, args.decay)
+    save_file({field.name: getattr(scorer, field.name) for field in dataclasses.fields(scorer)}, args.out)
+    print(f"\n{args.out}: scorer {scorer.hash}")
+
+
+if __name__ == "__main__":
+    main()

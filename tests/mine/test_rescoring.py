@@ -1,0 +1,138 @@
+"""Scores by margin and matched pieces: features against plain loops, and a scorer that mining gains by."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.mine.alignment import FEATURES, LIMITS, TOGETHER, Aligner
+from bitextmine.mine.rescoring import (
+    CANDIDATE_FEATURES,
+    Rescorer,
+    Scorer,
+    candidate_features,
+    packaged_scorer,
+)
+from bitextmine.mine.retrieval import candidates
+
+VOCABULARY, DIM = 30, 12
+RNG = np.random.default_rng(5)
+ROWS = RNG.integers(-127, 128, (VOCABULARY, DIM)).astype(np.int8)
+LENGTHS = RNG.random(VOCABULARY).astype(np.float32) + 0.1
+SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=7), min_size=1, max_size=4)
+
+
+def slow_side(a: list[int], b: list[int]) -> list[float]:
+    wide = ROWS.astype(np.float64)
+    units = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    weights = LENGTHS.astype(np.float64) / LENGTHS.mean(dtype=np.float64)
+    best = [max(units[p] @ units[q] for q in b) for p in a]
+    places = [[round(float(units[p] @ units[q]), 5) for q in b] for p in a]
+    match = [place.index(max(place)) for place in places]
+    found = [math.log1p(sum(weights[p] for p, m in zip(a, best, strict=True) if m < limit)) for limit in LIMITS]
+    sure = [max(m, 0) * weights[p] for p, m in zip(a, best, strict=True)]
+    away = [abs(i / len(a) - match[i] / len(b)) for i in range(len(a))]
+    found.append(sum(x * w for x, w in zip(away, sure, strict=True)) / max(sum(sure), 1e-9))
+    both = [math.sqrt(sure[i] * sure[i - 1]) for i in range(1, len(a))]
+    near = [abs(match[i] - match[i - 1]) <= TOGETHER for i in range(1, len(a))]
+    return [*found, sum(w for w, x in zip(both, near, strict=True) if x) / max(sum(both), 1e-9)]
+
+
+@given(SENTENCES, SENTENCES)
+def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> None:
+    n = min(len(a), len(b))
+    found = Aligner(ROWS, LENGTHS).features(Pieces.from_lists(a[:n]), Pieces.from_lists(b[:n]))
+    assert found.shape == (n, FEATURES) and found.dtype == np.float32
+    for row, x, y in zip(found, a, b, strict=False):
+        if not x or not y:
+            assert not row.any()
+            continue
+        expected = [*slow_side(x, y), *slow_side(y, x), math.log1p(len(x)), math.log1p(len(y))]
+        np.testing.assert_allclose(row, expected, atol=1e-4)
+
+
+def neighbours(n: int, m: int, k: int) -> SimpleNamespace:
+    rng = np.random.default_rng(n)
+    x, y = rng.standard_normal((n, 8)), rng.standard_normal((m, 8))
+    y[: n // 2] = x[: n // 2] + 0.3 * rng.standard_normal((n // 2, 8))
+    x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
+    sim = (x @ y.T).astype(np.float32)
+    fwd, bwd = np.argsort(-sim, axis=1)[:, :k], np.argsort(-sim.T, axis=1)[:, :k]
+    return SimpleNamespace(
+        fwd_id=fwd, fwd_sim=np.take_along_axis(sim, fwd, 1), bwd_id=bwd, bwd_sim=np.take_along_axis(sim.T, bwd, 1)
+    )
+
+
+def test_features_of_candidates() -> None:
+    found = neighbours(20, 30, 3)
+    rows = np.arange(20)
+    others = found.fwd_id[:, 1].copy()
+    features = candidate_features(rows, others, found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id)
+    assert features.shape == (20, CANDIDATE_FEATURES)
+    for i, j in zip(rows, others, strict=True):
+        cosine = found.fwd_sim[i, 1]
+        here, there = found.fwd_sim[i].mean(), found.bwd_sim[j].mean()
+        rivals = [s for s, r in zip(found.bwd_sim[j], found.bwd_id[j], strict=True) if r != i]
+        ratio = cosine / ((here + there) / 2)
+        expected = [ratio, np.log(ratio), cosine, here, there, cosine - found.fwd_sim[i, 0], cosine - max(rivals)]
+        np.testing.assert_allclose(features[i], expected, rtol=1e-4, atol=1e-6)
+    alone = candidate_features(
+        rows, found.fwd_id[:, 0], *(part[:, :1] for part in (found.fwd_sim, found.fwd_id)), found.bwd_sim[:, :0],
+        found.bwd_id[:, :0],
+    )  # fmt: skip
+    assert np.isfinite(alone).all() and not alone[:, 5:].any(), "no rivals"
+
+
+def some_scorer(hidden: int = 4) -> Scorer:
+    rng = np.random.default_rng(1)
+    width = CANDIDATE_FEATURES + FEATURES
+    shapes = ((hidden, width), (hidden,), (hidden,), (1,), (width,), (width,))
+    *parts, scale = (rng.standard_normal(shape).astype(np.float32) * 0.3 for shape in shapes)
+    return Scorer(*parts, np.abs(scale) + 1)
+
+
+def test_scores_of_candidates_both_ways_and_again() -> None:
+    n, m, k = 20, 30, 3
+    rng = np.random.default_rng(2)
+    src, tgt = (
+        Pieces.from_lists([rng.integers(0, VOCABULARY, c).tolist() for c in rng.integers(1, 9, size)])
+        for size in (n, m)
+    )
+    found, scorer, aligner = neighbours(n, m, k), some_scorer(), Aligner(ROWS, LENGTHS)
+    best = candidates(found, k)
+    compared = []
+    rescorer = Rescorer(aligner, src, tgt, scorer, compared.append)
+    again = rescorer(best, found, k)
+    assert (again.forward.id == best.forward.id).all() and (again.backward.id == best.backward.id).all()
+    pairs = {(i, int(j)) for i, j in enumerate(best.forward.id)} | {(int(i), j) for j, i in enumerate(best.backward.id)}
+    assert sum(compared) == len(pairs), "each pair's pieces are compared once"
+    for forward, one in ((True, again.forward), (False, again.backward)):
+        for row, other in enumerate(one.id):
+            i, j = (row, int(other)) if forward else (int(other), row)
+            sides = [(found.fwd_sim, found.fwd_id), (found.bwd_sim, found.bwd_id)][:: 1 if forward else -1]
+            base = candidate_features(np.array([row]), np.array([other]), *sides[0], *sides[1])
+            pieces = aligner.features(src.take(np.array([i])), tgt.take(np.array([j])))
+            x = (np.concatenate([base, pieces], axis=1)[0] - scorer.mean) / scorer.scale
+            expected = scorer.out @ np.tanh(scorer.hidden @ x + scorer.bias) + scorer.constant[0]
+            assert one.score[row] == pytest.approx(expected, abs=1e-4)
+    compared.clear()
+    once_more = rescorer(best, found, k)
+    assert not compared and (once_more.forward.score == again.forward.score).all()
+
+
+def test_the_scorer_in_the_package() -> None:
+    scorer = packaged_scorer()
+    assert scorer.hidden.shape == (len(scorer.bias), CANDIDATE_FEATURES + FEATURES)
+    assert scorer.mean.shape == scorer.scale.shape == (CANDIDATE_FEATURES + FEATURES,)
+    assert (scorer.scale > 0).all() and len(scorer.hash) == 8
+    typical = scorer.mean[None].copy()
+    better = typical.copy()
+    better[0, [0, 1, 2, 5, 6]] += 3 * scorer.scale[[0, 1, 2, 5, 6]]
+    high, low = (float(scorer.score(scorer.drive(x, 0))[0]) for x in (better, typical))
+    assert high > low, "the margin counts"
