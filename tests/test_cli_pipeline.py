@@ -92,6 +92,44 @@ def test_both_lines_with_the_default_encoder(bitextmine, root, tmp_path):
     assert ("I do not eat meat.", "Je ne mange pas de viande.") in found
 
 
+def test_rescored_pairs(bitextmine, root, tmp_path):
+    for name in ("sample.en", "sample.fr"):
+        (tmp_path / name).write_bytes((root / "mine" / "samples" / name).read_bytes())
+    gold = {tuple(row.split()) for row in (root / "mine" / "samples" / "gold.en-fr.tsv").read_text().splitlines()}
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--ids", "--rescore")
+    result = bitextmine(*mine, "--threshold", "0", cwd=tmp_path)
+    rows = [row.split("\t") for row in result.out.splitlines()]
+    assert [float(row[0]) for row in rows] == sorted((float(row[0]) for row in rows), reverse=True)
+    assert min(float(row[0]) for row in rows) >= 0
+    correct = sum((row[1], row[2]) in gold for row in rows)
+    assert correct > 0.95 * len(rows) and correct > 0.9 * len(gold), "above 0 a pair is more likely true than not"
+    assert "|scorer:" in result.err
+    estimated = bitextmine(*mine, cwd=tmp_path)
+    assert "about 1% of the" in estimated.err
+    kept = [row.split("\t") for row in estimated.out.splitlines()]
+    assert sum((row[1], row[2]) in gold for row in kept) > 0.9 * len(gold)
+    matched = bitextmine(*mine, "--threshold", "none", "--retrieval", "matching", cwd=tmp_path)
+    assert all(float(row.split("\t")[0]) > 0 for row in matched.out.splitlines()), "0 is worth nothing"
+
+
+def test_rescoring_needs_vectors_of_pieces(bitextmine, parallel_text, tmp_path):
+    import torch
+
+    from bitextmine.encoder.config import EncoderConfig
+    from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
+    from bitextmine.encoder.model import SentenceModel
+    from bitextmine.encoder.tokenizer import Tokenizer
+
+    parallel_text(tmp_path, 20)
+    tokenizer = packaged("default") / TOKENIZER
+    torch.manual_seed(0)
+    model = SentenceModel(EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=1, heads=2, ffn=8))
+    save_folder(tmp_path / "layers", model, tokenizer)
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", "layers", "--rescore")
+    assert "has no vectors of pieces to compare: it has layers" in bitextmine.fails(*mine, cwd=tmp_path)
+    assert not list(tmp_path.glob("*.npy")), "before the work"
+
+
 # --- embed -----------------------------------------------------------------------------------------------
 
 
