@@ -21,11 +21,11 @@ def test_embed_says_what_it_did_in_one_line(bitextmine, folder):
     result = bitextmine("embed", "corpus.fr", "one.fr", cwd=folder)
     assert result.out == ""
     assert result.err.splitlines() == [
-        "bitextmine: corpus.fr.npy: 3 lines embedded (model europe5-fast)",
-        "bitextmine: one.fr.npy: 1 line embedded (model europe5-fast)",
+        "bitextmine: corpus.fr.npy: 3 lines embedded (model europe5)",
+        "bitextmine: one.fr.npy: 1 line embedded (model europe5)",
     ]
     assert bitextmine("embed", "one.fr", cwd=folder).err.splitlines() == [
-        "bitextmine: one.fr.npy: up to date (1 line, model europe5-fast)"
+        "bitextmine: one.fr.npy: up to date (1 line, model europe5)"
     ]
 
 

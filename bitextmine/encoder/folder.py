@@ -37,7 +37,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.mode
 NGRAMS = "ngrams.txt"  # one per line
 
 # Encoders inside the package: the names that --model takes, and what each stands for.
-PACKAGED = {"default": "europe5-fast", "europe5-fast": "europe5-fast", "europe5": "europe5"}
+PACKAGED = {"default": "europe5", "europe5-fast": "europe5-fast", "europe5": "europe5"}
 
 
 def packaged(name: str) -> Path:
