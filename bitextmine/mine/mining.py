@@ -355,10 +355,10 @@ def mine(
     if that is given, else the score that a share `fpr` of the lines without a translation reach, estimated
     from the corpora. rescore: the score of a pair is not its margin but the logarithm of the odds that it is a
     translation, from its margin and from how well the pieces match (`rescoring`); needs an encoder without layers, and
-    holds the pieces of both corpora, about 100 bytes a line. dedup: which lines count as the same (exact, near, none;
-    see `dedup.line_key`); one of them is mined. duplicates: "first": a pair names the first of equal lines; "all":
-    every repetition gets its pair (`duplicates`). search: "exact", "index" (FAISS, built where missing), "auto": exact
-    up to EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
+    holds pieces of both corpora and what they say of pairs, about 300 bytes a line. dedup: which lines count as the
+    same (exact, near, none; see `dedup.line_key`); one of them is mined. duplicates: "first": a pair names the first of
+    equal lines; "all": every repetition gets its pair (`duplicates`). search: "exact", "index" (FAISS, built where
+    missing), "auto": exact up to EXACT_UP_TO similarities. errors: what to do about invalid UTF-8, strict or replace.
 
     memory: bytes that exact search may take (default: half of what is free). If it takes more than seconds, it keeps
     what it has found in a file beside the source's embedding; a run that was killed, whenever that was, goes on from

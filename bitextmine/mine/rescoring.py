@@ -28,7 +28,7 @@ CANDIDATE_FEATURES = 7
 # Means of neighbourhoods near 0 would make ratios without meaning.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
-BLOCK_PAIRS = 1 << 16
+BLOCK_PAIRS = 1 << 15
 
 
 def candidate_features(
