@@ -407,7 +407,7 @@ def index(
 @click.option(
     "--rescore",
     is_flag=True,
-    help="Score by the pieces' matches, too: log odds in the place of the margin; better pairs, for some more time.",
+    help="Score by the pieces' matches, too: better pairs, in more time. Scores and --threshold are then log odds.",
 )
 @click.option(
     "--dedup",

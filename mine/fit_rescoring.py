@@ -71,14 +71,9 @@ def hidden_pairs(
 def mined(name: str, encoder: Encoder, aligner: Aligner, src: Pieces, tgt: Pieces, gold: int) -> Task:
     found = search_both(*(encoder.encode_pieces(side).astype(np.float16) for side in (src, tgt)), K)
     pairs = retrieve(candidates(found, K))
-    # A pair that only the target side found has no place among the source's neighbours.
-    known = (found.fwd_id[pairs.src] == pairs.tgt[:, None]).any(axis=1)
-    base = np.empty((len(pairs), 7))
-    for which, rows, others, mine, other in (
-        (known, pairs.src, pairs.tgt, (found.fwd_sim, found.fwd_id), (found.bwd_sim, found.bwd_id)),
-        (~known, pairs.tgt, pairs.src, (found.bwd_sim, found.bwd_id), (found.fwd_sim, found.fwd_id)),
-    ):
-        base[which] = candidate_features(rows[which], others[which], *mine, *other)
+    by_src = np.where(found.fwd_id[pairs.src] == pairs.tgt[:, None], found.fwd_sim[pairs.src], -np.inf).max(axis=1)
+    by_tgt = np.where(found.bwd_id[pairs.tgt] == pairs.src[:, None], found.bwd_sim[pairs.tgt], -np.inf).max(axis=1)
+    base = candidate_features(pairs.src, pairs.tgt, np.maximum(by_src, by_tgt).astype(np.float64), found, K)
     features = np.concatenate([base, aligner.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
     return Task(name, features, (pairs.src == pairs.tgt) & (pairs.src < gold), pairs.score, gold)
 
@@ -151,7 +146,7 @@ def main() -> None:
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |\n|---|---|---|---|---|"
     )
     for task in tasks:
-        others = [other for other in tasks if other is not task] or tasks
+        others = [other for other in tasks if other is not task]
         scorer = fitted(others, args.hidden, args.steps, args.decay)
         again = scorer.score(scorer.drive(task.features, 0))
         print(

@@ -22,6 +22,7 @@ from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.margin import LOG_ODDS
 from bitextmine.mine.mining import Side, load_side, rescorer
 from bitextmine.mine.null import fit_null
+from bitextmine.mine.rescoring import packaged_scorer
 from bitextmine.mine.retrieval import Pairs, candidates, retrieve
 from bitextmine.signature import signature
 from bitextmine.text import corpus_language
@@ -105,7 +106,7 @@ def main() -> None:
                 f"{precision:.1%}",
             )
             print(f"| {' | '.join(cells)} |", flush=True)
-    made = {"rescore": 1} if options.rescore else {}
+    made = {"scorer": packaged_scorer().hash} if options.rescore else {}
     made |= {"retrieval": options.retrieval, "margin": options.margin, "model": encoder.hash}
     print(f"\n`{signature(task='thresholds', **made)}` ({encoder.name})")
 

@@ -41,8 +41,11 @@ def main() -> None:
     lengths = config.dim - config.piece_dim
     if config.layers or not lengths < args.dim < config.dim:
         parser.error(
-            f"{args.model}: layers {config.layers} and dim {config.dim}: needs none, and more than {args.dim}"
+            f"{args.model}: layers {config.layers} and dim {config.dim}: needs none, and --dim between {lengths} and "
+            "that"
         )
+    if args.storage == "int4" and (args.dim - lengths) % 4:
+        parser.error(f"--dim {args.dim}: in four bits a multiple of 4")
     encoder = load_encoder(folder)
     moments = np.zeros((config.piece_dim, config.piece_dim))
     for text in args.texts:

@@ -103,13 +103,14 @@ class Encoder:
         return self.network.vectors(pieces, batch_tokens)
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vector of each piece, (pieces, d) int8, each on a scale of its own, and its length (pieces,) float32.
+        """The vector of each piece, (pieces, d) int8, each on a scale of its own, and its norm (pieces,) float32.
 
         Raises BitextmineError for an encoder whose sentence vectors are not sums of such vectors.
         """
         if not isinstance(self.network, PieceSums):
             raise BitextmineError(
-                f"the encoder '{self.name}' has no vectors of pieces to compare: it has layers, or is not on the CPU"
+                f"the encoder '{self.name}' has no vectors of pieces to compare, as --rescore would: it has layers, "
+                "or runs on a GPU"
             )
         return self.network.piece_rows()
 

@@ -1,11 +1,11 @@
 """How long a sentence is, as the last columns of its vector.
 
 The direction of a sum of piece vectors does not tell three words from thirty, while translations are about equally
-long in characters (Gale and Church 1993, "A program for aligning sentences in bilingual corpora"). The columns are the
-cosines and sines of a few multiples of the logarithm of the length, so that the product of those of two sentences
-depends on the ratio of their lengths alone: 1 for equal ones, 0.4 where one is 1.8 times as long as the other, below 0
-from 2.4 times on. Weighed by a normal curve's spectrum they follow exp(-d^2 / (2 SPREAD^2)) of the difference d of the
-logarithms, less its mean.
+long in characters (Gale and Church 1993, "A program for aligning sentences in bilingual corpora"). The columns are
+the cosines and sines of a few multiples of the logarithm of the length (with SLACK added, as a word more or less says
+little about a short sentence), so that the product of those of two sentences falls with the ratio of their lengths: 1
+for equal ones, of 100 characters 0.4 where the other has 1.8 times as many, below 0 from 2.5 times on. Weighed by a
+normal curve's spectrum they follow exp(-d^2 / (2 SPREAD^2)) of the difference d of the logarithms, less its mean.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["COLUMNS", "LONGEST", "length_table", "piece_characters", "sentence_c
 
 COLUMNS = 8
 SPREAD = 0.5
-# The product comes back to 1 where logarithms differ by this: beyond the ratios of real lengths.
+# The product comes back to 1 where logarithms differ by this, and rises from half of it on.
 PERIOD = 6.0
-# Characters on top of each length: one word more or less says little about short sentences.
+# Characters on top of each length.
 SLACK = 5
-# Longer sentences count as of so many characters.
-LONGEST = 4095
+# Longer sentences count as of so many characters: against a single one the product is then still below 0.
+LONGEST = 600
 
 
 @cache

@@ -96,7 +96,7 @@ class PieceSums:
         return sums
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vector of each piece and n-gram: (rows, d) int8, each on a scale of its own, and its length (rows,)
+        """The vector of each piece and n-gram: (rows, d) int8, each on a scale of its own, and its norm (rows,)
         float32."""
         values, scale = quantize_rows(self._values) if self._scale is None else (self._values, self._scale)
         squares = np.einsum("ij,ij->i", values, values, dtype=np.int64)

@@ -1,7 +1,7 @@
 """How well the pieces of two sentences match, piece by piece: what their vectors, being sums, no longer tell.
 
 A piece is matched by the piece of the other sentence whose vector has the highest cosine with its own. Its weight is
-the length of its own vector, which training makes large for pieces that tell sentences apart and small for those in
+the norm of its own vector, which training makes large for pieces that tell sentences apart and small for those in
 every sentence. How much weight is left unmatched at several limits of the cosine is a matching histogram (Guo et al.
 2016, "A deep relevance matching model for ad-hoc retrieval") in cumulative form; where the matches stand tells
 sentences that say the same from those that speak of the same things.
@@ -28,10 +28,10 @@ FEATURES = 2 * (len(LIMITS) + 2) + 2
 class Aligner:
     """Compares tokenised sentences by the vectors of their pieces."""
 
-    def __init__(self, rows: NDArray[np.int8], lengths: NDArray[np.float32]) -> None:
-        """rows (pieces, d) and lengths (pieces,) are those of `Encoder.piece_rows`."""
+    def __init__(self, rows: NDArray[np.int8], norms: NDArray[np.float32]) -> None:
+        """rows (pieces, d) and norms (pieces,) are those of `Encoder.piece_rows`."""
         self._matcher = PieceMatcher(rows)
-        self._weights = (lengths / max(float(lengths.mean()), 1e-12)).astype(np.float64)
+        self._weights = (norms / max(float(norms.mean()), 1e-12)).astype(np.float64)
 
     def features(self, src: Pieces, tgt: Pieces) -> NDArray[np.float32]:
         """(n, FEATURES) float32 for the pairs of sentence i of src with sentence i of tgt; zeros where one of them has

@@ -187,7 +187,7 @@ def mine_sides(
             f"an estimated {100 * null.noise_share:.0f}% of the lines have none, "
             f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
         )
-        if margin == "absolute" and rescore is None:
+        if margin == "absolute":
             notes.append(
                 "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several "
                 "times lower than stated; use --margin ratio"
@@ -380,6 +380,8 @@ def mine(
     if k < 1:
         raise UsageError(f"k must be at least 1, found {k}")
     _check_matching(retrieval, k, margin)
+    if rescore and k == 1:
+        raise UsageError("--rescore -k 1: with one neighbour there is no margin to start from; use -k 2 or more")
     if not 0 < fpr < 1:
         raise UsageError(f"fpr: expected a rate between 0 and 1, found {fpr}")
     rule = parse_threshold(threshold)

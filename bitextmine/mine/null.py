@@ -31,6 +31,7 @@ away a fifth of them at a time, so that the others still hold the lines they hol
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,7 +232,7 @@ class NullFit:
             raise BitextmineError(f"--fpr: expected a rate between 0 and 1, found {rate}")
         cumulative = np.cumsum(self.weight)
         if not len(cumulative):
-            return 0.0
+            return float(self.s1[-1]) if len(self.s1) else 0.0
         thick = max(10 / self.lines, min(0.05, 50 / self.lines))
         if rate >= thick or rate >= cumulative[-1]:
             return self._above(rate, cumulative)
@@ -300,18 +301,26 @@ def fit_null(
     def scored(both: BestBothWays, found: NeighboursLike) -> BestBothWays:
         return both if rescore is None else rescore(both, found, k)
 
+    def second(
+        first: NDArray[np.float64], pairs: Pairs, score: Callable[[BestBothWays, NeighboursLike], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """What each line scores once its own of these one-to-one pairs is taken away."""
+        scores = first.copy()
+        fold = np.random.default_rng(seed).integers(0, _FOLDS, len(pairs))
+        for f in range(_FOLDS):
+            gone = pairs.take(fold == f)
+            left = without_pairs(neighbours, gone, k)
+            ends = gone.src if by_source else gone.tgt
+            scores[ends] = score(candidates(left, k, margin), left)[ends]
+        return scores
+
+    def kept(both: BestBothWays, found: NeighboursLike) -> NDArray[np.float64]:
+        return line_scores(retrieve(scored(both, found), retrieval, kind))
+
     by_margin = line_scores(retrieve(best, retrieval, margin))
-    best1, s1 = best_scores(best), line_scores(retrieve(scored(best, neighbours), retrieval, kind))
-    best2, s2 = best1.copy(), s1.copy()
-    one_to_one = retrieve(best, "max")
-    fold = np.random.default_rng(seed).integers(0, _FOLDS, len(one_to_one))
-    for f in range(_FOLDS):
-        gone = one_to_one.take(fold == f)
-        left = without_pairs(neighbours, gone, k)
-        again = candidates(left, k, margin)
-        ends = gone.src if by_source else gone.tgt
-        best2[ends] = best_scores(again)[ends]
-        s2[ends] = line_scores(retrieve(scored(again, left), retrieval, kind))[ends]
+    best1, s1 = best_scores(best), kept(best, neighbours)
+    best2 = second(best1, retrieve(best, "max"), lambda both, _: best_scores(both))
+    s2 = second(s1, retrieve(scored(best, neighbours), "max"), kept)
     true = fit_mixture(best1, best2).probability(by_margin)
 
     score = np.concatenate([s1, s2])

@@ -79,5 +79,5 @@ def test_rows_of_an_encoder(make_folder, tmp_path) -> None:
     np.testing.assert_allclose(lengths, np.linalg.norm(wide, axis=1), rtol=1e-5)
     cosines = (rows.astype(np.float64) * wide).sum(1) / np.linalg.norm(rows.astype(np.float64), axis=1) / lengths
     np.testing.assert_allclose(cosines[lengths > 0], 1, atol=1e-5)
-    with pytest.raises(BitextmineError, match="has layers, or is not on the CPU"):
+    with pytest.raises(BitextmineError, match="it has layers"):
         load_encoder(make_folder(tmp_path / "layers", 1)).piece_rows()

@@ -69,24 +69,26 @@ def neighbours(n: int, m: int, k: int) -> SimpleNamespace:
     )
 
 
-def test_features_of_candidates() -> None:
-    found = neighbours(20, 30, 3)
-    rows = np.arange(20)
-    others = found.fwd_id[:, 1].copy()
-    features = candidate_features(rows, others, found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id)
+def slow_candidate(found: SimpleNamespace, i: int, j: int, cosine: float) -> list[float]:
+    means, gaps = [], []
+    for sims, ids, other in ((found.fwd_sim[i], found.fwd_id[i], j), (found.bwd_sim[j], found.bwd_id[j], i)):
+        means.append(float(np.mean(sims)) if len(sims) else cosine)
+        rivals = [s for s, r in zip(sims, ids, strict=True) if r != other]
+        gaps.append(cosine - max(rivals) if rivals else 0.0)
+    ratio = cosine / ((means[0] + means[1]) / 2)
+    return [ratio, math.log(ratio), cosine, *means, *gaps]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_features_of_candidates(k: int) -> None:
+    found = neighbours(20, 30, k)
+    src, tgt = np.arange(20), found.fwd_id[:, k - 1].copy()
+    cosine = found.fwd_sim[:, k - 1].astype(np.float64)
+    cosine = np.abs(cosine) + 0.1
+    features = candidate_features(src, tgt, cosine, found, k)
     assert features.shape == (20, CANDIDATE_FEATURES)
-    for i, j in zip(rows, others, strict=True):
-        cosine = found.fwd_sim[i, 1]
-        here, there = found.fwd_sim[i].mean(), found.bwd_sim[j].mean()
-        rivals = [s for s, r in zip(found.bwd_sim[j], found.bwd_id[j], strict=True) if r != i]
-        ratio = cosine / ((here + there) / 2)
-        expected = [ratio, np.log(ratio), cosine, here, there, cosine - found.fwd_sim[i, 0], cosine - max(rivals)]
-        np.testing.assert_allclose(features[i], expected, rtol=1e-4, atol=1e-6)
-    alone = candidate_features(
-        rows, found.fwd_id[:, 0], *(part[:, :1] for part in (found.fwd_sim, found.fwd_id)), found.bwd_sim[:, :0],
-        found.bwd_id[:, :0],
-    )  # fmt: skip
-    assert np.isfinite(alone).all() and not alone[:, 5:].any(), "no rivals"
+    for i, row in enumerate(features):
+        np.testing.assert_allclose(row, slow_candidate(found, i, tgt[i], cosine[i]), rtol=1e-4, atol=1e-6)
 
 
 def some_scorer(hidden: int = 4) -> Scorer:
@@ -115,12 +117,14 @@ def test_scores_of_candidates_both_ways_and_again() -> None:
     for forward, one in ((True, again.forward), (False, again.backward)):
         for row, other in enumerate(one.id):
             i, j = (row, int(other)) if forward else (int(other), row)
-            sides = [(found.fwd_sim, found.fwd_id), (found.bwd_sim, found.bwd_id)][:: 1 if forward else -1]
-            base = candidate_features(np.array([row]), np.array([other]), *sides[0], *sides[1])
+            sims, ids = (found.fwd_sim, found.fwd_id) if forward else (found.bwd_sim, found.bwd_id)
+            base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]))])
             pieces = aligner.features(src.take(np.array([i])), tgt.take(np.array([j])))
             x = (np.concatenate([base, pieces], axis=1)[0] - scorer.mean) / scorer.scale
             expected = scorer.out @ np.tanh(scorer.hidden @ x + scorer.bias) + scorer.constant[0]
             assert one.score[row] == pytest.approx(expected, abs=1e-4)
+    mutual = [i for i, j in enumerate(again.forward.id) if again.backward.id[j] == i]
+    assert mutual and all(again.forward.score[i] == again.backward.score[again.forward.id[i]] for i in mutual)
     compared.clear()
     once_more = rescorer(best, found, k)
     assert not compared and (once_more.forward.score == again.forward.score).all()
