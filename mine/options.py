@@ -58,6 +58,8 @@ def main() -> None:
             itertools.product(MARGINS, options.k, RETRIEVALS) if dedup == "exact" else [("ratio", 4, "max")]
         )
         for margin, k, retrieval in grid:
+            if k == 1 and retrieval == "matching" and margin != "absolute":
+                continue  # refused: no pair is above the neutral value
             found = mine_sides(src, tgt, neighbours, k=k, margin=margin, retrieval=retrieval)
             report = score_mining(
                 Mined(found.src_line, found.tgt_line, found.score),

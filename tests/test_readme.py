@@ -45,11 +45,10 @@ def test_its_first_example(bitextmine, root, tmp_path):
     for lang in ("en", "fr"):
         (tmp_path / f"sample.{lang}").write_bytes((root / "mine" / "samples" / f"sample.{lang}").read_bytes())
     result = bitextmine("mine", "--src", "en", "--tgt", "fr", cwd=tmp_path)
-    printed = [row.split("\t") for row in result.out.splitlines()]
-    assert [row[1:] for row in printed[: len(shown)]] == [row[1:] for row in shown]
-    assert [float(row[0]) for row in printed[: len(shown)]] == pytest.approx(
-        [float(row[0]) for row in shown], abs=2e-3
-    )
+    printed = result.out.splitlines()
+    short = [row.split("\t") for row in printed if len(row.encode()) < 120][: len(shown)]
+    assert [row[1:] for row in short] == [row[1:] for row in shown]
+    assert [float(row[0]) for row in short] == pytest.approx([float(row[0]) for row in shown], abs=2e-3)
     counts = [int(number) for number in re.findall(r"\b(\d+) pairs\b", README)]
     assert counts
     assert all(abs(count - len(printed)) <= 2 for count in counts)

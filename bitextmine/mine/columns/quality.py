@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 __all__ = ["COPIED", "LEAST_AROUND", "WEIGHTS", "quality", "similarity"]
 
 # Logistic regression of clean pairs against seven kinds of noise, rounded: English with French, German, Spanish and
-# Italian documentation, law and everyday sentences, and the encoder europe5-fast. mine/bench_filtering.py fits it
-# again, with and without the languages; the weight of copies is a little more than it finds without them (-15), or a
+# Italian documentation, law and everyday sentences, and the encoder europe5. mine/bench_filtering.py fits it
+# again, with and without the languages; the weight of copies is a little more than it finds without them (-15.6), or a
 # copy, whose cosine is 1, would all but pass where they are not stated.
 # How well it does on other sentences, in Europarl and with another encoder stands in mine/filtering.md.
 WEIGHTS = {
-    "intercept": -27.5,
-    "similarity": 11.5,
-    "length": -9.0,
+    "intercept": -29.5,
+    "similarity": 13.5,
+    "length": -7.5,
     "numbers": 14.5,
     "copy": -20.0,
     "lang": 7.5,
@@ -27,9 +27,9 @@ COPIED = 0.5
 # Texts of a side that a pair must have around it before its margin says anything.
 LEAST_AROUND = 64
 
-# The cosine of a clean pair hangs on language and subject (its median is 0.56 for German Europarl and 0.84 for French
-# manuals, with an encoder that knows the second better), its margin hardly does (1.5 and 1.9). This line turns one into
-# the other where the encoder is at home.
+# The cosine of a clean pair hangs on language and subject (with an earlier encoder its median was 0.56 for German
+# Europarl and 0.84 for French manuals, which that knew better), its margin hardly does (1.5 and 1.9). This line turns one
+# into the other where the encoder is at home.
 _SLOPE, _SHIFT, _HIGHEST = 0.6, -0.1, 1.6
 
 
@@ -52,7 +52,7 @@ def quality(
 ) -> NDArray[np.float64]:
     """(n,) in 0..1 from columns (n,): 1 / (1 + exp(-z)),
 
-        z = -27.5 + 11.5 similarity - 9 length + 14.5 numbers - 20 max(0, copy - 0.5) + 7.5 min(1, 2 lang)
+        z = -29.5 + 13.5 similarity - 7.5 length + 14.5 numbers - 20 max(0, copy - 0.5) + 7.5 min(1, 2 lang)
 
     similarity: of the function of this name; numbers, copy, lang: the columns of these names; length:
     `lengths.length_deviation`. Where the languages were not stated (lang is None), 2 lang counts as 1.
