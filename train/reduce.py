@@ -3,8 +3,8 @@
 Example:  python train/reduce.py europe5 corpus.en.zst corpus.fr.zst --dim 256 --storage int4 --out europe5-fast
 
 The new axes are the eigenvectors of the largest eigenvalues of the second moments of sentence vectors (an uncentred
-principal component analysis), so that of all projections this one keeps most of the cosines of the given text. The
-columns for a sentence's length, where there are any, stay as they are; --dim counts them.
+principal component analysis), so that of all projections this one keeps most of the cosines of the given text. --dim
+counts the columns for a sentence's length, which --length-share adds where there are none.
 A sentence vector is a sum of piece vectors: turning the pieces turns the sentences, and nothing is trained again.
 """
 
@@ -20,7 +20,16 @@ import numpy as np
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder, resolve
-from bitextmine.encoder.weights import PIECES, SCALE, STORAGES, read_weights, restore_rows, write_weights
+from bitextmine.encoder.lengths import COLUMNS, piece_characters
+from bitextmine.encoder.weights import (
+    CHARACTERS,
+    PIECES,
+    SCALE,
+    STORAGES,
+    read_weights,
+    restore_rows,
+    write_weights,
+)
 from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
 
@@ -33,16 +42,18 @@ def main() -> None:
     parser.add_argument("texts", nargs="+", help="text like that to be encoded; its first lines are read")
     parser.add_argument("--lines", type=int, default=100_000, help="of each text")
     parser.add_argument("--dim", type=int, default=256)
+    parser.add_argument("--length-share", type=float, help="as model.length_share of a recipe; default: as it is")
     parser.add_argument("--storage", choices=STORAGES, default="int8")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     folder = resolve(args.model)
-    config, _ = read_folder(folder)
-    lengths = config.dim - config.piece_dim
-    if config.layers or not lengths < args.dim < config.dim:
+    config, tokenizer = read_folder(folder)
+    share = config.length_share if args.length_share is None else args.length_share
+    lengths = COLUMNS if share else 0
+    if config.layers or not lengths < args.dim <= config.piece_dim + lengths:
         parser.error(
-            f"{args.model}: layers {config.layers} and dim {config.dim}: needs none, and --dim between {lengths} and "
-            "that"
+            f"{args.model}: layers {config.layers}: needs none, and --dim above {lengths} and at most "
+            f"{config.piece_dim + lengths}, found {args.dim}"
         )
     if args.storage == "int4" and (args.dim - lengths) % 4:
         parser.error(f"--dim {args.dim}: in four bits a multiple of 4")
@@ -63,10 +74,13 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     weights = {**weights, PIECES: pieces @ kept}
     weights.pop(SCALE, None)
+    weights.pop(CHARACTERS, None)
+    if share:
+        weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
     write_weights(weights, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
     for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
         shutil.copyfile(folder / name, args.out / name)
-    write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim).to_json())
+    write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim, length_share=share).to_json())
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ def test_matches(dim: int, a: list[list[int]], b: list[list[int]]) -> None:
         assert at == len(best) == len(match)
 
 
+@pytest.mark.skipif(native.library() is None, reason="nothing is compiled here")
 def test_compiled_and_plain_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     a, b = (

@@ -62,6 +62,22 @@ def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
     )
 
 
+def test_columns_for_the_length_added(root: Path, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 12, layers=0))
+    model.initialise()
+    save_folder(tmp_path / "plain", model, TOKENIZER, dtype="float32")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    made = run(
+        root, "train/reduce.py", tmp_path / "plain", tmp_path / "text", "--dim", 12 + COLUMNS, "--storage", "float32",
+        "--length-share", 0.25, "--out", tmp_path / "longer",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    plain, longer = (load_encoder(tmp_path / name).encode(LINES) for name in ("plain", "longer"))
+    table = length_table()[[len(line) + 1 for line in LINES]]
+    np.testing.assert_allclose(longer @ longer.T, 0.75 * plain @ plain.T + 0.25 * table @ table.T, atol=1e-4)
+
+
 def test_what_they_refuse(root: Path, tmp_path: Path) -> None:
     refused = run(
         root, "train/join.py", packaged("europe5"), packaged("europe5"), "--text", "x", "--out", tmp_path / "x",
@@ -69,4 +85,4 @@ def test_what_they_refuse(root: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert refused.returncode == 2 and "invalid float value" in refused.stderr
     refused = run(root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100_000, "--out", tmp_path / "x")
-    assert refused.returncode == 2 and "--dim between" in refused.stderr
+    assert refused.returncode == 2 and "--dim above 8 and at most 480" in refused.stderr
