@@ -95,7 +95,8 @@ def test_both_lines_with_the_default_encoder(bitextmine, root, tmp_path):
 def test_rescored_pairs(bitextmine, root, tmp_path):
     for name in ("sample.en", "sample.fr"):
         (tmp_path / name).write_bytes((root / "mine" / "samples" / name).read_bytes())
-    gold = {tuple(row.split()) for row in (root / "mine" / "samples" / "gold.en-fr.tsv").read_text().splitlines()}
+    text = (root / "mine" / "samples" / "gold.en-fr.tsv").read_text()
+    gold = {tuple(row.split()) for row in text.splitlines()}
     mine = ("mine", "--src", "en", "--tgt", "fr", "--ids", "--rescore")
     result = bitextmine(*mine, "--threshold", "0", cwd=tmp_path)
     rows = [row.split("\t") for row in result.out.splitlines()]
@@ -126,7 +127,8 @@ def test_rescoring_needs_vectors_of_pieces(bitextmine, parallel_text, tmp_path):
     model = SentenceModel(EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=1, heads=2, ffn=8))
     save_folder(tmp_path / "layers", model, tokenizer)
     mine = ("mine", "--src", "en", "--tgt", "fr", "--model", "layers", "--rescore")
-    assert "has no vectors of pieces to compare: it has layers" in bitextmine.fails(*mine, cwd=tmp_path)
+    message = bitextmine.fails(*mine, cwd=tmp_path)
+    assert "has no vectors of pieces to compare, as --rescore would: it has layers" in message
     assert not list(tmp_path.glob("*.npy")), "before the work"
 
 

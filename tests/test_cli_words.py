@@ -31,7 +31,7 @@ def test_embed_says_what_it_did_in_one_line(bitextmine, folder):
 
 def test_index_of_one_line_speaks_of_one(bitextmine, folder):
     err = bitextmine("index", "one.fr", "--type", "flat", cwd=folder).err
-    assert "1 distinct vector of 256 numbers" in err
+    assert "1 distinct vector of 480 numbers" in err
     assert "for 1 row " in err
     assert "100.00% of the best" in err
     assert "of the 4 best" not in err

@@ -13,7 +13,10 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder, save_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import (
     TOP_SHARES,
@@ -22,7 +25,6 @@ from bitextmine.encoder.weights import (
     read_weights,
     restore_rows,
     unpack_rows,
-    write_weights,
 )
 from bitextmine.errors import BitextmineError
 
@@ -147,12 +149,14 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int, dim: int
 
 
 def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
-    source = packaged("europe5-fast")
-    config, _ = read_folder(source)
-    state = read_weights(config, source / WEIGHTS)
-    weight = restore_rows(state["embedding.weight"], state["embedding.scale"])
-    folder = shutil.copytree(source, tmp_path / "int4")
-    write_weights({"embedding.weight": weight}, folder / WEIGHTS, dtype="int4")
+    tokenizer = packaged("europe5-fast") / "tokenizer.model"
+    source, folder = tmp_path / "float32", tmp_path / "int4"
+    torch.manual_seed(0)
+    model = SentenceModel(EncoderConfig(Tokenizer(tokenizer).vocab_size, 256, layers=0))
+    model.initialise()
+    weight = model.embedding.weight.detach().numpy()
+    save_folder(source, model, tokenizer, dtype="float32")
+    save_folder(folder, model, tokenizer, dtype="int4")
     assert weight.size / 2 < (folder / WEIGHTS).stat().st_size < weight.size * 0.54
     lines = ["The committee meets on Tuesday.", "La commission se réunit mardi.", "Hallo", ""]
     a, b = load_encoder(source).encode(lines), load_encoder(folder).encode(lines)

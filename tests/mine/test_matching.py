@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.margin import NEUTRAL
+from bitextmine.mine.margin import MARGINS, NEUTRAL
 from bitextmine.mine.matching import heaviest
 from bitextmine.mine.mining import mine_sides
 from bitextmine.mine.retrieval import candidates, retrieve
@@ -52,7 +52,7 @@ def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more() -> 
     assert heaviest(src, tgt, np.array([0.9, 0.4, 0.4]), 2, 2).tolist() == [0]
 
 
-@pytest.mark.parametrize("kind", NEUTRAL)
+@pytest.mark.parametrize("kind", MARGINS)
 def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> None:
     rng = np.random.default_rng(3)
     x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.standard_normal((2, 40, 8)))

@@ -28,8 +28,8 @@ COPIED = 0.5
 LEAST_AROUND = 64
 
 # The cosine of a clean pair hangs on language and subject (with an earlier encoder its median was 0.56 for German
-# Europarl and 0.84 for French manuals, which that knew better), its margin hardly does (1.5 and 1.9). This line turns one
-# into the other where the encoder is at home.
+# Europarl and 0.84 for French manuals, which that knew better), its margin hardly does (1.5 and 1.9). This line turns
+# one into the other where the encoder is at home.
 _SLOPE, _SHIFT, _HIGHEST = 0.6, -0.1, 1.6
 
 
