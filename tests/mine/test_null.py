@@ -118,6 +118,39 @@ def test_rates_are_those_of_other_scores_where_there_are_any():
         assert other.precision(7 * np.log(cut)) == pytest.approx(plain.precision(cut), abs=1e-4)
 
 
+@pytest.mark.parametrize("true", [2000, 300, 30])
+def test_scores_that_know_more_than_margins_let_no_more_noise_through_than_stated(true):
+    n, m = 5000, 5500
+    x, y = two_sides(n, m, true)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+
+    def evidence(src, tgt, score):
+        """The margin, and a hint at the truth that is the same whenever a pair is asked for."""
+        hint = np.random.default_rng(7).standard_normal(n + m)
+        return 10 * np.log(np.maximum(score, 0.1)) + 0.5 * hint[src] + 2 * ((src == tgt) & (src < true))
+
+    def rescore(both, found, k):
+        rows = [np.flatnonzero(side.id >= 0) for side in (both.forward, both.backward)]
+        scores = [np.full(len(side.id), -np.inf) for side in (both.forward, both.backward)]
+        forward, backward = both.forward, both.backward
+        scores[0][rows[0]] = evidence(rows[0], forward.id[rows[0]], forward.score[rows[0]])
+        scores[1][rows[1]] = evidence(backward.id[rows[1]], rows[1], backward.score[rows[1]])
+        return BestBothWays(Best(forward.id, scores[0]), Best(backward.id, scores[1]))
+
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", rescore=rescore)
+    pairs = retrieve(rescore(best, neighbours, 4), "max")
+    plain = retrieve(best, "max")
+    by_margin = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max").threshold(0.05)
+    found = [
+        ((p.src == p.tgt) & (p.src < true) & (p.score >= cut)).sum()
+        for p, cut in ((pairs, null.threshold(0.05)), (plain, by_margin))
+    ]
+    assert found[0] > found[1], "what is known more finds more"
+    for rate in (0.01, 0.05):
+        assert true_rate(pairs, true, n, True, null.threshold(rate)) <= rate * 2.2
+
+
 def test_all_lines_translated():
     """No noise to speak of: the threshold must not cost true pairs."""
     x, y = two_sides(2000, 2000, 2000, noise=0.3)
