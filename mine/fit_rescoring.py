@@ -29,7 +29,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.index.exact import search_both
 from bitextmine.mine.alignment import Aligner
-from bitextmine.mine.rescoring import Scorer, candidate_features
+from bitextmine.mine.rescoring import Scorer, candidate_features, pair_cosines
 from bitextmine.mine.retrieval import candidates, retrieve
 from bitextmine.mine.threshold import tune
 from bitextmine.train.cache import PairCache, open_caches
@@ -71,9 +71,11 @@ def hidden_pairs(
 def mined(name: str, encoder: Encoder, aligner: Aligner, src: Pieces, tgt: Pieces, gold: int) -> Task:
     found = search_both(*(encoder.encode_pieces(side).astype(np.float16) for side in (src, tgt)), K)
     pairs = retrieve(candidates(found, K))
-    by_src = np.where(found.fwd_id[pairs.src] == pairs.tgt[:, None], found.fwd_sim[pairs.src], -np.inf).max(axis=1)
-    by_tgt = np.where(found.bwd_id[pairs.tgt] == pairs.src[:, None], found.bwd_sim[pairs.tgt], -np.inf).max(axis=1)
-    base = candidate_features(pairs.src, pairs.tgt, np.maximum(by_src, by_tgt).astype(np.float64), found, K)
+    cosine = np.maximum(
+        pair_cosines(pairs.src, pairs.tgt, found.fwd_sim, found.fwd_id),
+        pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
+    )
+    base = candidate_features(pairs.src, pairs.tgt, cosine, found, K)
     features = np.concatenate([base, aligner.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
     return Task(name, features, (pairs.src == pairs.tgt) & (pairs.src < gold), pairs.score, gold)
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from bitextmine.encoder import embed_corpus, load_encoder
 from bitextmine.index.exact import search_both
+from bitextmine.mine.alignment import Aligner
 from bitextmine.mine.gold import Gold, read_gold
-from bitextmine.mine.margin import LOG_ODDS
 from bitextmine.mine.mining import Side, load_side, rescorer
 from bitextmine.mine.null import fit_null
 from bitextmine.mine.rescoring import packaged_scorer
-from bitextmine.mine.retrieval import Pairs, candidates, retrieve
+from bitextmine.mine.retrieval import Pairs, candidates, retrieve_scored
 from bitextmine.signature import signature
 from bitextmine.text import corpus_language
 
@@ -76,23 +76,21 @@ def main() -> None:
         for path in (options.src, options.tgt)
     )
     gold = read_gold(options.gold)
+    aligner = Aligner(*encoder.piece_rows()) if options.rescore else None
     head = ("true pairs", "lines", "k", "rate stated", "threshold", "rate in truth", "truth / stated")
     print(f"| {' | '.join((*head, 'precision estimated', 'in truth'))} |")
     print(f"|{'---|' * (len(head) + 2)}")
     for keep in options.keep:
         left, right, partner = thinned(src, tgt, gold, keep)
         neighbours = search_both(left.vectors, right.vectors, max(options.k) + 1)
-        rescore = rescorer((left, right), encoder) if options.rescore else None
+        rescore = None if aligner is None else rescorer((left, right), encoder, aligner)
         for k, rate in itertools.product(options.k, RATES):
             best = candidates(neighbours, k, options.margin)
             null = fit_null(
                 neighbours, best, k=k, margin=options.margin, retrieval=options.retrieval, rescore=rescore
             )
             threshold = null.threshold(rate)
-            if rescore is None:
-                pairs = retrieve(best, options.retrieval, options.margin)
-            else:
-                pairs = retrieve(rescore(best, neighbours, k), options.retrieval, LOG_ODDS)
+            pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, rescore)
             found, precision = true_rate(pairs, partner, threshold)
             cells = (
                 f"{int((partner >= 0).sum()):,}",

@@ -17,21 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder
 from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, read_weights, restore_rows, write_weights
+from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights, write_weights
 from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
 
 LINES = 10_000
-
-
-def piece_vectors(config: EncoderConfig, folder: Path) -> np.ndarray:
-    """(rows, piece_dim) float32."""
-    weights = read_weights(config, folder / WEIGHTS)
-    return restore_rows(weights[PIECES], weights[SCALE]) if SCALE in weights else weights[PIECES]
 
 
 def mean_norm(vectors: np.ndarray, pieces: Pieces) -> float:
@@ -59,7 +52,10 @@ def main() -> None:
     rows = itertools.islice(iter_lines(args.text), LINES)
     lines = [column for row in rows for column in row.split("\t")]
     pieces, _ = tokenizers[0].encode(lines, configs[0].max_pieces)
-    both = [piece_vectors(config, folder) for config, folder in zip(configs, (args.first, args.second), strict=True)]
+    both = [
+        piece_vectors(read_weights(config, folder / WEIGHTS))
+        for config, folder in zip(configs, (args.first, args.second), strict=True)
+    ]
     weights = {PIECES: np.concatenate([vectors / mean_norm(vectors, pieces) for vectors in both], axis=1)}
     dim = weights[PIECES].shape[1]
     if args.length_share:

@@ -24,10 +24,9 @@ from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.weights import (
     CHARACTERS,
     PIECES,
-    SCALE,
     STORAGES,
+    piece_vectors,
     read_weights,
-    restore_rows,
     write_weights,
 )
 from bitextmine.manifest import write_json
@@ -68,13 +67,8 @@ def main() -> None:
     print(f"{values[::-1][: args.dim - lengths].sum() / values.sum():.4f} of the squared length is kept")
 
     weights = read_weights(config, folder / WEIGHTS)
-    pieces = weights[PIECES]
-    if SCALE in weights:
-        pieces = restore_rows(pieces, weights[SCALE])
     args.out.mkdir(parents=True, exist_ok=True)
-    weights = {**weights, PIECES: pieces @ kept}
-    weights.pop(SCALE, None)
-    weights.pop(CHARACTERS, None)
+    weights = {PIECES: piece_vectors(weights) @ kept}
     if share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
     write_weights(weights, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)

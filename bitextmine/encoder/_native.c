@@ -290,11 +290,10 @@ EXPORT void sum_pieces(const void *values, const float *scale, int64_t dim, cons
  *
  * One of the pair has na pieces with rows a (na, dim), the other nb; rows are int16 copies of int8 values, whose
  * products are exact, so that the result is the same on every machine. inverse: 1 / length of each row, or 0. Equal
- * cosines go to the first piece. */
+ * cosines go to the first piece; b_best is -2 where nothing was compared yet. */
 INLINE void match_pair(const int16_t *a, int64_t na, const float *a_inverse, const int16_t *b, int64_t nb,
                        const float *b_inverse, int64_t dim, float *a_best, int32_t *a_match, float *b_best,
                        int32_t *b_match) {
-    for (int64_t j = 0; j < nb; j++) b_best[j] = -2;
     for (int64_t i = 0; i < na; i++) {
         const int16_t *x = a + i * dim;
         float best = -2;

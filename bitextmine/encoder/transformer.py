@@ -15,7 +15,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.lengths import length_table
 from bitextmine.encoder.model import with_length
 from bitextmine.encoder.network import TorchNetwork
-from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, restore_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 
 __all__ = ["Transformer"]
 
@@ -36,10 +36,8 @@ class Transformer(TorchNetwork):
     ) -> None:
         super().__init__(config.dim, device, precision)
         self.config = config
-        weights = dict(weights)
-        scale = weights.pop(SCALE, None)
-        if scale is not None:
-            weights[PIECES] = restore_rows(weights[PIECES], scale)
+        weights = {**weights, PIECES: piece_vectors(weights)}
+        weights.pop(SCALE, None)
         self._characters, self._table = (
             torch.from_numpy(array).to(self._device)
             for array in (weights.pop(CHARACTERS, np.zeros(0, dtype=np.uint8)), length_table().copy())

@@ -22,6 +22,7 @@ __all__ = [
     "STORAGES",
     "TOP_SHARES",
     "pack_rows",
+    "piece_vectors",
     "quantize_rows",
     "read_arrays",
     "read_weights",
@@ -58,6 +59,11 @@ def quantize_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def restore_rows(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """int8 values (rows, dim), scales (rows,) -> (rows, dim) float32."""
     return np.multiply(values, scale[:, None], dtype=np.float32)
+
+
+def piece_vectors(weights: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The piece vectors (rows, d) float32 of weights as `read_weights` has them."""
+    return restore_rows(weights[PIECES], weights[SCALE]) if SCALE in weights else weights[PIECES]
 
 
 def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray]:

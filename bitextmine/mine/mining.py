@@ -20,7 +20,7 @@ from bitextmine.mine.bitext import Bitext
 from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
-from bitextmine.mine.margin import LOG_ODDS, MARGINS
+from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.null import MIN_LINES, NullFit, fit_null
 from bitextmine.mine.rescoring import Rescorer, packaged_scorer
 from bitextmine.mine.retrieval import (
@@ -28,7 +28,7 @@ from bitextmine.mine.retrieval import (
     NeighboursLike,
     Rescore,
     candidates,
-    retrieve,
+    retrieve_scored,
 )
 from bitextmine.mine.rows import IN_MEMORY, packed_rows, zero_rows
 from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
@@ -153,10 +153,7 @@ def mine_sides(
     `mine`."""
     _check_matching(retrieval, k, margin)
     best = candidates(neighbours, k, margin)
-    if rescore is None:
-        pairs = retrieve(best, retrieval, margin)
-    else:
-        pairs = retrieve(rescore(best, neighbours, k), retrieval, LOG_ODDS)
+    pairs = retrieve_scored(best, neighbours, k, retrieval, margin, rescore)
     rule = parse_threshold(threshold)
     notes: list[str] = []
     tuned: Tuned | None = None
@@ -402,10 +399,10 @@ def mine(
     from bitextmine.encoder import embed_corpus, load_encoder
 
     encoder = load_encoder(model, device)
-    by_pieces = None
+    by_pieces = aligner = None
     if rescore:
         by_pieces = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
-        by_pieces.piece_rows()  # before the work, not after it
+        aligner = Aligner(*by_pieces.piece_rows())  # before the work: not every encoder has them
     npys = [
         embed_corpus(path, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens, force=force)
         for path, lang in zip(paths, langs, strict=True)
@@ -433,8 +430,9 @@ def mine(
     )
     made_by |= {"search": way, "dedup": dedup}
     with progress(None, "compare pieces", "pairs", disable=None if rescore else True) as bar:
-        again = None if by_pieces is None else rescorer(sides, by_pieces, errors, bar.update)
-        if again is not None:
+        again = None
+        if by_pieces is not None and aligner is not None:
+            again = rescorer(sides, by_pieces, aligner, errors, bar.update)
             made_by["scorer"] = again.scorer.hash
         mined = mine_sides(
             sides[0],
@@ -457,12 +455,12 @@ def mine(
 def rescorer(
     sides: Sequence[Side],
     encoder: Encoder,
+    aligner: Aligner,
     errors: str = "strict",
     on_pairs: Callable[[int], object] = lambda n: None,
 ) -> Rescorer:
-    """What scores the candidates of the two sides again, with the scorer in the package. ``on_pairs`` is told of pairs
-    whose pieces are compared. Raises BitextmineError for an encoder with layers."""
-    aligner = Aligner(*encoder.piece_rows())
+    """What scores the candidates of the two sides again, with the scorer in the package. aligner: of the encoder's
+    `piece_rows`; ``on_pairs`` is told of pairs whose pieces are compared."""
     src, tgt = (_pieces(side, encoder, errors) for side in sides)
     return Rescorer(aligner, src, tgt, packaged_scorer(), on_pairs)
 

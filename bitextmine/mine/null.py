@@ -31,7 +31,7 @@ away a fifth of them at a time, so that the others still hold the lines they hol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -296,31 +296,28 @@ def fit_null(
         scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
         return scores
 
-    kind = margin if rescore is None else LOG_ODDS
-
-    def scored(both: BestBothWays, found: NeighboursLike) -> BestBothWays:
-        return both if rescore is None else rescore(both, found, k)
-
-    def second(
-        first: NDArray[np.float64], pairs: Pairs, score: Callable[[BestBothWays, NeighboursLike], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
-        """What each line scores once its own of these one-to-one pairs is taken away."""
-        scores = first.copy()
+    def without(pairs: Pairs) -> Iterator[tuple[NDArray[np.int64], NeighboursLike, BestBothWays]]:
+        """Each fold of one-to-one pairs taken away: whose lines they were, what is left, and its candidates."""
         fold = np.random.default_rng(seed).integers(0, _FOLDS, len(pairs))
         for f in range(_FOLDS):
             gone = pairs.take(fold == f)
             left = without_pairs(neighbours, gone, k)
-            ends = gone.src if by_source else gone.tgt
-            scores[ends] = score(candidates(left, k, margin), left)[ends]
-        return scores
+            yield (gone.src if by_source else gone.tgt), left, candidates(left, k, margin)
 
-    def kept(both: BestBothWays, found: NeighboursLike) -> NDArray[np.float64]:
-        return line_scores(retrieve(scored(both, found), retrieval, kind))
-
-    by_margin = line_scores(retrieve(best, retrieval, margin))
-    best1, s1 = best_scores(best), kept(best, neighbours)
-    best2 = second(best1, retrieve(best, "max"), lambda both, _: best_scores(both))
-    s2 = second(s1, retrieve(scored(best, neighbours), "max"), kept)
+    best1, by_margin = best_scores(best), line_scores(retrieve(best, retrieval, margin))
+    best2, s1 = best1.copy(), by_margin
+    s2 = s1.copy()
+    for ends, _, again in without(retrieve(best, "max")):
+        best2[ends] = best_scores(again)[ends]
+        if rescore is None:
+            s2[ends] = line_scores(retrieve(again, retrieval, margin))[ends]
+    if rescore is not None:
+        # The pairs that other scores keep may be others.
+        scored = rescore(best, neighbours, k)
+        s1 = line_scores(retrieve(scored, retrieval, LOG_ODDS))
+        s2 = s1.copy()
+        for ends, left, again in without(retrieve(scored, "max")):
+            s2[ends] = line_scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
     true = fit_mixture(best1, best2).probability(by_margin)
 
     score = np.concatenate([s1, s2])

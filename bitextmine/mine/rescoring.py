@@ -24,13 +24,22 @@ from bitextmine.mine.alignment import Aligner
 from bitextmine.mine.margin import neighbourhood_mean
 from bitextmine.mine.retrieval import SCORE_DECIMALS, Best, BestBothWays, NeighboursLike
 
-__all__ = ["CANDIDATE_FEATURES", "Rescorer", "Scorer", "candidate_features", "packaged_scorer"]
+__all__ = ["CANDIDATE_FEATURES", "Rescorer", "Scorer", "candidate_features", "packaged_scorer", "pair_cosines"]
 
 CANDIDATE_FEATURES = 7
 # Means of neighbourhoods near 0 would make ratios without meaning.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
 BLOCK_PAIRS = 1 << 15
+
+
+def pair_cosines(
+    rows: NDArray[np.int64], others: NDArray[np.int64], sim: NDArray, ids: NDArray
+) -> NDArray[np.float64]:
+    """(p,) the cosine of row rows[i] with row others[i] of the other side, as found among the rows' neighbours sim, ids
+    (n, k); -inf where it is none of them."""
+    found: NDArray[np.float64] = np.where(ids[rows] == others[:, None], sim[rows], -np.inf).max(axis=1, initial=-np.inf)
+    return found.astype(np.float64)
 
 
 def candidate_features(
@@ -137,8 +146,8 @@ class Rescorer:
         ):
             rows = np.flatnonzero(one.id >= 0)
             others = one.id[rows]
-            cosine = np.where(ids[rows, :k] == others[:, None], sim[rows, :k], -np.inf).max(axis=1, initial=-np.inf)
-            sides.append((one, rows, (rows, others) if forward else (others, rows), cosine.astype(np.float64)))
+            cosine = pair_cosines(rows, others, sim[:, :k], ids[:, :k])
+            sides.append((one, rows, (rows, others) if forward else (others, rows), cosine))
         self._compare(np.concatenate([self._code(*pairs) for _, _, pairs, _ in sides]))
         found = []
         for one, rows, (src, tgt), cosine in sides:

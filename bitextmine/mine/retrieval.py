@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.margin import NEUTRAL, margin, neighbourhood_mean
+from bitextmine.mine.margin import LOG_ODDS, NEUTRAL, margin, neighbourhood_mean
 from bitextmine.mine.matching import heaviest
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "greedy",
     "ordered",
     "retrieve",
+    "retrieve_scored",
 ]
 
 RETRIEVALS = ("forward", "backward", "union", "intersect", "max", "matching")
@@ -207,3 +208,12 @@ def retrieve(best: BestBothWays, how: str = "max", kind: str = "ratio") -> Pairs
         chosen = heaviest(union.src, union.tgt, union.score - NEUTRAL[kind], n, m)
         return union.take(np.sort(chosen))
     return greedy(union, n, m)
+
+
+def retrieve_scored(
+    best: BestBothWays, neighbours: NeighboursLike, k: int, how: str, kind: str, rescore: Rescore | None
+) -> Pairs:
+    """As `retrieve`, after ``rescore``, if it is given, has put log odds in the place of the candidates' margins."""
+    if rescore is None:
+        return retrieve(best, how, kind)
+    return retrieve(rescore(best, neighbours, k), how, LOG_ODDS)
