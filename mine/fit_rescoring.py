@@ -4,10 +4,10 @@ Example:  python mine/fit_rescoring.py TRAINED --recipe europe5 --data FOLDER --
               --out bitextmine/mine/rescoring.safetensors
 
 TRAINED is what `bitextmine train` made: its work/cache (or --cache) says which pairs were held out of training. Each
-corpus gives one mining task: its held-out pairs, hidden among --distractors sentences of either side that have no
-translation there. The pairs that mining finds are the examples, right if they are held-out pairs. A network of one
-hidden layer learns the logarithm of the odds, with every corpus weighing the same. Prints, for each corpus in turn, the
-best F1 by margin and by a scorer fitted to the others.
+corpus gives --draws mining tasks: its held-out pairs, hidden among --distractors sentences of either side that have no
+translation there, others each time. The pairs that mining finds are the examples, right if they are held-out pairs. A
+network of one hidden layer learns the logarithm of the odds, with every task weighing the same. Prints, for each corpus
+in turn, the best F1 by margin and by a scorer fitted to the others.
 
 Only corpora without near copies of lines will do: where distractors are translations of each other, right examples
 count as wrong (documentation, everyday sentences).
@@ -123,6 +123,7 @@ def main() -> None:
     parser.add_argument("--model", default="default", help="the encoder that mines")
     parser.add_argument("--corpora", default="europarl", help="comma-separated beginnings of names")
     parser.add_argument("--distractors", type=int, default=60_000)
+    parser.add_argument("--draws", type=int, default=1, help="tasks of each corpus")
     parser.add_argument("--hidden", type=int, default=32)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--decay", type=float, default=0.1)
@@ -141,14 +142,15 @@ def main() -> None:
         name = cache.corpus.name
         if len(cache.valid) < 500 or not name.startswith(wanted):
             continue
-        rng = np.random.default_rng([args.seed, len(tasks)])
-        src, tgt, gold = hidden_pairs(cache, recipe, encoder.tokenizer, args.distractors, rng)
-        tasks.append(mined(name, encoder, aligner, src, tgt, gold))
+        for _ in range(args.draws):
+            rng = np.random.default_rng([args.seed, len(tasks)])
+            src, tgt, gold = hidden_pairs(cache, recipe, encoder.tokenizer, args.distractors, rng)
+            tasks.append(mined(name, encoder, aligner, src, tgt, gold))
     print(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |\n|---|---|---|---|---|"
     )
     for task in tasks:
-        others = [other for other in tasks if other is not task]
+        others = [other for other in tasks if other.name != task.name]
         scorer = fitted(others, args.hidden, args.steps, args.decay)
         again = scorer.score(scorer.drive(task.features, 0))
         print(

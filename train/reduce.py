@@ -4,7 +4,8 @@ Example:  python train/reduce.py europe5 corpus.en.zst corpus.fr.zst --dim 256 -
 
 The new axes are the eigenvectors of the largest eigenvalues of the second moments of sentence vectors (an uncentred
 principal component analysis), so that of all projections this one keeps most of the cosines of the given text. --dim
-counts the columns for a sentence's length, which --length-share adds where there are none.
+counts the columns for a sentence's length, which --length-share adds where there are none, and those for the order of
+its pieces, which --order-columns adds: as the axes come by their eigenvalues, the first ones serve best.
 A sentence vector is a sum of piece vectors: turning the pieces turns the sentences, and nothing is trained again.
 """
 
@@ -42,6 +43,10 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=100_000, help="of each text")
     parser.add_argument("--dim", type=int, default=256)
     parser.add_argument("--length-share", type=float, help="as model.length_share of a recipe; default: as it is")
+    parser.add_argument(
+        "--order-columns", type=int, help="of the --dim, for where the pieces stand; default: as it is"
+    )
+    parser.add_argument("--order-weight", type=float, default=0.5, help="what they count; with --order-columns")
     parser.add_argument("--storage", choices=STORAGES, default="int8")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
@@ -49,13 +54,19 @@ def main() -> None:
     config, tokenizer = read_folder(folder)
     share = config.length_share if args.length_share is None else args.length_share
     lengths = COLUMNS if share else 0
-    if config.layers or not lengths < args.dim <= config.piece_dim + lengths:
+    if args.order_columns is None:
+        order, weight = config.order_columns, config.order_weight
+    else:
+        order, weight = args.order_columns, args.order_weight if args.order_columns else 0.0
+    dim = args.dim - order - lengths
+    if config.layers or not 0 < dim <= config.piece_dim or not 0 <= order <= dim:
         parser.error(
-            f"{args.model}: layers {config.layers}: needs none, and --dim above {lengths} and at most "
-            f"{config.piece_dim + lengths}, found {args.dim}"
+            f"{args.model}: layers {config.layers}: needs none, and of --dim at most {config.piece_dim} for the "
+            f"pieces, found {args.dim} less {lengths} for the length and {order} for the order, which may not be more "
+            "than the rest"
         )
-    if args.storage == "int4" and (args.dim - lengths) % 4:
-        parser.error(f"--dim {args.dim}: in four bits a multiple of 4")
+    if args.storage == "int4" and dim % 4:
+        parser.error(f"--dim {args.dim}: in four bits a multiple of 4 for the pieces, found {dim}")
     encoder = load_encoder(folder)
     moments = np.zeros((config.piece_dim, config.piece_dim))
     for text in args.texts:
@@ -63,8 +74,8 @@ def main() -> None:
         vectors = encoder.encode(list(itertools.islice(lines, args.lines)))[:, : config.piece_dim]
         moments += (vectors.T @ vectors).astype(np.float64)
     values, axes = np.linalg.eigh(moments)
-    kept = axes[:, ::-1][:, : args.dim - lengths].astype(np.float32)
-    print(f"{values[::-1][: args.dim - lengths].sum() / values.sum():.4f} of the squared length is kept")
+    kept = axes[:, ::-1][:, :dim].astype(np.float32)
+    print(f"{values[::-1][:dim].sum() / values.sum():.4f} of the squared length is kept")
 
     weights = read_weights(config, folder / WEIGHTS)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -74,7 +85,10 @@ def main() -> None:
     write_weights(weights, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
     for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
         shutil.copyfile(folder / name, args.out / name)
-    write_json(args.out / CONFIG, dataclasses.replace(config, dim=args.dim, length_share=share).to_json())
+    made = dataclasses.replace(
+        config, dim=args.dim, length_share=share, order_columns=order, order_weight=weight
+    )
+    write_json(args.out / CONFIG, made.to_json())
 
 
 if __name__ == "__main__":

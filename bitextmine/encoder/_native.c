@@ -197,32 +197,41 @@ INLINE void unit(float *v, int64_t dim) {
     for (j = 0; j < dim; j++) v[j] /= length;
 }
 
-/* out = the sum of one sentence's piece vectors: values (pieces, dim) are int8 with a scale each, or float32 with
- * scale null. Elements are summed on their own, in the order of the pieces, whatever the instruction set. */
-typedef void sum(const void *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count, float *out);
+/* out = the sum of the first `width` numbers of one sentence's piece vectors, times `times` of each piece unless it is
+ * null: values (pieces, dim) are int8 with a scale each, or float32 with scale null. Elements are summed on their own, in
+ * the order of the pieces, whatever the instruction set. */
+typedef void sum(const void *values, const float *scale, const float *times, int64_t dim, int64_t width,
+                 const int32_t *ids, int64_t count, float *out);
 
-INLINE void sum_from(int64_t k, const void *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count,
-                     float *out) {
-    for (; k < dim; k++) {
+INLINE float factor_of(const float *scale, const float *times, int32_t id, int64_t p) {
+    if (!scale) return times ? times[p] : 1;
+    return times ? scale[id] * times[p] : scale[id];
+}
+
+INLINE void sum_from(int64_t k, const void *values, const float *scale, const float *times, int64_t dim, int64_t width,
+                     const int32_t *ids, int64_t count, float *out) {
+    for (; k < width; k++) {
         float total = 0;
         for (int64_t p = 0; p < count; p++) {
             int64_t at = ids[p] * dim + k;
-            total += scale ? scale[ids[p]] * (float)((const int8_t *)values)[at] : ((const float *)values)[at];
+            total += factor_of(scale, times, ids[p], p) *
+                     (scale ? (float)((const int8_t *)values)[at] : ((const float *)values)[at]);
         }
         out[k] = total;
     }
 }
 
-static void sum_plain(const void *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count, float *out) {
-    memset(out, 0, dim * sizeof(float));
+static void sum_plain(const void *values, const float *scale, const float *times, int64_t dim, int64_t width,
+                      const int32_t *ids, int64_t count, float *out) {
+    memset(out, 0, width * sizeof(float));
     for (int64_t p = 0; p < count; p++) {
+        float s = factor_of(scale, times, ids[p], p);
         if (scale) {
             const int8_t *row = (const int8_t *)values + ids[p] * dim;
-            float s = scale[ids[p]];
-            for (int64_t j = 0; j < dim; j++) out[j] += s * (float)row[j];
+            for (int64_t j = 0; j < width; j++) out[j] += s * (float)row[j];
         } else {
             const float *row = (const float *)values + ids[p] * dim;
-            for (int64_t j = 0; j < dim; j++) out[j] += row[j];
+            for (int64_t j = 0; j < width; j++) out[j] += s * row[j];
         }
     }
 }
@@ -231,31 +240,32 @@ static void sum_plain(const void *values, const float *scale, int64_t dim, const
 /* By hand: the compiler makes ten times as slow a loop of the conversion from int8. Eight vectors of sums stay in
  * registers while the pieces go by, then the next eight; what is left goes one by one. */
 #define SUM(NAME, TARGET, VECTOR, WIDTH, PREFIX, WIDEN)                                                            \
-    TARGET INLINE void NAME##_part(int vectors, int64_t k, const void *values, const float *scale, int64_t dim,      \
-                                   const int32_t *ids, int64_t count, float *out) {                                \
+    TARGET INLINE void NAME##_part(int vectors, int64_t k, const void *values, const float *scale,                  \
+                                   const float *times, int64_t dim, const int32_t *ids, int64_t count, float *out) { \
         VECTOR total[8];                                                                                            \
         for (int j = 0; j < vectors; j++) total[j] = PREFIX##_setzero_ps();                                         \
         for (int64_t p = 0; p < count; p++) {                                                                       \
             int64_t at = ids[p] * dim + k;                                                                          \
+            VECTOR s = PREFIX##_set1_ps(factor_of(scale, times, ids[p], p));                                        \
             if (scale) {                                                                                            \
                 const int8_t *row = (const int8_t *)values + at;                                                    \
-                VECTOR s = PREFIX##_set1_ps(scale[ids[p]]);                                                         \
                 for (int j = 0; j < vectors; j++)                                                                   \
                     total[j] = PREFIX##_add_ps(total[j], PREFIX##_mul_ps(s, WIDEN(row + j * WIDTH)));               \
             } else {                                                                                                \
                 const float *row = (const float *)values + at;                                                      \
                 for (int j = 0; j < vectors; j++)                                                                   \
-                    total[j] = PREFIX##_add_ps(total[j], PREFIX##_loadu_ps(row + j * WIDTH));                       \
+                    total[j] = PREFIX##_add_ps(total[j], PREFIX##_mul_ps(s, PREFIX##_loadu_ps(row + j * WIDTH)));   \
             }                                                                                                       \
         }                                                                                                           \
         for (int j = 0; j < vectors; j++) PREFIX##_storeu_ps(out + k + j * WIDTH, total[j]);                        \
     }                                                                                                               \
-    TARGET static void NAME(const void *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count,  \
-                            float *out) {                                                                           \
+    TARGET static void NAME(const void *values, const float *scale, const float *times, int64_t dim, int64_t width,  \
+                            const int32_t *ids, int64_t count, float *out) {                                        \
         int64_t k = 0;                                                                                              \
-        for (; k + 8 * WIDTH <= dim; k += 8 * WIDTH) NAME##_part(8, k, values, scale, dim, ids, count, out);        \
-        for (; k + WIDTH <= dim; k += WIDTH) NAME##_part(1, k, values, scale, dim, ids, count, out);                \
-        sum_from(k, values, scale, dim, ids, count, out);                                                           \
+        for (; k + 8 * WIDTH <= width; k += 8 * WIDTH)                                                              \
+            NAME##_part(8, k, values, scale, times, dim, ids, count, out);                                          \
+        for (; k + WIDTH <= width; k += WIDTH) NAME##_part(1, k, values, scale, times, dim, ids, count, out);       \
+        sum_from(k, values, scale, times, dim, width, ids, count, out);                                             \
     }
 
 #define WIDEN8(row) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(row))))
@@ -274,13 +284,17 @@ static sum *best_sum(void) {
 }
 
 /* Unit-length sums of piece vectors: values (pieces, dim) are int8 with a scale per row, or float32 with scale null;
- * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1]; out (rows, dim). All ids must be in range. */
+ * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1]; out (rows, dim + columns). The last columns are
+ * the sums of the first ones times `waves`, which has a number for each piece of each sentence. All ids must be in
+ * range. */
 EXPORT void sum_pieces(const void *values, const float *scale, int64_t dim, const int32_t *ids, const int64_t *offsets,
-                       int64_t rows, float *out) {
+                       int64_t rows, int64_t columns, const float *waves, float *out) {
     sum *one = best_sum();
-    for (int64_t i = 0; i < rows; i++, out += dim) {
-        one(values, scale, dim, ids + offsets[i], offsets[i + 1] - offsets[i], out);
-        unit(out, dim);
+    for (int64_t i = 0; i < rows; i++, out += dim + columns) {
+        int64_t at = offsets[i], count = offsets[i + 1] - at;
+        one(values, scale, NULL, dim, dim, ids + at, count, out);
+        if (columns) one(values, scale, waves + at, dim, columns, ids + at, count, out + dim);
+        unit(out, dim + columns);
     }
 }
 
@@ -350,6 +364,16 @@ static void widen(const int8_t *values, const float *inverse, int64_t dim, const
     }
 }
 
+/* Of the two sentences of a pair together. */
+static int64_t most_pieces(const int64_t *a_offsets, const int64_t *b_offsets, int64_t pairs) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < pairs; i++) {
+        int64_t count = a_offsets[i + 1] - a_offsets[i] + b_offsets[i + 1] - b_offsets[i];
+        if (count > most) most = count;
+    }
+    return most;
+}
+
 /* The matches of pairs of sentences: values (pieces, dim) int8, inverse (pieces), pair i has the pieces
  * a_ids[a_offsets[i]] to a_ids[a_offsets[i + 1] - 1] and the same of b. best and match, of a and of b, have a number
  * for each piece; a sentence whose other one has no pieces gets -2 and 0. Returns 0, or -1 when memory runs out. */
@@ -357,13 +381,9 @@ EXPORT int64_t match_pieces(const int8_t *values, const float *inverse, int64_t 
                             const int64_t *a_offsets, const int32_t *b_ids, const int64_t *b_offsets, int64_t pairs,
                             float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
     match *one = best_match();
-    int64_t longest = 0;
-    for (int64_t i = 0; i < pairs; i++) {
-        int64_t na = a_offsets[i + 1] - a_offsets[i], nb = b_offsets[i + 1] - b_offsets[i];
-        if (na + nb > longest) longest = na + nb;
-    }
-    int16_t *rows = malloc((longest * dim + 1) * sizeof(int16_t));
-    float *inverses = malloc((longest + 1) * sizeof(float));
+    int64_t most = most_pieces(a_offsets, b_offsets, pairs);
+    int16_t *rows = malloc((most * dim + 1) * sizeof(int16_t));
+    float *inverses = malloc((most + 1) * sizeof(float));
     if (!rows || !inverses) {
         free(rows);
         free(inverses);
@@ -380,4 +400,106 @@ EXPORT int64_t match_pieces(const int8_t *values, const float *inverse, int64_t 
     free(rows);
     free(inverses);
     return 0;
+}
+
+/* ---- windows and parts ------------------------------------------------------------------------------------- */
+
+/* Sums of piece vectors need these on one scale: a number is (int8 value * factor of its row + 2^15) / 2^16, rounded
+ * down. Whole numbers, so that sums and products are exact here too. */
+static void rescale(const int8_t *values, const int32_t *factor, int64_t dim, const int32_t *ids, int64_t count,
+                    int16_t *rows) {
+    for (int64_t i = 0; i < count; i++) {
+        const int8_t *row = values + ids[i] * dim;
+        int32_t by = factor[ids[i]];
+        for (int64_t k = 0; k < dim; k++) rows[i * dim + k] = (int16_t)((row[k] * by + (1 << 15)) >> 16);
+    }
+}
+
+/* The sum of each row with its neighbours up to `reach` away, and 1 / its length, or 0. */
+static void windows(const int16_t *rows, int64_t count, int64_t dim, int64_t reach, int16_t *sums, float *inverses) {
+    if (!count) return;
+    for (int64_t k = 0; k < dim; k++) sums[k] = 0;
+    for (int64_t i = 0; i < count && i <= reach; i++)
+        for (int64_t k = 0; k < dim; k++) sums[k] = (int16_t)(sums[k] + rows[i * dim + k]);
+    for (int64_t i = 0; i < count; i++) {
+        int16_t *sum = sums + i * dim;
+        if (i) {
+            for (int64_t k = 0; k < dim; k++) sum[k] = sum[k - dim];
+            if (i + reach < count)
+                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] + rows[(i + reach) * dim + k]);
+            if (i - reach - 1 >= 0)
+                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] - rows[(i - reach - 1) * dim + k]);
+        }
+        int32_t square = 0;
+        for (int64_t k = 0; k < dim; k++) square += (int32_t)sum[k] * sum[k];
+        inverses[i] = square ? (float)(1 / sqrt((double)square)) : 0;
+    }
+}
+
+/* As match_pieces, but of windows: of each piece with those up to `reach` away from it. factor (pieces): at most such
+ * that no sum of 2 reach + 1 rows is longer than 2^15 - 1. best has a number for each piece. */
+EXPORT int64_t match_windows(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach,
+                             const int32_t *a_ids, const int64_t *a_offsets, const int32_t *b_ids,
+                             const int64_t *b_offsets, int64_t pairs, float *a_best, float *b_best) {
+    match *one = best_match();
+    int64_t most = most_pieces(a_offsets, b_offsets, pairs);
+    int16_t *rows = malloc((most * dim + 1) * sizeof(int16_t)), *sums = malloc((most * dim + 1) * sizeof(int16_t));
+    float *inverses = malloc((most + 1) * sizeof(float));
+    int32_t *where = malloc((most + 1) * sizeof(int32_t));
+    int64_t failed = !rows || !sums || !inverses || !where ? -1 : 0;
+    for (int64_t i = 0; i < pairs && !failed; i++) {
+        int64_t a = a_offsets[i], na = a_offsets[i + 1] - a, b = b_offsets[i], nb = b_offsets[i + 1] - b;
+        for (int64_t p = 0; p < na; p++) a_best[a + p] = -2;
+        for (int64_t p = 0; p < nb; p++) b_best[b + p] = -2;
+        rescale(values, factor, dim, a_ids + a, na, rows);
+        windows(rows, na, dim, reach, sums, inverses);
+        rescale(values, factor, dim, b_ids + b, nb, rows);
+        windows(rows, nb, dim, reach, sums + na * dim, inverses + na);
+        one(sums, na, inverses, sums + na * dim, nb, inverses + na, dim, a_best + a, where, b_best + b, where + na);
+    }
+    free(rows);
+    free(sums);
+    free(inverses);
+    free(where);
+    return failed;
+}
+
+static void add_parts(const int8_t *values, const int32_t *factor, int64_t dim, const int32_t *ids,
+                      const int8_t *part, int64_t count, int64_t parts, int16_t *row, int32_t *sums) {
+    for (int64_t k = 0; k < parts * dim; k++) sums[k] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t *sum = sums + part[i] * dim;
+        rescale(values, factor, dim, ids + i, 1, row);
+        for (int64_t k = 0; k < dim; k++) sum[k] += row[k];
+    }
+}
+
+static double product(const int32_t *x, const int32_t *y, int64_t dim) {
+    int64_t total = 0;
+    for (int64_t k = 0; k < dim; k++) total += (int64_t)x[k] * y[k];
+    return (double)total;
+}
+
+/* Pairs of sentences as above, each cut into parts: piece i of a is in part a_part[i], from 0 to parts - 1. cosines
+ * (pairs, parts, parts): of the sums of the pieces of each part of a and each of b, 0 where a sum is 0. */
+EXPORT int64_t match_parts(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts,
+                           const int32_t *a_ids, const int8_t *a_part, const int64_t *a_offsets, const int32_t *b_ids,
+                           const int8_t *b_part, const int64_t *b_offsets, int64_t pairs, float *cosines) {
+    int16_t *row = malloc((dim + 1) * sizeof(int16_t));
+    int32_t *sums = malloc((2 * parts * dim + 1) * sizeof(int32_t)), *b_sums = sums + parts * dim;
+    int64_t failed = !row || !sums ? -1 : 0;
+    for (int64_t i = 0; i < pairs && !failed; i++) {
+        int64_t a = a_offsets[i], b = b_offsets[i];
+        add_parts(values, factor, dim, a_ids + a, a_part + a, a_offsets[i + 1] - a, parts, row, sums);
+        add_parts(values, factor, dim, b_ids + b, b_part + b, b_offsets[i + 1] - b, parts, row, b_sums);
+        for (int64_t p = 0; p < parts; p++)
+            for (int64_t q = 0; q < parts; q++) {
+                const int32_t *x = sums + p * dim, *y = b_sums + q * dim;
+                double lengths = sqrt(product(x, x, dim)) * sqrt(product(y, y, dim));
+                cosines[(i * parts + p) * parts + q] = lengths > 0 ? (float)(product(x, y, dim) / lengths) : 0;
+            }
+    }
+    free(row);
+    free(sums);
+    return failed;
 }

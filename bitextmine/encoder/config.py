@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ class EncoderConfig:
     max_pieces is the longest sentence that is encoded, in pieces: the rest of a longer one is cut. ngrams: how many
     n-grams have vectors, too, after those of the pieces (`Ngrams`; they count as pieces of a sentence). length_share:
     the share of a vector's squared length that its last columns have, which tell how long the sentence is (`lengths`).
+    order_columns: so many columns before those tell where the pieces stand (`order`): the sums of the first columns of
+    the pieces' vectors, weighed by place and by order_weight.
     """
 
     vocab_size: int
@@ -34,6 +37,8 @@ class EncoderConfig:
     languages: tuple[str, ...] = ()
     ngrams: int = 0
     length_share: float = 0.0
+    order_columns: int = 0
+    order_weight: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -42,12 +47,14 @@ class EncoderConfig:
 
     @property
     def piece_dim(self) -> int:
-        """Numbers in the vector of a piece: those of a sentence less the columns for its length."""
-        return self.dim - (COLUMNS if self.length_share else 0)
+        """Numbers in the vector of a piece: those of a sentence less the columns for its order and its length."""
+        return self.dim - self.order_columns - (COLUMNS if self.length_share else 0)
 
     def __post_init__(self) -> None:
         """Raises BitextmineError that names the key and both numbers, where two disagree."""
-        for key, least in (("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1), ("ngrams", 0)):
+        for key, least in (
+            ("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1), ("ngrams", 0), ("order_columns", 0)
+        ):  # fmt: skip
             value = getattr(self, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise BitextmineError(
@@ -70,6 +77,23 @@ class EncoderConfig:
             raise BitextmineError(
                 f"model: length_share {share} with {self.layers} layers: only a model without layers has it"
             )
+        weight = self.order_weight
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+            raise BitextmineError(f"model: order_weight must be a number of at least 0, found {weight!r}")
+        if bool(weight) != bool(self.order_columns):
+            raise BitextmineError(
+                f"model: order_columns and order_weight go together, found {self.order_columns} and {weight}"
+            )
+        if self.order_columns and self.layers:
+            raise BitextmineError(
+                f"model: order_columns {self.order_columns} with {self.layers} layers: only a model without layers "
+                "has them"
+            )
+        if self.order_columns and self.order_columns > self.piece_dim:
+            raise BitextmineError(
+                f"model: {self.order_columns} order_columns are made of as many columns of the pieces' vectors, but "
+                f"dim {self.dim} leaves these {max(0, self.piece_dim)}"
+            )
         if self.piece_dim < 1:
             raise BitextmineError(
                 f"model: {COLUMNS} columns for the length (length_share) leave none of dim {self.dim} to the pieces"
@@ -84,6 +108,8 @@ class EncoderConfig:
             del content["ngrams"]  # so that versions before it can read the folder
         if not self.length_share:
             del content["length_share"]  # likewise
+        if not self.order_columns:
+            del content["order_columns"], content["order_weight"]
         return {"format": FORMAT, "kind": "bitextmine-encoder", **content}
 
     @classmethod

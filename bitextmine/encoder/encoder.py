@@ -166,7 +166,9 @@ def _network(config: EncoderConfig, weights: Path, device: str, precision: str) 
     place = device_name(device if config.layers or device != "auto" else "cpu")
     state = read_weights(config, weights)
     if place == "cpu" and not config.layers:
-        return PieceSums(state, config.ngrams, config.length_share)
+        return PieceSums(
+            state, config.ngrams, config.length_share, config.order_columns, config.order_weight
+        )
     from bitextmine.encoder.transformer import Transformer
 
     return Transformer(config, state, place, precision)

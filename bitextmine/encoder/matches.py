@@ -1,8 +1,9 @@
-"""For each piece of a sentence, the piece of another one that is most like it."""
+"""How two sentences match, piece by piece, window by window, part by part, by the vectors of their pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,26 +12,38 @@ from bitextmine.encoder import native
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.processors import processors
 
-__all__ = ["NOTHING", "PieceMatcher"]
+__all__ = ["MOST_PARTS", "NOTHING", "WIDEST", "PieceMatcher"]
 
 # The cosine of a piece with a sentence of no pieces.
 NOTHING = -2.0
+# So many pieces may be in a window, at most, and a sentence in so many parts.
+WIDEST = 9
+MOST_PARTS = 127
 
 BLOCK_PAIRS = 1024
+# Sums of pieces are worked out in whole numbers, on a scale on which the longest vector of a piece has this length: no
+# window's is longer than int16 holds, whatever the rounding of its rows has added.
+LONGEST = 3600
+FRACTION = 16
 
 
 class PieceMatcher:
-    """Compares tokenised sentences piece by piece, by the cosines of the pieces' vectors.
+    """Compares tokenised sentences by the cosines of their pieces' vectors, or of sums of these.
 
-    Compiled or not, in whatever company, a pair has the same matches to the bit.
+    Compiled or not, in whatever company, a pair has the same cosines to the bit.
     """
 
-    def __init__(self, rows: np.ndarray) -> None:
-        """rows (pieces, d) int8, each on a scale of its own, as `Encoder.piece_rows` has them."""
+    def __init__(self, rows: np.ndarray, norms: np.ndarray) -> None:
+        """rows (pieces, d) int8, each on a scale of its own, and the norms (pieces,) of the vectors, as
+        `Encoder.piece_rows` has them."""
         self._rows = np.ascontiguousarray(rows)
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
         length = np.sqrt(squares.astype(np.float64))
-        self._inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0).astype(np.float32)
+        inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
+        self._inverse = inverse.astype(np.float32)
+        longest = max(float(norms.max(initial=0)), 1e-30)
+        scale = LONGEST * (1 << FRACTION) / longest
+        self._factor = np.rint(norms.astype(np.float64) * inverse * scale).astype(np.int32)
 
     def matches(self, a: Pieces, b: Pieces) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """For the pairs of sentence i of a with sentence i of b, piece by piece: (pieces of a,) float32 cosines with
@@ -39,53 +52,164 @@ class PieceMatcher:
 
         Raises ValueError for unequal numbers of sentences and for a piece that is not in the vocabulary.
         """
+        self._check(a, b)
+        found = tuple(
+            np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)
+        )
+        a_best, a_match, b_best, b_match = found
+
+        def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
+            where = [
+                native.address(array, kind) for array, kind in zip(found, (np.float32, np.int32) * 2, strict=True)
+            ]
+            sides = [part for side in (a, b) for part in _addresses(side, start)]
+            return int(library.match_pieces(
+                native.address(self._rows, np.int8), native.address(self._inverse, np.float32), self._rows.shape[1],
+                *sides, stop - start, *where,
+            ))  # fmt: skip
+
+        def plain(here: slice, there: slice, pair: int) -> None:
+            if here.start == here.stop or there.start == there.stop:
+                a_best[here], a_match[here], b_best[there], b_match[there] = NOTHING, 0, NOTHING, 0
+                return
+            # Products of int8 add up exactly in float64.
+            x, y = self._rows[a.ids[here]].astype(np.float64), self._rows[b.ids[there]].astype(np.float64)
+            similar = _cosines(x, self._inverse[a.ids[here]], y, self._inverse[b.ids[there]])
+            a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
+            b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
+
+        _run(a, b, compiled, plain)
+        return a_best, a_match, b_best, b_match
+
+    def windows(self, a: Pieces, b: Pieces, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """For the same pairs: (pieces of a,) float32 cosines of the window of ``width`` pieces, an odd number, around
+        each with the most similar window of b, and the same for the pieces of b. A window's vector is the sum of its
+        pieces'; at the ends of a sentence it has fewer.
+
+        Raises ValueError as `matches`, and for a width that is even or more than WIDEST.
+        """
+        self._check(a, b)
+        if not 0 < width <= WIDEST or width % 2 == 0:
+            raise ValueError(f"a window has an odd number of pieces, at most {WIDEST}: not {width}")
+        a_best, b_best = (np.empty(len(side.ids), dtype=np.float32) for side in (a, b))
+        reach = width // 2
+
+        def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
+            sides = [part for side in (a, b) for part in _addresses(side, start)]
+            return int(library.match_windows(
+                native.address(self._rows, np.int8), native.address(self._factor, np.int32), self._rows.shape[1],
+                reach, *sides, stop - start, native.address(a_best, np.float32), native.address(b_best, np.float32),
+            ))  # fmt: skip
+
+        def plain(here: slice, there: slice, pair: int) -> None:
+            if here.start == here.stop or there.start == there.stop:
+                a_best[here], b_best[there] = NOTHING, NOTHING
+                return
+            x, y = (_windows(self._on_one_scale(ids), reach) for ids in (a.ids[here], b.ids[there]))
+            similar = _cosines(x, _inverse_lengths(x), y, _inverse_lengths(y))
+            a_best[here], b_best[there] = similar.max(axis=1), similar.max(axis=0)
+
+        _run(a, b, compiled, plain)
+        return a_best, b_best
+
+    def parts(self, a: Pieces, b: Pieces, a_part: np.ndarray, b_part: np.ndarray, parts: int) -> np.ndarray:
+        """(n, parts, parts) float32 for the same pairs: the cosine of the sum of each part of a's sentence with that of
+        each part of b's, 0 where one is nothing. a_part, b_part (pieces,) int8: which part each piece is in, from 0 on.
+
+        Raises ValueError as `matches`, and for a part that is not one of so many.
+        """
+        self._check(a, b)
+        if not 0 < parts <= MOST_PARTS:
+            raise ValueError(f"a sentence is cut into 1 to {MOST_PARTS} parts, not {parts}")
+        for side, part in ((a, a_part), (b, b_part)):
+            if len(part) != len(side.ids):
+                raise ValueError(f"{len(part)} parts for {len(side.ids)} pieces")
+            if len(part) and not 0 <= int(part.min()) <= int(part.max()) < parts:
+                raise ValueError(f"parts must lie in 0..{parts - 1}")
+        cosines = np.empty((len(a), parts, parts), dtype=np.float32)
+
+        def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
+            sides = [
+                address
+                for side, part in ((a, a_part), (b, b_part))
+                for ids, offsets in [_addresses(side, start)]
+                for address in (ids, native.address(part, np.int8), offsets)
+            ]
+            return int(library.match_parts(
+                native.address(self._rows, np.int8), native.address(self._factor, np.int32), self._rows.shape[1],
+                parts, *sides, stop - start, native.address(cosines[start:stop], np.float32),
+            ))  # fmt: skip
+
+        def plain(here: slice, there: slice, pair: int) -> None:
+            sums = []
+            for ids, part in ((a.ids[here], a_part[here]), (b.ids[there], b_part[there])):
+                total = np.zeros((parts, self._rows.shape[1]), dtype=np.int64)
+                np.add.at(total, part, self._on_one_scale(ids).astype(np.int64))
+                sums.append(total)
+            lengths = [np.sqrt((total**2).sum(axis=1).astype(np.float64)) for total in sums]
+            both = lengths[0][:, None] * lengths[1][None]
+            products = (sums[0] @ sums[1].T).astype(np.float64)
+            cosines[pair] = np.divide(products, both, out=np.zeros_like(both), where=both > 0)
+
+        _run(a, b, compiled, plain)
+        return cosines
+
+    def _check(self, a: Pieces, b: Pieces) -> None:
         if len(a) != len(b):
             raise ValueError(f"{len(a)} sentences, but {len(b)} to compare them with")
         for ids in (a.ids, b.ids):
             if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < len(self._rows):
                 raise ValueError(f"piece ids must lie in 0..{len(self._rows) - 1}")
-        found = tuple(
-            np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)
-        )
-        one = self._plain if native.library() is None else self._compiled
-        with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
-            starts = range(0, len(a), BLOCK_PAIRS)
-            # list(): the exception of a block comes out of its result.
-            list(pool.map(lambda start: one(a, b, start, min(start + BLOCK_PAIRS, len(a)), *found), starts))
-        return found  # type: ignore[return-value]
 
-    def _compiled(self, a: Pieces, b: Pieces, start: int, stop: int, *found: np.ndarray) -> None:
-        library = native.library()
-        assert library is not None
-        where = [
-            native.address(array, kind) for array, kind in zip(found, (np.float32, np.int32) * 2, strict=True)
-        ]
-        failed = library.match_pieces(
-            native.address(self._rows, np.int8), native.address(self._inverse, np.float32), self._rows.shape[1],
-            *(
-                part
-                for side in (a, b)
-                for part in (native.address(side.ids, np.int32), native.address(side.offsets[start:], np.int64))
-            ),
-            stop - start, *where,
-        )  # fmt: skip
-        if failed:
+    def _on_one_scale(self, ids: np.ndarray) -> np.ndarray:
+        """(n, d) float64, whole numbers, as `rescale` in _native.c has them."""
+        wide = self._rows[ids].astype(np.int64) * self._factor[ids, None]
+        return ((wide + (1 << (FRACTION - 1))) >> FRACTION).astype(np.float64)
+
+
+def _run(
+    a: Pieces,
+    b: Pieces,
+    compiled: Callable[[ctypes.CDLL, int, int], int],
+    plain: Callable[[slice, slice, int], None],
+) -> None:
+    """Calls ``compiled`` for blocks of pairs, side by side, or ``plain`` for each pair where nothing is compiled."""
+    library = native.library()
+    if library is None:
+        for pair, (here, there) in enumerate(_spans(a, b)):
+            plain(here, there, pair)
+        return
+    starts = range(0, len(a), BLOCK_PAIRS)
+    with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
+        if any(pool.map(lambda start: compiled(library, start, min(start + BLOCK_PAIRS, len(a))), starts)):
             raise MemoryError
 
-    def _plain(self, a: Pieces, b: Pieces, start: int, stop: int, *found: np.ndarray) -> None:
-        a_best, a_match, b_best, b_match = found
-        for here, there in _spans(a, b, start, stop):
-            if here.start == here.stop or there.start == there.stop:
-                a_best[here], a_match[here], b_best[there], b_match[there] = NOTHING, 0, NOTHING, 0
-                continue
-            # Products of int8 add up exactly in float64.
-            x, y = self._rows[a.ids[here]].astype(np.float64), self._rows[b.ids[there]].astype(np.float64)
-            similar = (x @ y.T).astype(np.float32)
-            similar = similar * self._inverse[a.ids[here], None] * self._inverse[None, b.ids[there]]
-            a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
-            b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
+
+def _addresses(side: Pieces, start: int) -> tuple[int, int]:
+    """Of the ids, and of the offsets from sentence ``start`` on."""
+    return native.address(side.ids, np.int32), native.address(side.offsets[start:], np.int64)
 
 
-def _spans(a: Pieces, b: Pieces, start: int, stop: int) -> Iterator[tuple[slice, slice]]:
-    for i in range(start, stop):
+def _spans(a: Pieces, b: Pieces) -> Iterator[tuple[slice, slice]]:
+    for i in range(len(a)):
         yield slice(*a.offsets[i : i + 2].tolist()), slice(*b.offsets[i : i + 2].tolist())
+
+
+def _cosines(x: np.ndarray, x_inverse: np.ndarray, y: np.ndarray, y_inverse: np.ndarray) -> np.ndarray:
+    """(n, m) float32, rounded as _native.c rounds: x, y hold whole numbers, inverse one over the length of each row."""
+    similar: np.ndarray = (x @ y.T).astype(np.float32) * x_inverse[:, None] * y_inverse[None]
+    return similar
+
+
+def _inverse_lengths(rows: np.ndarray) -> np.ndarray:
+    squares = (rows**2).sum(axis=1)
+    return np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0).astype(np.float32)
+
+
+def _windows(rows: np.ndarray, reach: int) -> np.ndarray:
+    """(n, d) the sum of each row with its neighbours up to ``reach`` away."""
+    total = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    at = np.arange(len(rows))
+    upper, lower = np.minimum(at + reach + 1, len(rows)), np.maximum(at - reach, 0)
+    sums: np.ndarray = total[upper] - total[lower]
+    return sums

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.lengths import LONGEST, length_table
+from bitextmine.encoder.order import STEPS, wave
 
 __all__ = ["PieceVectors", "SentenceModel", "unit_vectors", "with_length"]
 
@@ -20,24 +21,31 @@ INITIAL_STD = 0.01
 class PieceVectors(nn.Embedding):
     """A vector per piece."""
 
-    def sums(self, ids: Tensor, offsets: Tensor) -> Tensor:
-        """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sums of the sentences' piece vectors."""
-        return functional.embedding_bag(ids, self.weight, offsets, mode="sum", include_last_offset=True)
+    def sums(self, ids: Tensor, offsets: Tensor, times: Tensor | None = None) -> Tensor:
+        """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sums of the sentences' piece vectors, each
+        times its number in ``times`` (total pieces,)."""
+        return functional.embedding_bag(
+            ids, self.weight, offsets, mode="sum", include_last_offset=True, per_sample_weights=times
+        )
 
 
 class SentenceModel(nn.Module):
     """Encodes sentences given as pieces; one set of parameters for all languages.
 
     layers = 0: the sum of the sentence's piece vectors (its direction is that of their mean, and only the
-    direction counts); with config.length_share of length 1 then, columns for the sentence's length behind it
-    (`lengths`). layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final
-    LayerNorm), then the mean over the sentence's positions, as in Mao et al. 2021, section 3.1.
+    direction counts), with config.order_columns behind it that tell the places of the pieces (`order`); with
+    config.length_share of length 1 then, and columns for the sentence's length behind that (`lengths`).
+    layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then the
+    mean over the sentence's positions, as in Mao et al. 2021, section 3.1.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
         self.embedding = PieceVectors(config.rows, config.piece_dim)
+        if config.order_columns:
+            self.wave: Tensor
+            self.register_buffer("wave", torch.from_numpy(wave().copy()), persistent=False)
         if config.length_share:
             self.length_share_in_training = config.length_share
             self.characters: Tensor
@@ -71,6 +79,12 @@ class SentenceModel(nn.Module):
         """
         if not self.config.layers:
             sums = self.embedding.sums(ids, offsets)
+            if columns := self.config.order_columns:
+                lengths = offsets.diff()
+                place = torch.arange(len(ids), device=ids.device) - offsets[:-1].repeat_interleave(lengths)
+                step = (2 * place + 1) * STEPS // (2 * lengths.repeat_interleave(lengths))
+                times = self.wave[step] * self.config.order_weight
+                sums = torch.cat([sums, self.embedding.sums(ids, offsets, times)[:, :columns]], dim=1)
             if not self.config.length_share:
                 return sums
             share = self.length_share_in_training if self.training else self.config.length_share

@@ -9,6 +9,7 @@ import numpy as np
 
 from bitextmine.encoder import native
 from bitextmine.encoder.lengths import COLUMNS, length_table, sentence_characters
+from bitextmine.encoder.order import waves
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
@@ -30,8 +31,15 @@ class PieceSums:
     chunk_lines = 8_192
     slow = False
 
-    def __init__(self, weights: Mapping[str, np.ndarray], ngrams: int = 0, length_share: float = 0.0) -> None:
-        """weights as `read_weights` has them; ``ngrams`` of the rows, the last ones, are n-grams'. length_share: of
+    def __init__(
+        self,
+        weights: Mapping[str, np.ndarray],
+        ngrams: int = 0,
+        length_share: float = 0.0,
+        order_columns: int = 0,
+        order_weight: float = 0.0,
+    ) -> None:
+        """weights as `read_weights` has them; ``ngrams`` of the rows, the last ones, are n-grams'. The others: of
         `EncoderConfig`."""
         self._ngrams = ngrams
         self._values = np.ascontiguousarray(weights[PIECES])
@@ -40,7 +48,9 @@ class PieceSums:
         self.rows, self._piece_dim = self._values.shape
         self._length_share = length_share
         self._characters = weights.get(CHARACTERS)
-        self.dim = self._piece_dim + (COLUMNS if length_share else 0)
+        self._order_columns, self._order_weight = order_columns, order_weight
+        self._sum_dim = self._piece_dim + order_columns
+        self.dim = self._sum_dim + (COLUMNS if length_share else 0)
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
         """Nothing but the weights decides what a vector is."""
@@ -57,42 +67,52 @@ class PieceSums:
         return units if self._characters is None else self._with_length(units, pieces, self._characters)
 
     def _units(self, pieces: Pieces) -> np.ndarray:
-        out = np.empty((len(pieces), self._piece_dim), dtype=np.float32)
+        out = np.empty((len(pieces), self._sum_dim), dtype=np.float32)
+        wave = waves(pieces, self._order_weight) if self._order_columns else None
         library = native.library()
         if library is None:
             for start in range(0, len(pieces), BLOCK_ROWS):
                 stop = min(start + BLOCK_ROWS, len(pieces))
-                _unit(self._sums(pieces.take(np.arange(start, stop))), out[start:stop])
+                part = slice(pieces.offsets[start], pieces.offsets[stop])
+                sums = self._sums(pieces.take(np.arange(start, stop)), None if wave is None else wave[part])
+                _unit(sums, out[start:stop])
             return out
         library.sum_pieces(
             native.address(self._values, np.float32 if self._scale is None else np.int8),
             None if self._scale is None else native.address(self._scale, np.float32),
             self._piece_dim, native.address(pieces.ids, np.int32), native.address(pieces.offsets, np.int64),
-            len(pieces), native.address(out, np.float32),
+            len(pieces), self._order_columns, None if wave is None else native.address(wave, np.float32),
+            native.address(out, np.float32),
         )  # fmt: skip
         return out
 
     def _with_length(self, units: np.ndarray, pieces: Pieces, characters: np.ndarray) -> np.ndarray:
         """As `model.with_length`, without torch."""
         out = np.empty((len(units), self.dim), dtype=np.float32)
-        np.multiply(units, np.float32((1 - self._length_share) ** 0.5), out=out[:, : self._piece_dim])
+        np.multiply(units, np.float32((1 - self._length_share) ** 0.5), out=out[:, : self._sum_dim])
         columns = length_table() * np.float32(self._length_share**0.5)
-        out[:, self._piece_dim :] = columns[sentence_characters(pieces, characters)]
+        out[:, self._sum_dim :] = columns[sentence_characters(pieces, characters)]
         zero = np.flatnonzero(units[:, 0] == 0)
         out[zero[~units[zero].any(axis=1)]] = 0
         return out
 
-    def _sums(self, pieces: Pieces) -> np.ndarray:
+    def _sums(self, pieces: Pieces, wave: np.ndarray | None) -> np.ndarray:
         """Sums in the order of the pieces: the first piece of each sentence, then the second of those that have
-        one, and so on."""
-        sums = np.zeros((len(pieces), self._piece_dim), dtype=np.float32)
+        one, and so on. wave (pieces,): `waves`."""
+        sums = np.zeros((len(pieces), self._sum_dim), dtype=np.float32)
         lengths = pieces.lengths
         order = np.argsort(-lengths, kind="stable")
         for place in range(int(lengths.max(initial=0))):
             rows = order[: int((lengths > place).sum())]
-            ids = pieces.ids[pieces.offsets[rows] + place]
+            at = pieces.offsets[rows] + place
+            ids = pieces.ids[at]
             found = self._values[ids]
-            sums[rows] += found if self._scale is None else restore_rows(found, self._scale[ids])
+            sums[rows, : self._piece_dim] += (
+                found if self._scale is None else restore_rows(found, self._scale[ids])
+            )
+            if wave is not None:
+                times = wave[at] if self._scale is None else self._scale[ids] * wave[at]
+                sums[rows, self._piece_dim :] += restore_rows(found[:, : self._order_columns], times)
         return sums
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -109,6 +129,7 @@ class PieceSums:
             "layers": 0,
             "vocab_size": self.rows - self._ngrams,
             **({"ngrams": self._ngrams} if self._ngrams else {}),
+            **({"order_columns": self._order_columns} if self._order_columns else {}),
             **({"length_share": self._length_share} if self._length_share else {}),
             "parameters": self.rows * self._piece_dim,
         }

@@ -15,6 +15,8 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.lengths import length_table
 from bitextmine.encoder.model import with_length
 from bitextmine.encoder.network import TorchNetwork
+from bitextmine.encoder.order import place_steps, wave
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 
 __all__ = ["Transformer"]
@@ -42,6 +44,7 @@ class Transformer(TorchNetwork):
             torch.from_numpy(array).to(self._device)
             for array in (weights.pop(CHARACTERS, np.zeros(0, dtype=np.uint8)), length_table().copy())
         )
+        self._wave = torch.from_numpy(wave().copy()).to(self._device)
         self._parameters = sum(array.size for array in weights.values())
         self._weights = {
             name: torch.from_numpy(array).to(self._device, self._low if _is_matrix(name) else torch.float32)
@@ -66,11 +69,17 @@ class Transformer(TorchNetwork):
                 hidden += self._linear(functional.gelu(up), f"layers.{i}.down")
             hidden = functional.layer_norm(hidden, (dim,), w["norm.weight"], w["norm.bias"])
         share = self.config.length_share
-        sums = torch.empty((len(lengths), dim), device=self._device)
+        columns = self.config.order_columns
+        sums = torch.empty((len(lengths), dim + columns), device=self._device)
         characters = torch.empty(len(lengths), dtype=torch.int64, device=self._device)
         row = 0
         for begin, end, rows, length in spans:
-            torch.sum(hidden[begin:end].view(rows, length, dim), 1, out=sums[row : row + rows])
+            states = hidden[begin:end].view(rows, length, dim)
+            torch.sum(states, 1, out=sums[row : row + rows, :dim])
+            if columns:
+                places = place_steps(Pieces(np.zeros(length, dtype=np.int32), np.array([0, length])))
+                times = self._wave[torch.from_numpy(places).to(self._device)] * self.config.order_weight
+                sums[row : row + rows, dim:] = (states[:, :, :columns].float() * times[None, :, None]).sum(1)
             if share:
                 each = self._characters[ids[begin:end].long()].view(rows, length)
                 torch.sum(each, 1, dtype=torch.int64, out=characters[row : row + rows])
@@ -111,6 +120,7 @@ class Transformer(TorchNetwork):
             "layers": layers,
             "vocab_size": self.config.vocab_size,
             **({"ngrams": self.config.ngrams} if self.config.ngrams else {}),
+            **({"order_columns": self.config.order_columns} if self.config.order_columns else {}),
             **({"length_share": self.config.length_share} if self.config.length_share else {}),
             "parameters": self._parameters,
         }

@@ -3,7 +3,8 @@
 Two protocols. *Pools*: sentences in several languages (the queries), each language's with further sentences
 that translate none of them (the distractors); a query of one language is looked up in the whole pool of
 another, and only its own translation counts. *MUSE*: an aligned pair of files, by the rules of MUSE's
-sent_translation task (Lample et al., 2018), see `pools.muse_keys`.
+sent_translation task (Lample et al., 2018), see `pools.muse_keys`. The candidates of a pool can be scored again by the
+matches of their pieces, as `mine --rescore` does.
 
 CSLS (2 cos - the two neighbourhood means) ranks as the distance margin does, of which it is the double.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine.alignment import Aligner
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.interval import wilson
 from bitextmine.mine.margin import margin, neighbourhood_mean
@@ -34,6 +36,7 @@ from bitextmine.mine.pools import (
     muse_keys,
     read_queries,
 )
+from bitextmine.mine.rescoring import Rescorer, packaged_scorer, row_pieces
 from bitextmine.mine.rows import packed_rows
 from bitextmine.mine.table import aligned, tab_separated
 from bitextmine.progress import progress
@@ -112,11 +115,22 @@ class RetrievalReport:
 
 @dataclass(frozen=True)
 class Ranked:
-    """For each query the row of the pool that each measure puts first, int64 (q,)."""
+    """For each query the row of the pool that each measure puts first, int64 (q,); rescored: None where nothing is."""
 
     cosine: NDArray[np.int64]
     ratio: NDArray[np.int64]
     csls: NDArray[np.int64]
+    rescored: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class _Near:
+    """Neighbours of some rows of both sides, by numbers of their own."""
+
+    fwd_sim: NDArray
+    fwd_id: NDArray
+    bwd_sim: NDArray
+    bwd_id: NDArray
 
 
 def rank_in_pool(
@@ -129,11 +143,14 @@ def rank_in_pool(
     candidates: int = 10,
     device: str = "cpu",
     memory: int | None = None,
+    rescorer: Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer] | None = None,
+    query_rows: NDArray[np.int64] | None = None,
 ) -> Ranked:
     """Rank a pool (m, d) for queries (q, d), the neighbourhood of a target taken from src_pool (n, d).
 
     src_pool holds the queries too. The margins choose among the `candidates` nearest by cosine (all of a
     smaller pool): those are the targets whose neighbourhoods are looked up. Ties go to the lower row.
+    rescorer: makes one out of increasing rows of src_pool and of pool; query_rows (q,): where src_pool has the queries.
     """
     from bitextmine.index.exact import search_one
 
@@ -160,12 +177,35 @@ def rank_in_pool(
         there = ids[:, :candidates] >= 0
         cos = np.where(there, sim[:, :candidates].astype(np.float64), -np.inf)
         score = margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind)
-        tied = np.where(
-            there & (score == score.max(axis=1, keepdims=True)), ids[:, :candidates], np.iinfo(np.int64).max
-        )
-        return tied.min(axis=1)
+        return _first(score, ids[:, :candidates])
 
-    return Ranked(ids[:, 0], first("ratio", k), first("distance", csls))
+    rescored = None
+    if rescorer is not None and query_rows is not None:
+        # A repeated query is one row of the source side.
+        rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
+        near = _Near(sim[some], _numbers(ids[some], targets), back, _numbers(back_ids, rows))
+        there = ids[some, :candidates] >= 0
+        query, column = np.nonzero(there)
+        score = np.full(there.shape, -np.inf)
+        score[query, column] = rescorer(rows, targets).scores(
+            query, place[some][query, column], sim[some][query, column].astype(np.float64), near, k
+        )
+        rescored = _first(score, ids[some, :candidates])[number]
+    return Ranked(ids[:, 0], first("ratio", k), first("distance", csls), rescored)
+
+
+def _first(score: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(q,) the id of the highest score, the lowest of equals; ids (q, c), -1 for none."""
+    best = (ids >= 0) & (score == score.max(axis=1, keepdims=True))
+    found: NDArray[np.int64] = np.where(best, ids, np.iinfo(np.int64).max).min(axis=1)
+    return found
+
+
+def _numbers(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each id is in ``known`` (increasing); len(known) for one that is not; -1 stays."""
+    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    found: NDArray[np.int64] = np.where(ids < 0, -1, np.where(known[place] == ids, place, len(known)))
+    return found
 
 
 def rank_muse(
@@ -216,7 +256,10 @@ def _results(
         ("cosine", ranked.cosine),
         (f"ratio-{k}", ranked.ratio),
         (f"csls-{csls}", ranked.csls),
+        (f"rescored-{k}", ranked.rescored),
     ):
+        if found is None:
+            continue
         correct = int((found == gold).sum())
         low, high = wilson(correct, len(gold))
         rows.append(
@@ -231,6 +274,7 @@ class _Pool:
     order.
     """
 
+    text: Path
     vectors: NDArray
     unique: Unique
     lines: int
@@ -250,6 +294,7 @@ def evaluate_retrieval(
     k: int = 4,
     csls: int = 10,
     candidates: int = 10,
+    rescore: bool = False,
     work: str | os.PathLike[str] | None = None,
     device: str = "auto",
     batch_tokens: int | None = None,
@@ -263,7 +308,8 @@ def evaluate_retrieval(
     its queries and its distractors, equal sentences once. pairs: ``en-fr,fr-en``, or ``all``, which is both
     ways between the pivot and each other language (the first language, where the pivot is none of them;
     every pair, where it is None). The neighbourhood of a target is taken from the whole pool of the source
-    language, and the margins choose among the `candidates` nearest by cosine.
+    language, and the margins choose among the `candidates` nearest by cosine. rescore: and by how well their pieces
+    match, too, as `mine --rescore` has it (`rescoring`), in one more measure.
 
     Or src_file and tgt_file, aligned line by line: MUSE's sent_translation protocol, both ways
     (`pools.muse_keys`, `rank_muse`); it calls for more than 200,000 lines, and with fewer the report says
@@ -277,6 +323,10 @@ def evaluate_retrieval(
         raise UsageError("give --queries, or else --src-file and --tgt-file")
     if min(k, csls, candidates) < 1:
         raise UsageError(f"k, csls and candidates must be at least 1, found {k}, {csls} and {candidates}")
+    if rescore and queries is None:
+        raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")
+    if rescore and k == 1:
+        raise UsageError("--rescore -k 1: with one neighbour there is no margin to start from; use -k 2 or more")
     asked = None if queries is None else read_queries(queries, errors)
     directions = [] if asked is None else _directions(asked, pairs, pivot)
 
@@ -284,7 +334,11 @@ def evaluate_retrieval(
     from bitextmine.encoder.device import device_name
 
     encoder = load_encoder(model, device)
-    run = _Run(encoder, k, csls, candidates, device_name(device), batch_tokens, errors, memory)
+    by_pieces = None
+    if rescore:
+        by_pieces = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
+        by_pieces.piece_rows()  # before the work: not every encoder has them
+    run = _Run(encoder, by_pieces, k, csls, candidates, device_name(device), batch_tokens, errors, memory)
     with _folder(work) as folder:
         if asked is not None:
             return run.pools(asked, distractors, directions, folder)
@@ -315,6 +369,7 @@ def _folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
 @dataclass(frozen=True)
 class _Run:
     encoder: Encoder
+    by_pieces: Encoder | None  # the same, where candidates are scored again by their pieces
     k: int
     csls: int
     candidates: int
@@ -350,10 +405,22 @@ class _Run:
                 notes.append(f"{lang}: {repeated:,} blank or repeated sentences left out of the pool")
         results: list[RetrievalResult] = []
         n = len(asked)
+        scorer = {}
+        if self.by_pieces is not None:
+            aligner = Aligner(*self.by_pieces.piece_rows())
+            pieces = {lang: row_pieces(pool.text, pool.unique, self.by_pieces) for lang, pool in pools.items()}
+            scorer["scorer"] = packaged_scorer().hash
+
+        def rescorer(src: str, tgt: str) -> Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer]:
+            return lambda rows, targets: Rescorer(
+                aligner, pieces[src].take(rows), pieces[tgt].take(targets), packaged_scorer()
+            )
+
         for src, tgt in directions:
             source, target = pools[src], pools[tgt]
+            query_rows = source.unique.line_to_row[:n]
             ranked = rank_in_pool(
-                np.ascontiguousarray(source.vectors[source.unique.line_to_row[:n]]),
+                np.ascontiguousarray(source.vectors[query_rows]),
                 target.vectors,
                 source.vectors,
                 k=self.k,
@@ -361,6 +428,8 @@ class _Run:
                 candidates=self.candidates,
                 device=self.device,
                 memory=self.memory,
+                rescorer=rescorer(src, tgt) if scorer else None,
+                query_rows=query_rows,
             )
             gold = target.unique.line_to_row[:n]
             results += _results(src, tgt, ranked, gold, len(target.unique.rows), self.k, self.csls)
@@ -377,6 +446,7 @@ class _Run:
                 neighbourhood="source-pool",
                 interval="wilson-95",
                 model=self.encoder.hash,
+                **scorer,
             ),
             tuple(notes),
         )
@@ -389,7 +459,7 @@ class _Run:
                 out.writelines(f"{line}\n" for line in iter_lines(distractors, self.errors))
         unique = unique_lines(iter_lines(text))
         matrix = self.embed(text, lang)
-        return _Pool(packed_rows(matrix, unique.rows, folder), unique, unique.lines)
+        return _Pool(text, packed_rows(matrix, unique.rows, folder), unique, unique.lines)
 
     def muse(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.alignment import Aligner
 from bitextmine.mine.bitext import Bitext
@@ -22,7 +20,7 @@ from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.null import MIN_LINES, NullFit, fit_null
-from bitextmine.mine.rescoring import Rescorer, packaged_scorer
+from bitextmine.mine.rescoring import Rescorer, packaged_scorer, row_pieces
 from bitextmine.mine.retrieval import (
     RETRIEVALS,
     NeighboursLike,
@@ -32,7 +30,6 @@ from bitextmine.mine.retrieval import (
 )
 from bitextmine.mine.rows import IN_MEMORY, packed_rows, zero_rows
 from bitextmine.mine.threshold import Tuned, counts_around, parse_threshold, tune
-from bitextmine.processors import processors
 from bitextmine.progress import progress
 from bitextmine.signature import signature
 from bitextmine.store import embedding_paths, open_embedding
@@ -50,7 +47,6 @@ SEARCHES = ("auto", "exact", "index")
 # is built.
 EXACT_UP_TO = 10**12
 
-LINES_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -461,19 +457,8 @@ def rescorer(
 ) -> Rescorer:
     """What scores the candidates of the two sides again, with the scorer in the package. aligner: of the encoder's
     `piece_rows`; ``on_pairs`` is told of pairs whose pieces are compared."""
-    src, tgt = (_pieces(side, encoder, errors) for side in sides)
+    src, tgt = (row_pieces(side.corpus, side.unique, encoder, errors) for side in sides)
     return Rescorer(aligner, src, tgt, packaged_scorer(), on_pairs)
-
-
-def _pieces(side: Side, encoder: Encoder, errors: str) -> Pieces:
-    """The pieces of the lines that are mined, a sentence for each row."""
-    wanted = np.zeros(side.unique.lines, dtype=bool)
-    wanted[side.unique.rows] = True
-    lines = itertools.compress(iter_lines(side.corpus, errors), wanted.tolist())
-    parts = []
-    while part := list(itertools.islice(lines, LINES_AT_ONCE)):
-        parts.append(encoder.tokenizer.encode(part, encoder.max_pieces, threads=processors())[0])
-    return Pieces.join(parts)
 
 
 def _check_output(

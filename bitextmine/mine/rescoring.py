@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
+import os
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +24,31 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.alignment import Aligner
+from bitextmine.mine.dedup import Unique
 from bitextmine.mine.margin import neighbourhood_mean
 from bitextmine.mine.retrieval import SCORE_DECIMALS, Best, BestBothWays, NeighboursLike
+from bitextmine.processors import processors
+from bitextmine.text import iter_lines
 
-__all__ = ["CANDIDATE_FEATURES", "Rescorer", "Scorer", "candidate_features", "packaged_scorer", "pair_cosines"]
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+__all__ = [
+    "CANDIDATE_FEATURES",
+    "Rescorer",
+    "Scorer",
+    "candidate_features",
+    "packaged_scorer",
+    "pair_cosines",
+    "row_pieces",
+]
 
 CANDIDATE_FEATURES = 7
 # Means of neighbourhoods near 0 would make ratios without meaning.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
 BLOCK_PAIRS = 1 << 15
+LINES_AT_ONCE = 1 << 16
 
 
 def pair_cosines(
@@ -148,18 +166,32 @@ class Rescorer:
             others = one.id[rows]
             cosine = pair_cosines(rows, others, sim[:, :k], ids[:, :k])
             sides.append((one, rows, (rows, others) if forward else (others, rows), cosine))
-        self._compare(np.concatenate([self._code(*pairs) for _, _, pairs, _ in sides]))
         found = []
         for one, rows, (src, tgt), cosine in sides:
             score = np.full(len(one.id), -np.inf)
-            for start in range(0, len(rows), BLOCK_PAIRS):
-                part = slice(start, start + BLOCK_PAIRS)
-                features = candidate_features(src[part], tgt[part], cosine[part], neighbours, k)
-                known = np.searchsorted(self._codes, self._code(src[part], tgt[part]))
-                hidden = self.scorer.drive(features, 0) + self._drives[known]
-                score[rows[part]] = np.round(self.scorer.score(hidden), SCORE_DECIMALS) + 0.0  # no -0.0
+            score[rows] = self.scores(src, tgt, cosine, neighbours, k)
             found.append(Best(one.id, score))
         return BestBothWays(*found)
+
+    def scores(
+        self,
+        src: NDArray[np.int64],
+        tgt: NDArray[np.int64],
+        cosine: NDArray[np.float64],
+        neighbours: NeighboursLike,
+        k: int,
+    ) -> NDArray[np.float64]:
+        """(p,) log odds of the pairs of source row src[i] with target row tgt[i], as `candidate_features` takes them,
+        rounded to SCORE_DECIMALS."""
+        self._compare(self._code(src, tgt))
+        score = np.empty(len(src))
+        for start in range(0, len(src), BLOCK_PAIRS):
+            part = slice(start, start + BLOCK_PAIRS)
+            features = candidate_features(src[part], tgt[part], cosine[part], neighbours, k)
+            known = np.searchsorted(self._codes, self._code(src[part], tgt[part]))
+            hidden = self.scorer.drive(features, 0) + self._drives[known]
+            score[part] = np.round(self.scorer.score(hidden), SCORE_DECIMALS) + 0.0  # no -0.0
+        return score
 
     def _code(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> NDArray[np.int64]:
         return src * len(self._tgt) + tgt
@@ -177,3 +209,16 @@ class Rescorer:
         place = np.searchsorted(self._codes, new)
         self._codes = np.insert(self._codes, place, new)
         self._drives = np.insert(self._drives, place, drives, axis=0)
+
+
+def row_pieces(
+    corpus: str | os.PathLike[str], unique: Unique, encoder: Encoder, errors: str = "strict"
+) -> Pieces:
+    """The pieces of the lines of a corpus that are mined, a sentence for each row of ``unique``."""
+    wanted = np.zeros(unique.lines, dtype=bool)
+    wanted[unique.rows] = True
+    lines = itertools.compress(iter_lines(corpus, errors), wanted.tolist())
+    parts = []
+    while part := list(itertools.islice(lines, LINES_AT_ONCE)):
+        parts.append(encoder.tokenizer.encode(part, encoder.max_pieces, threads=processors())[0])
+    return Pieces.join(parts)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder, native
-from bitextmine.encoder.matches import NOTHING, PieceMatcher
+from bitextmine.encoder.matches import NOTHING, WIDEST, PieceMatcher
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import restore_rows
 from bitextmine.errors import BitextmineError
@@ -23,14 +23,35 @@ def some_rows(dim: int) -> np.ndarray:
     return rows
 
 
+def some_norms(rows: np.ndarray) -> np.ndarray:
+    norms = np.random.default_rng(2).uniform(0.5, 3, len(rows))
+    return np.where(rows.any(axis=1), norms, 0).astype(np.float32)
+
+
+def some_matcher(dim: int) -> PieceMatcher:
+    rows = some_rows(dim)
+    return PieceMatcher(rows, some_norms(rows))
+
+
+def vectors(dim: int) -> np.ndarray:
+    """What the rows and norms stand for."""
+    wide = some_rows(dim).astype(np.float64)
+    length = np.linalg.norm(wide, axis=1)
+    return wide / np.where(length > 0, length, 1)[:, None] * some_norms(wide)[:, None]
+
+
+def cosine(x: np.ndarray, y: np.ndarray) -> float:
+    lengths = np.linalg.norm(x) * np.linalg.norm(y)
+    return float(x @ y / lengths) if lengths > 0 else 0.0
+
+
 @pytest.mark.parametrize("dim", [1, 33, 256])
 @given(a=SENTENCES, b=SENTENCES)
 def test_matches(dim: int, a: list[list[int]], b: list[list[int]]) -> None:
     n = min(len(a), len(b))
     a, b = a[:n], b[:n]
-    rows = some_rows(dim)
-    found = PieceMatcher(rows).matches(Pieces.from_lists(a), Pieces.from_lists(b))
-    wide = rows.astype(np.float64)
+    found = some_matcher(dim).matches(Pieces.from_lists(a), Pieces.from_lists(b))
+    wide = vectors(dim)
     length = np.linalg.norm(wide, axis=1)
     units = wide / np.where(length > 0, length, 1)[:, None]
     for best, match, here, there in ((*found[:2], a, b), (*found[2:], b, a)):
@@ -55,21 +76,91 @@ def test_compiled_and_plain_are_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         Pieces.from_lists([rng.integers(0, VOCABULARY, n).tolist() for n in rng.integers(0, 30, 3000)])
         for _ in range(2)
     )
-    matcher = PieceMatcher(some_rows(48))
-    found = matcher.matches(a, b)
+    matcher = some_matcher(48)
+    in_parts = [rng.integers(0, 4, len(side.ids)).astype(np.int8) for side in (a, b)]
+
+    def everything() -> list[bytes]:
+        arrays = [*matcher.matches(a, b), matcher.parts(a, b, *in_parts, 4)]
+        for width in (1, 5, WIDEST):
+            arrays += matcher.windows(a, b, width)
+        return [array.tobytes() for array in arrays]
+
+    found = everything()
     monkeypatch.setattr(native, "library", lambda: None)
-    again = matcher.matches(a, b)
-    assert [part.tobytes() for part in found] == [part.tobytes() for part in again]
+    assert everything() == found
+
+
+# Whole numbers stand for the vectors: the fewer dimensions, the more a rounding turns them.
+@pytest.mark.parametrize(("dim", "width"), [(33, 1), (33, 3), (256, 5), (256, WIDEST)])
+@given(a=SENTENCES, b=SENTENCES)
+def test_windows(dim: int, width: int, a: list[list[int]], b: list[list[int]]) -> None:
+    n = min(len(a), len(b))
+    a, b = a[:n], b[:n]
+    found = some_matcher(dim).windows(Pieces.from_lists(a), Pieces.from_lists(b), width)
+    wide, reach = vectors(dim), width // 2
+
+    def sums(sentence: list[int]) -> list[np.ndarray]:
+        around = (sentence[max(0, i - reach) : i + reach + 1] for i in range(len(sentence)))
+        return [sum((wide[p] for p in window), np.zeros(dim)) for window in around]
+
+    for best, here, there in ((found[0], a, b), (found[1], b, a)):
+        expected = [
+            max((cosine(x, y) for y in sums(other)), default=NOTHING)
+            for sentence, other in zip(here, there, strict=True)
+            for x in sums(sentence)
+        ]
+        np.testing.assert_allclose(best, expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("dim", [33, 256])
+@given(data=st.data(), a=SENTENCES, b=SENTENCES)
+def test_parts(dim: int, data: st.DataObject, a: list[list[int]], b: list[list[int]]) -> None:
+    n, parts = min(len(a), len(b)), data.draw(st.integers(1, 4))
+    sides = [Pieces.from_lists(side[:n]) for side in (a, b)]
+    which = [
+        np.array(data.draw(st.lists(st.integers(0, parts - 1), min_size=len(s.ids), max_size=len(s.ids))), np.int8)
+        for s in sides
+    ]
+    found = some_matcher(dim).parts(*sides, *which, parts)
+    assert found.shape == (n, parts, parts) and found.dtype == np.float32
+    wide = vectors(dim)
+    for i in range(n):
+        sums = np.zeros((2, parts, dim))
+        for side, (pieces, part) in enumerate(zip(sides, which, strict=True)):
+            for place in range(*pieces.offsets[i : i + 2]):
+                sums[side, part[place]] += wide[pieces.ids[place]]
+        expected = [[cosine(x, y) for y in sums[1]] for x in sums[0]]
+        np.testing.assert_allclose(found[i], expected, atol=5e-3)
+
+
+def test_the_longest_windows_stay_in_range() -> None:
+    rows = np.zeros((2, 600), dtype=np.int8)
+    rows[0, 0], rows[1] = 127, -127
+    long = Pieces.from_lists([[0] * 30, [1] * 30])
+    a_best, b_best = PieceMatcher(rows, np.array([5, 5], dtype=np.float32)).windows(long, long, WIDEST)
+    np.testing.assert_allclose([a_best, b_best], 1, atol=1e-6)
 
 
 def test_what_it_refuses() -> None:
-    matcher = PieceMatcher(some_rows(8))
-    one = Pieces.from_lists([[1]])
-    with pytest.raises(ValueError, match="2 sentences"):
-        matcher.matches(Pieces.from_lists([[1], [2]]), one)
-    for bad in (-1, VOCABULARY):
-        with pytest.raises(ValueError, match=r"0\.\.39"):
-            matcher.matches(one, Pieces.from_lists([[bad]]))
+    matcher = some_matcher(8)
+    one, two = Pieces.from_lists([[1]]), Pieces.from_lists([[1], [2]])
+    part = np.zeros(1, dtype=np.int8)
+    calls = (matcher.matches, lambda a, b: matcher.windows(a, b, 3), lambda a, b: matcher.parts(a, b, part, part, 2))
+    for call in calls:
+        with pytest.raises(ValueError, match="2 sentences"):
+            call(two, one)
+        for bad in (-1, VOCABULARY):
+            with pytest.raises(ValueError, match=r"0\.\.39"):
+                call(one, Pieces.from_lists([[bad]]))
+    for width in (0, 2, WIDEST + 2, -1):
+        with pytest.raises(ValueError, match="odd number"):
+            matcher.windows(one, one, width)
+    with pytest.raises(ValueError, match=r"0\.\.1"):
+        matcher.parts(one, one, part + 2, part, 2)
+    with pytest.raises(ValueError, match="0 parts for 1"):
+        matcher.parts(one, one, part[:0], part, 2)
+    with pytest.raises(ValueError, match="not 0"):
+        matcher.parts(one, one, part, part, 0)
 
 
 def test_rows_of_an_encoder(make_folder, tmp_path) -> None:

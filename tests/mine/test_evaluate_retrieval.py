@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bitextmine.encoder
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine import pools
 from bitextmine.mine.evaluate_retrieval import evaluate_retrieval, rank_in_pool, rank_muse
 from bitextmine.mine.margin import RATIO_FLOOR
 from bitextmine.mine.pools import find_distractors, language_pairs, muse_keys, read_queries
+from bitextmine.mine.rescoring import candidate_features, packaged_scorer
 from bitextmine.store import EmbeddingWriter, Manifest, embedding_paths
 from bitextmine.text import read_lines
 
@@ -58,9 +59,46 @@ def test_pool_ranking_chooses_among_the_nearest_by_cosine(world):
     queries, pool, src_pool = world
     ranked = rank_in_pool(queries, pool, src_pool, candidates=1)
     assert np.array_equal(ranked.ratio, ranked.cosine)
+    assert ranked.rescored is None
     ten = rank_in_pool(queries, pool, src_pool, candidates=10)
     everything = rank_in_pool(queries, pool, src_pool, candidates=400)
     assert (ten.ratio == everything.ratio).mean() > 0.95
+
+
+@pytest.mark.parametrize(("k", "candidates"), [(4, 10), (2, 1), (12, 3)])
+def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
+    """Scores that are a sum of the features, of which each is worked out anew; two of the queries are one row."""
+    _, pool, src_pool = world
+    query_rows = np.array([5, 90, 5, 0, 41, 299])
+    weights = np.array([1.0, -0.5, 2.0, -3.0, 1.5, 4.0, -2.0])
+
+    @dataclass
+    class Again:
+        rows: np.ndarray
+        targets: np.ndarray
+
+        def scores(self, src, tgt, cosine, neighbours, k):
+            asked.append(set(zip(self.rows[src].tolist(), self.targets[tgt].tolist(), strict=True)))
+            return candidate_features(src, tgt, cosine, neighbours, k) @ weights
+
+    asked = []
+    found = rank_in_pool(
+        src_pool[query_rows], pool, src_pool, k=k, candidates=candidates, rescorer=Again, query_rows=query_rows
+    ).rescored
+    cos = cosines(src_pool, pool)
+
+    def score(row, target):
+        means, gaps = [], []
+        for sims, other in ((cos[row], target), (cos[:, target], row)):
+            near = np.argsort(-sims)[:k]
+            means.append(sims[near].mean())
+            gaps.append(cos[row, target] - max(sims[i] for i in near if i != other))
+        ratio = cos[row, target] / max(sum(means) / 2, 0.05)
+        return weights @ [ratio, np.log(np.clip(ratio, 0.05, 4)), cos[row, target], *means, *gaps]
+
+    nearest = {int(row): np.argsort(-cos[row])[:candidates] for row in query_rows}
+    assert asked == [{(row, int(target)) for row, near in nearest.items() for target in near}]
+    assert found.tolist() == [max(nearest[int(row)], key=lambda t, row=row: score(row, t)) for row in query_rows]
 
 
 @pytest.mark.parametrize("block", [1, 1 << 22])
@@ -279,6 +317,24 @@ def test_pools_end_to_end(encoder, bench, tmp_path):
     assert "pools:en=460,fr=460,de=60" in report.signature
     assert "neighbourhood:source-pool" in report.signature
     assert (tmp_path / "work" / "pool.fr.npy").exists()
+
+
+def test_rescored_pools(tmp_path):
+    lines = [
+        "en\tde",
+        "The cat sleeps on the table.\tDie Katze schläft auf dem Tisch.",
+        "The dog sleeps under the table.\tDer Hund schläft unter dem Tisch.",
+        "We buy bread in the morning.\tWir kaufen morgens Brot.",
+        "Three children play in the garden.\tDrei Kinder spielen im Garten.",
+    ]
+    report = evaluate_retrieval(queries=write(tmp_path / "q.tsv", lines), rescore=True)
+    assert [r.measure for r in report.results] == ["cosine", "ratio-4", "csls-10", "rescored-4"] * 2
+    assert [r.correct for r in report.results if r.measure == "rescored-4"] == [4, 4]
+    assert f"scorer:{packaged_scorer().hash}" in report.signature
+    with pytest.raises(UsageError, match="-k 1"):
+        evaluate_retrieval(queries=tmp_path / "q.tsv", rescore=True, k=1)
+    with pytest.raises(UsageError, match="goes with --queries"):
+        evaluate_retrieval(src_file=tmp_path / "a.en", tgt_file=tmp_path / "a.de", rescore=True)
 
 
 def test_a_repeated_translation_is_right_wherever_it_stands(encoder, tmp_path):

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.mine.alignment import FEATURES, LIMITS, TOGETHER, Aligner
+from bitextmine.mine.alignment import (
+    FEATURES,
+    LIMITS,
+    PARTS,
+    SIDE_FEATURES,
+    TOGETHER,
+    WIDTHS,
+    WINDOW_LIMITS,
+    Aligner,
+)
 from bitextmine.mine.rescoring import (
     CANDIDATE_FEATURES,
     Rescorer,
@@ -25,23 +34,65 @@ VOCABULARY, DIM = 30, 12
 RNG = np.random.default_rng(5)
 ROWS = RNG.integers(-127, 128, (VOCABULARY, DIM)).astype(np.int8)
 LENGTHS = RNG.random(VOCABULARY).astype(np.float32) + 0.1
+VECTORS = ROWS / np.linalg.norm(ROWS.astype(np.float64), axis=1, keepdims=True) * LENGTHS[:, None]
+WEIGHTS = LENGTHS.astype(np.float64) / LENGTHS.mean(dtype=np.float64)
 SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=7), min_size=1, max_size=4)
 
 
-def slow_side(a: list[int], b: list[int]) -> list[float]:
-    wide = ROWS.astype(np.float64)
-    units = wide / np.linalg.norm(wide, axis=1, keepdims=True)
-    weights = LENGTHS.astype(np.float64) / LENGTHS.mean(dtype=np.float64)
+def slow_matches(a: list[int], b: list[int]) -> list[float]:
+    units = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    weights = WEIGHTS
     best = [max(units[p] @ units[q] for q in b) for p in a]
-    places = [[round(float(units[p] @ units[q]), 5) for q in b] for p in a]
-    match = [place.index(max(place)) for place in places]
+    match, back = (
+        [places.index(max(places)) for places in ([round(float(units[p] @ units[q]), 5) for q in y] for p in x)]
+        for x, y in ((a, b), (b, a))
+    )
     found = [math.log1p(sum(weights[p] for p, m in zip(a, best, strict=True) if m < limit)) for limit in LIMITS]
     sure = [max(m, 0) * weights[p] for p, m in zip(a, best, strict=True)]
     away = [abs(i / len(a) - match[i] / len(b)) for i in range(len(a))]
     found.append(sum(x * w for x, w in zip(away, sure, strict=True)) / max(sum(sure), 1e-9))
     both = [math.sqrt(sure[i] * sure[i - 1]) for i in range(1, len(a))]
     near = [abs(match[i] - match[i - 1]) <= TOGETHER for i in range(1, len(a))]
-    return [*found, sum(w for w, x in zip(both, near, strict=True) if x) / max(sum(both), 1e-9)]
+    found.append(sum(w for w, x in zip(both, near, strict=True) if x) / max(sum(both), 1e-9))
+    mutual = [back[match[i]] == i for i in range(len(a))]
+    found.append(math.log1p(sum(weights[p] for p, m in zip(a, mutual, strict=True) if not m)))
+    found.append(sum(s for s, m in zip(sure, mutual, strict=True) if m) / sum(weights[p] for p in a))
+    return found
+
+
+def cosine(x: np.ndarray, y: np.ndarray) -> float:
+    lengths = np.linalg.norm(x) * np.linalg.norm(y)
+    return float(x @ y / lengths) if lengths > 0 else 0.0
+
+
+def slow_windows(a: list[int], b: list[int], width: int) -> tuple[list[float], float]:
+    """How much weight is unmatched at each limit, give or take what a cosine so near to it that rounding decides
+    weighs; the mean; the lowest."""
+    sums = [
+        [VECTORS[side[max(0, i - width // 2) : i + width // 2 + 1]].sum(0) for i in range(len(side))] for side in (a, b)
+    ]
+    best = [max(cosine(x, y) for y in sums[1]) for x in sums[0]]
+    weights = [WEIGHTS[p] for p in a]
+    found, unsure = [], 0.0
+    for limit in WINDOW_LIMITS:
+        found.append(math.log1p(sum(w for w, x in zip(weights, best, strict=True) if x < limit)))
+        unsure += sum(w for w, x in zip(weights, best, strict=True) if abs(x - limit) < 5e-3)
+    mean = sum(w * x for w, x in zip(weights, best, strict=True)) / sum(weights)
+    return [*found, mean, min(best)], unsure
+
+
+def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], float]:
+    """Of the parts; and the distance of the middle of a piece from an edge, where rounding may decide."""
+    sums, edge = np.zeros((2, parts, DIM)), 1.0
+    for side, sentence in enumerate((a, b)):
+        weights = np.array([WEIGHTS[p] for p in sentence])
+        for i, piece in enumerate(sentence):
+            middle = (weights[:i].sum() + weights[i] / 2) / weights.sum() * parts
+            sums[side, int(middle)] += VECTORS[piece]
+            edge = min(edge, abs(middle - round(middle)))
+    all_ = [[cosine(x, y) for y in sums[1]] for x in sums[0]]
+    others = [all_[i][j] for i in range(parts) for j in range(parts) if i != j]
+    return [*(all_[i][i] for i in range(parts)), sum(others) / len(others)], edge
 
 
 @given(SENTENCES, SENTENCES)
@@ -53,8 +104,24 @@ def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> N
         if not x or not y:
             assert not row.any()
             continue
-        expected = [*slow_side(x, y), *slow_side(y, x), math.log1p(len(x)), math.log1p(len(y))]
-        np.testing.assert_allclose(row, expected, atol=1e-4)
+        assert row[-2:] == pytest.approx([math.log1p(len(x)), math.log1p(len(y))], abs=1e-4)
+        for side, (here, there) in zip((row[:SIDE_FEATURES], row[SIDE_FEATURES:]), ((x, y), (y, x)), strict=False):
+            matched = slow_matches(here, there)
+            np.testing.assert_allclose(side[: len(matched)], matched, atol=1e-4)
+            at = len(matched)
+            for width in WIDTHS:
+                expected, unsure = slow_windows(here, there, width)
+                if not unsure:
+                    np.testing.assert_allclose(side[at : at + len(expected)], expected, atol=1e-2)
+                at += len(expected)
+            assert at == SIDE_FEATURES
+        at = 2 * SIDE_FEATURES
+        for parts in PARTS:
+            expected, edge = slow_parts(x, y, parts)
+            if edge > 1e-3:
+                np.testing.assert_allclose(row[at : at + len(expected)], expected, atol=1e-2)
+            at += len(expected)
+        assert at + 2 == FEATURES
 
 
 def neighbours(n: int, m: int, k: int) -> SimpleNamespace:

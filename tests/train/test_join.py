@@ -78,11 +78,69 @@ def test_columns_for_the_length_added(root: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(longer @ longer.T, 0.75 * plain @ plain.T + 0.25 * table @ table.T, atol=1e-4)
 
 
+def test_three_joined(root: Path, tmp_path: Path) -> None:
+    size = Tokenizer(TOKENIZER).vocab_size
+    names = ("one", "two", "three")
+    for seed, name in enumerate(names):
+        torch.manual_seed(seed)
+        model = SentenceModel(EncoderConfig(size, 8 + seed, layers=0))
+        model.initialise(10.0**-seed)
+        save_folder(tmp_path / name, model, TOKENIZER, dtype="float32")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    folders = [tmp_path / name for name in names]
+    made = run(root, "train/join.py", *folders, "--text", tmp_path / "text", "--out", tmp_path / "all")
+    assert made.returncode == 0, made.stderr
+    vectors = load_encoder(tmp_path / "all").encode(LINES)
+    assert vectors.shape == (len(LINES), 8 + 9 + 10)
+    shares = [np.square(vectors[:, part]).sum(1).mean() for part in (slice(8), slice(8, 17), slice(17, 27))]
+    assert all(0.2 < share < 0.5 for share in shares), shares
+    for folder, part in zip(folders, (slice(8), slice(8, 17), slice(17, 27)), strict=True):
+        units = vectors[:, part] / np.linalg.norm(vectors[:, part], axis=1, keepdims=True)
+        np.testing.assert_allclose((units * load_encoder(folder).encode(LINES)).sum(1), 1, atol=1e-5)
+
+
+def test_columns_for_the_order_added(root: Path, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 12, layers=0))
+    model.initialise()
+    save_folder(tmp_path / "plain", model, TOKENIZER, dtype="float32")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    made = run(
+        root, "train/reduce.py", tmp_path / "plain", tmp_path / "text", "--dim", 24, "--storage", "float32",
+        "--order-columns", 12, "--order-weight", 0.5, "--out", tmp_path / "ordered",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    # Turned axes leave products as they were, those of all columns in order too.
+    pieces, _ = Tokenizer(TOKENIZER).encode(LINES)
+    table = model.embedding.weight.detach().double().numpy()
+    expected = []
+    for rows in (table[pieces.ids[a:b]] for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)):
+        waves = 0.5 * np.cos(np.pi * (np.arange(len(rows)) + 0.5) / len(rows))
+        vector = np.concatenate([rows.sum(0), waves @ rows])
+        expected.append(vector / np.linalg.norm(vector))
+    found = load_encoder(tmp_path / "ordered").encode(LINES)
+    np.testing.assert_allclose(found @ found.T, np.array(expected) @ np.array(expected).T, atol=3e-3)
+    again = run(
+        root, "train/reduce.py", tmp_path / "ordered", tmp_path / "text", "--dim", 24, "--storage", "float32",
+        "--out", tmp_path / "turned",
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    np.testing.assert_allclose(
+        (c := load_encoder(tmp_path / "turned").encode(LINES)) @ c.T, found @ found.T, atol=1e-4
+    )
+
+
 def test_what_they_refuse(root: Path, tmp_path: Path) -> None:
     refused = run(
         root, "train/join.py", packaged("europe5"), packaged("europe5"), "--text", "x", "--out", tmp_path / "x",
         "--length-share", "many",
     )  # fmt: skip
     assert refused.returncode == 2 and "invalid float value" in refused.stderr
+    refused = run(root, "train/join.py", packaged("europe5"), "--text", "x", "--out", tmp_path / "x")
+    assert refused.returncode == 2 and "nothing to join" in refused.stderr
     refused = run(root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100_000, "--out", tmp_path / "x")
-    assert refused.returncode == 2 and "--dim above 8 and at most 480" in refused.stderr
+    assert refused.returncode == 2 and "of --dim at most 376 for the pieces" in refused.stderr
+    refused = run(
+        root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100, "--order-columns", 60, "--out", tmp_path / "x"
+    )
+    assert refused.returncode == 2 and "60 for the order" in refused.stderr
