@@ -524,7 +524,7 @@ def evaluate() -> None:
     metavar="N",
     help="Nearest by cosine that the margins choose among.",
 )
-@click.option("--rescore", is_flag=True, help="Choose by the pieces' matches, too, as mine --rescore does.")
+@click.option("--rescore", is_flag=True, help="Also choose among these by the scorer of mine --rescore.")
 @click.option(
     "--work", metavar="FOLDER", help="Keep the pools' vectors here for the next run.  [default: nowhere]"
 )

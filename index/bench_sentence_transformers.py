@@ -80,6 +80,8 @@ def random_folder(layers: int, dim: int, folder: Path) -> Path:
 
 def wrapped(folder: Path) -> SentenceTransformer:
     config, tokenizer = read_folder(folder)
+    if config.piece_dim != config.dim:
+        raise SystemExit(f"{folder}: has columns for order or length, which sentence-transformers cannot make")
     weights = read_weights(config, folder / WEIGHTS)
     if (scale := weights.pop(SCALE, None)) is not None:
         weights[PIECES] = restore_rows(weights[PIECES], scale)

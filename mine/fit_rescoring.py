@@ -1,13 +1,13 @@
 """Fits the scorer of `mine --rescore` to mined candidates whose translations are known.
 
 Example:  python mine/fit_rescoring.py TRAINED --recipe europe5 --data FOLDER --model europe5 \\
-              --out bitextmine/mine/rescoring.safetensors
+              --draws 3 --out bitextmine/mine/rescoring.safetensors
 
 TRAINED is what `bitextmine train` made: its work/cache (or --cache) says which pairs were held out of training. Each
 corpus gives --draws mining tasks: its held-out pairs, hidden among --distractors sentences of either side that have no
-translation there, others each time. The pairs that mining finds are the examples, right if they are held-out pairs. A
-network of one hidden layer learns the logarithm of the odds, with every task weighing the same. Prints, for each corpus
-in turn, the best F1 by margin and by a scorer fitted to the others.
+translation there, drawn anew each time. The pairs that mining finds are the examples, right if they are held-out pairs.
+A network of one hidden layer learns the logarithm of the odds, with every task weighing the same. Prints, for each task
+in turn, the best F1 by margin and by a scorer fitted to the other corpora.
 
 Only corpora without near copies of lines will do: where distractors are translations of each other, right examples
 count as wrong (documentation, everyday sentences).
@@ -130,6 +130,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    if args.draws < 1:
+        parser.error(f"--draws {args.draws}: at least 1")
     recipe = load_recipe(args.recipe, folder=args.data)
     encoder = load_encoder(args.model, "cpu")
     caches = open_caches(
@@ -146,12 +148,18 @@ def main() -> None:
             rng = np.random.default_rng([args.seed, len(tasks)])
             src, tgt, gold = hidden_pairs(cache, recipe, encoder.tokenizer, args.distractors, rng)
             tasks.append(mined(name, encoder, aligner, src, tgt, gold))
+    names = {task.name for task in tasks}
+    if len(names) < 2:
+        parser.error(f"--corpora {args.corpora}: {len(names)} of 500 held-out pairs or more; each needs another one")
     print(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |\n|---|---|---|---|---|"
     )
+    scorers = {
+        name: fitted([other for other in tasks if other.name != name], args.hidden, args.steps, args.decay)
+        for name in sorted(names)
+    }
     for task in tasks:
-        others = [other for other in tasks if other.name != task.name]
-        scorer = fitted(others, args.hidden, args.steps, args.decay)
+        scorer = scorers[task.name]
         again = scorer.score(scorer.drive(task.features, 0))
         print(
             f"| {task.name} | {len(task.right):,} | {int(task.right.sum()):,} of {task.gold:,} | "

@@ -113,6 +113,22 @@ def test_rescored_pairs(bitextmine, root, tmp_path):
     assert all(float(row.split("\t")[0]) > 0 for row in matched.out.splitlines()), "0 is worth nothing"
 
 
+def test_rescored_retrieval(bitextmine, root, tmp_path):
+    samples = root / "mine" / "samples"
+    en, fr = ((samples / f"sample.{lang}").read_text().splitlines() for lang in ("en", "fr"))
+    gold = [map(int, row.split()) for row in (samples / "gold.en-fr.tsv").read_text().splitlines()]
+    rows = ["en\tfr", *(f"{en[i - 1]}\t{fr[j - 1]}" for i, j in gold)]
+    (tmp_path / "queries.tsv").write_text("".join(f"{row}\n" for row in rows))
+    evaluate = ("evaluate", "retrieval", "--queries", "queries.tsv", "--rescore")
+    head, *found = bitextmine(*evaluate, cwd=tmp_path).out.splitlines()
+    assert head.split() == ["P@1", "queries", "pool", "cosine", "ratio-4", "csls-10", "rescored-4"]
+    for row in found[:2]:
+        assert float(row.split()[-3]) > 95, row
+    assert "|scorer:" in found[-1]
+    refused = bitextmine("evaluate", "retrieval", "--src-file", "a.en", "--tgt-file", "b.fr", "--rescore", code=2)
+    assert "--rescore goes with --queries" in refused.err
+
+
 def test_rescoring_needs_vectors_of_pieces(bitextmine, parallel_text, tmp_path):
     import torch
 

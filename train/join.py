@@ -1,10 +1,11 @@
-"""One encoder out of several mean-of-subwords ones that share vocabulary and n-grams: their vectors side by side.
+"""One encoder out of several mean-of-subwords ones that share a vocabulary: their vectors side by side.
 
 Example:  python train/join.py first second --text corpus.en --length-share 0.12 --out both
 
 The mistakes of two trainings are not the same, and the mean of their cosines makes fewer. The piece vectors are scaled
-so that the sentences of each have the same mean norm; columns for a sentence's length are made new. `reduce.py` then
-brings the whole to the size of one.
+so that the sentences of each have the same mean norm; columns for a sentence's length are made new. The n-grams are
+those of the first; where another lacks one, its part is zeros. `reduce.py` then brings the whole to the size of one,
+and adds columns for the order.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder
+from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder, read_ngrams
 from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights, write_weights
+from bitextmine.errors import BitextmineError
 from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
 
@@ -31,11 +33,6 @@ def mean_norm(vectors: np.ndarray, pieces: Pieces) -> float:
     """Of the sums over the sentences."""
     spans = zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)
     return float(np.mean([np.linalg.norm(vectors[pieces.ids[a:b]].sum(axis=0)) for a, b in spans]))
-
-
-def ngram_names(folder: Path) -> list[str]:
-    path = folder / NGRAMS
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def with_ngrams_of(names: list[str], own: list[str], vectors: np.ndarray) -> np.ndarray:
@@ -69,27 +66,34 @@ def main() -> None:
     for folder in args.trained[1:]:
         if (first / TOKENIZER).read_bytes() != (folder / TOKENIZER).read_bytes():
             parser.error(f"{first / TOKENIZER} and {folder / TOKENIZER} differ")
-    rows = itertools.islice(iter_lines(args.text), LINES)
-    lines = [column for row in rows for column in row.split("\t")]
+    if any(config.order_columns for config in configs):
+        parser.error("has columns for the order: join the encoders first, reduce.py adds them then")
+    dim = sum(config.piece_dim for config in configs) + (COLUMNS if args.length_share else 0)
+    try:
+        made = dataclasses.replace(configs[0], dim=dim, length_share=args.length_share)
+        ngrams = [read_ngrams(folder, config.ngrams) for folder, config in zip(args.trained, configs, strict=True)]
+        rows = itertools.islice(iter_lines(args.text), LINES)
+        lines = [column for row in rows for column in row.split("\t")]
+    except BitextmineError as e:
+        parser.error(str(e))
     pieces, _ = tokenizers[0].encode(lines, configs[0].max_pieces)
-    ngrams = ngram_names(first)
-    tables = [
-        with_ngrams_of(ngrams, ngram_names(folder), piece_vectors(read_weights(config, folder / WEIGHTS)))
-        for config, folder in zip(configs, args.trained, strict=True)
-    ]
-    weights = {PIECES: np.concatenate([table / mean_norm(table, pieces) for table in tables], axis=1)}
-    dim = weights[PIECES].shape[1]
+    if not len(pieces.ids):
+        parser.error(f"{args.text}: no text")
+    tables = []
+    for folder, config, own in zip(args.trained, configs, ngrams, strict=True):
+        shared = len(set(ngrams[0]) & set(own))
+        print(f"{folder}: {config.piece_dim} dimensions, {shared:,} of the {len(ngrams[0]):,} n-grams")
+        table = with_ngrams_of(ngrams[0], own, piece_vectors(read_weights(config, folder / WEIGHTS)))
+        tables.append(table / mean_norm(table, pieces))
+    weights = {PIECES: np.concatenate(tables, axis=1)}
     if args.length_share:
         weights[CHARACTERS] = piece_characters(tokenizers[0].pieces(), configs[0].ngrams)
-        dim += COLUMNS
     args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / NGRAMS).unlink(missing_ok=True)
     write_weights(weights, args.out / WEIGHTS, dtype="float32")
     for name in (TOKENIZER, *([NGRAMS] if configs[0].ngrams else [])):
         shutil.copyfile(first / name, args.out / name)
-    config = dataclasses.replace(
-        configs[0], dim=dim, length_share=args.length_share, order_columns=0, order_weight=0.0
-    )
-    write_json(args.out / CONFIG, config.to_json())
+    write_json(args.out / CONFIG, made.to_json())
 
 
 if __name__ == "__main__":

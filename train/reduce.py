@@ -30,6 +30,7 @@ from bitextmine.encoder.weights import (
     read_weights,
     write_weights,
 )
+from bitextmine.errors import BitextmineError
 from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
 
@@ -46,7 +47,9 @@ def main() -> None:
     parser.add_argument(
         "--order-columns", type=int, help="of the --dim, for where the pieces stand; default: as it is"
     )
-    parser.add_argument("--order-weight", type=float, default=0.5, help="what they count; with --order-columns")
+    parser.add_argument(
+        "--order-weight", type=float, help="what these count; default: as it is, or else 0.5"
+    )
     parser.add_argument("--storage", choices=STORAGES, default="int8")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
@@ -54,10 +57,8 @@ def main() -> None:
     config, tokenizer = read_folder(folder)
     share = config.length_share if args.length_share is None else args.length_share
     lengths = COLUMNS if share else 0
-    if args.order_columns is None:
-        order, weight = config.order_columns, config.order_weight
-    else:
-        order, weight = args.order_columns, args.order_weight if args.order_columns else 0.0
+    order = config.order_columns if args.order_columns is None else args.order_columns
+    weight = args.order_weight if args.order_weight is not None else config.order_weight or 0.5 if order else 0.0
     dim = args.dim - order - lengths
     if config.layers or not 0 < dim <= config.piece_dim or not 0 <= order <= dim:
         parser.error(
@@ -67,6 +68,12 @@ def main() -> None:
         )
     if args.storage == "int4" and dim % 4:
         parser.error(f"--dim {args.dim}: in four bits a multiple of 4 for the pieces, found {dim}")
+    try:
+        made = dataclasses.replace(
+            config, dim=args.dim, length_share=share, order_columns=order, order_weight=weight
+        )
+    except BitextmineError as e:
+        parser.error(str(e))
     encoder = load_encoder(folder)
     moments = np.zeros((config.piece_dim, config.piece_dim))
     for text in args.texts:
@@ -79,15 +86,13 @@ def main() -> None:
 
     weights = read_weights(config, folder / WEIGHTS)
     args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / NGRAMS).unlink(missing_ok=True)
     weights = {PIECES: piece_vectors(weights) @ kept}
     if share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
     write_weights(weights, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
     for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
         shutil.copyfile(folder / name, args.out / name)
-    made = dataclasses.replace(
-        config, dim=args.dim, length_share=share, order_columns=order, order_weight=weight
-    )
     write_json(args.out / CONFIG, made.to_json())
 
 

@@ -18,6 +18,7 @@
 #include <immintrin.h>
 #define T_AVX2 __attribute__((target("avx2")))
 #define T_512 __attribute__((target("avx512f")))
+#define T_512BW __attribute__((target("avx512f,avx512bw,avx512dq")))
 #else
 #define X86 0
 #endif
@@ -311,18 +312,28 @@ INLINE void match_pair(const int16_t *a, int64_t na, const float *a_inverse, con
     for (int64_t i = 0; i < na; i++) {
         const int16_t *x = a + i * dim;
         float best = -2;
-        for (int64_t j = 0; j < nb; j++) {
-            const int16_t *y = b + j * dim;
-            int32_t total = 0;
-            for (int64_t k = 0; k < dim; k++) total += (int32_t)x[k] * y[k];
-            float cosine = (float)total * a_inverse[i] * b_inverse[j];
-            if (cosine > best) {
-                best = cosine;
-                a_match[i] = (int32_t)j;
+        for (int64_t j = 0; j < nb; j += 4) {
+            /* Four at once, so that x is read once for them; the last ones again where nb is no multiple. */
+            const int16_t *y[4];
+            int32_t total[4] = {0};
+            for (int64_t l = 0; l < 4; l++) y[l] = b + (j + l < nb ? j + l : nb - 1) * dim;
+            for (int64_t k = 0; k < dim; k++) {
+                int32_t value = x[k];
+                total[0] += value * y[0][k];
+                total[1] += value * y[1][k];
+                total[2] += value * y[2][k];
+                total[3] += value * y[3][k];
             }
-            if (cosine > b_best[j]) {
-                b_best[j] = cosine;
-                b_match[j] = (int32_t)i;
+            for (int64_t l = 0; l < 4 && j + l < nb; l++) {
+                float cosine = (float)total[l] * a_inverse[i] * b_inverse[j + l];
+                if (cosine > best) {
+                    best = cosine;
+                    a_match[i] = (int32_t)(j + l);
+                }
+                if (cosine > b_best[j + l]) {
+                    b_best[j + l] = cosine;
+                    b_match[j + l] = (int32_t)i;
+                }
             }
         }
         a_best[i] = best;
@@ -343,13 +354,13 @@ typedef void match(const int16_t *a, int64_t na, const float *a_inverse, const i
 MATCH(match_plain, )
 #if X86
 MATCH(match_avx2, T_AVX2)
-MATCH(match_avx512, __attribute__((target("avx512f,avx512bw"))))
+MATCH(match_avx512, T_512BW)
 #endif
 
 static match *best_match(void) {
 #if X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw")) return match_avx512;
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return match_avx512;
     if (__builtin_cpu_supports("avx2")) return match_avx2;
 #endif
     return match_plain;
@@ -406,7 +417,7 @@ EXPORT int64_t match_pieces(const int8_t *values, const float *inverse, int64_t 
 
 /* Sums of piece vectors need these on one scale: a number is (int8 value * factor of its row + 2^15) / 2^16, rounded
  * down. Whole numbers, so that sums and products are exact here too. */
-static void rescale(const int8_t *values, const int32_t *factor, int64_t dim, const int32_t *ids, int64_t count,
+INLINE void rescale(const int8_t *values, const int32_t *factor, int64_t dim, const int32_t *ids, int64_t count,
                     int16_t *rows) {
     for (int64_t i = 0; i < count; i++) {
         const int8_t *row = values + ids[i] * dim;
@@ -415,8 +426,9 @@ static void rescale(const int8_t *values, const int32_t *factor, int64_t dim, co
     }
 }
 
-/* The sum of each row with its neighbours up to `reach` away, and 1 / its length, or 0. */
-static void windows(const int16_t *rows, int64_t count, int64_t dim, int64_t reach, int16_t *sums, float *inverses) {
+/* The sum of each row with its neighbours up to `reach` away, and 1 / its length, or 0. nothing: a row of zeros. */
+INLINE void windows(const int16_t *rows, const int16_t *nothing, int64_t count, int64_t dim, int64_t reach,
+                    int16_t *sums, float *inverses) {
     if (!count) return;
     for (int64_t k = 0; k < dim; k++) sums[k] = 0;
     for (int64_t i = 0; i < count && i <= reach; i++)
@@ -424,11 +436,10 @@ static void windows(const int16_t *rows, int64_t count, int64_t dim, int64_t rea
     for (int64_t i = 0; i < count; i++) {
         int16_t *sum = sums + i * dim;
         if (i) {
-            for (int64_t k = 0; k < dim; k++) sum[k] = sum[k - dim];
-            if (i + reach < count)
-                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] + rows[(i + reach) * dim + k]);
-            if (i - reach - 1 >= 0)
-                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] - rows[(i - reach - 1) * dim + k]);
+            const int16_t *comes = i + reach < count ? rows + (i + reach) * dim : nothing;
+            const int16_t *goes = i > reach ? rows + (i - reach - 1) * dim : nothing;
+            /* Together: with the one that comes before the other is gone it may be too long. */
+            for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)((int32_t)sum[k - dim] + comes[k] - goes[k]);
         }
         int32_t square = 0;
         for (int64_t k = 0; k < dim; k++) square += (int32_t)sum[k] * sum[k];
@@ -436,26 +447,62 @@ static void windows(const int16_t *rows, int64_t count, int64_t dim, int64_t rea
     }
 }
 
+INLINE void windows_pair(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach, const int32_t *a_ids,
+                         int64_t na, const int32_t *b_ids, int64_t nb, int16_t *rows, int16_t *sums, float *inverses,
+                         int32_t *where, float *a_best, float *b_best) {
+    for (int64_t p = 0; p < na; p++) a_best[p] = -2;
+    for (int64_t p = 0; p < nb; p++) b_best[p] = -2;
+    int16_t *nothing = rows;
+    for (int64_t k = 0; k < dim; k++) nothing[k] = 0;
+    rows += dim;
+    rescale(values, factor, dim, a_ids, na, rows);
+    windows(rows, nothing, na, dim, reach, sums, inverses);
+    rescale(values, factor, dim, b_ids, nb, rows);
+    windows(rows, nothing, nb, dim, reach, sums + na * dim, inverses + na);
+    match_pair(sums, na, inverses, sums + na * dim, nb, inverses + na, dim, a_best, where, b_best, where + na);
+}
+
+typedef void windows_of_pair(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach,
+                             const int32_t *a_ids, int64_t na, const int32_t *b_ids, int64_t nb, int16_t *rows,
+                             int16_t *sums, float *inverses, int32_t *where, float *a_best, float *b_best);
+
+#define WINDOWS(NAME, TARGET)                                                                                       \
+    TARGET static void NAME(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach,                 \
+                            const int32_t *a_ids, int64_t na, const int32_t *b_ids, int64_t nb, int16_t *rows,      \
+                            int16_t *sums, float *inverses, int32_t *where, float *a_best, float *b_best) {         \
+        windows_pair(values, factor, dim, reach, a_ids, na, b_ids, nb, rows, sums, inverses, where, a_best, b_best); \
+    }
+
+WINDOWS(windows_plain, )
+#if X86
+WINDOWS(windows_avx2, T_AVX2)
+WINDOWS(windows_avx512, T_512BW)
+#endif
+
+static windows_of_pair *best_windows(void) {
+#if X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return windows_avx512;
+    if (__builtin_cpu_supports("avx2")) return windows_avx2;
+#endif
+    return windows_plain;
+}
+
 /* As match_pieces, but of windows: of each piece with those up to `reach` away from it. factor (pieces): at most such
  * that no sum of 2 reach + 1 rows is longer than 2^15 - 1. best has a number for each piece. */
 EXPORT int64_t match_windows(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach,
                              const int32_t *a_ids, const int64_t *a_offsets, const int32_t *b_ids,
                              const int64_t *b_offsets, int64_t pairs, float *a_best, float *b_best) {
-    match *one = best_match();
+    windows_of_pair *one = best_windows();
     int64_t most = most_pieces(a_offsets, b_offsets, pairs);
-    int16_t *rows = malloc((most * dim + 1) * sizeof(int16_t)), *sums = malloc((most * dim + 1) * sizeof(int16_t));
+    int16_t *rows = malloc((most + 1) * dim * sizeof(int16_t)), *sums = malloc((most * dim + 1) * sizeof(int16_t));
     float *inverses = malloc((most + 1) * sizeof(float));
     int32_t *where = malloc((most + 1) * sizeof(int32_t));
     int64_t failed = !rows || !sums || !inverses || !where ? -1 : 0;
     for (int64_t i = 0; i < pairs && !failed; i++) {
-        int64_t a = a_offsets[i], na = a_offsets[i + 1] - a, b = b_offsets[i], nb = b_offsets[i + 1] - b;
-        for (int64_t p = 0; p < na; p++) a_best[a + p] = -2;
-        for (int64_t p = 0; p < nb; p++) b_best[b + p] = -2;
-        rescale(values, factor, dim, a_ids + a, na, rows);
-        windows(rows, na, dim, reach, sums, inverses);
-        rescale(values, factor, dim, b_ids + b, nb, rows);
-        windows(rows, nb, dim, reach, sums + na * dim, inverses + na);
-        one(sums, na, inverses, sums + na * dim, nb, inverses + na, dim, a_best + a, where, b_best + b, where + na);
+        int64_t a = a_offsets[i], b = b_offsets[i];
+        one(values, factor, dim, reach, a_ids + a, a_offsets[i + 1] - a, b_ids + b, b_offsets[i + 1] - b, rows, sums,
+            inverses, where, a_best + a, b_best + b);
     }
     free(rows);
     free(sums);
@@ -464,7 +511,7 @@ EXPORT int64_t match_windows(const int8_t *values, const int32_t *factor, int64_
     return failed;
 }
 
-static void add_parts(const int8_t *values, const int32_t *factor, int64_t dim, const int32_t *ids,
+INLINE void add_parts(const int8_t *values, const int32_t *factor, int64_t dim, const int32_t *ids,
                       const int8_t *part, int64_t count, int64_t parts, int16_t *row, int32_t *sums) {
     for (int64_t k = 0; k < parts * dim; k++) sums[k] = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -474,10 +521,52 @@ static void add_parts(const int8_t *values, const int32_t *factor, int64_t dim, 
     }
 }
 
-static double product(const int32_t *x, const int32_t *y, int64_t dim) {
+INLINE double product(const int32_t *x, const int32_t *y, int64_t dim) {
     int64_t total = 0;
     for (int64_t k = 0; k < dim; k++) total += (int64_t)x[k] * y[k];
     return (double)total;
+}
+
+INLINE void parts_pair(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts, const int32_t *a_ids,
+                       const int8_t *a_part, int64_t na, const int32_t *b_ids, const int8_t *b_part, int64_t nb,
+                       int16_t *row, int32_t *sums, double *lengths, float *cosines) {
+    int32_t *b_sums = sums + parts * dim;
+    add_parts(values, factor, dim, a_ids, a_part, na, parts, row, sums);
+    add_parts(values, factor, dim, b_ids, b_part, nb, parts, row, b_sums);
+    for (int64_t p = 0; p < 2 * parts; p++) lengths[p] = sqrt(product(sums + p * dim, sums + p * dim, dim));
+    for (int64_t p = 0; p < parts; p++)
+        for (int64_t q = 0; q < parts; q++) {
+            double both = lengths[p] * lengths[parts + q];
+            cosines[p * parts + q] = both > 0 ? (float)(product(sums + p * dim, b_sums + q * dim, dim) / both) : 0;
+        }
+}
+
+typedef void parts_of_pair(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts,
+                           const int32_t *a_ids, const int8_t *a_part, int64_t na, const int32_t *b_ids,
+                           const int8_t *b_part, int64_t nb, int16_t *row, int32_t *sums, double *lengths,
+                           float *cosines);
+
+#define PARTS(NAME, TARGET)                                                                                         \
+    TARGET static void NAME(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts,                 \
+                            const int32_t *a_ids, const int8_t *a_part, int64_t na, const int32_t *b_ids,           \
+                            const int8_t *b_part, int64_t nb, int16_t *row, int32_t *sums, double *lengths,         \
+                            float *cosines) {                                                                       \
+        parts_pair(values, factor, dim, parts, a_ids, a_part, na, b_ids, b_part, nb, row, sums, lengths, cosines);  \
+    }
+
+PARTS(parts_plain, )
+#if X86
+PARTS(parts_avx2, T_AVX2)
+PARTS(parts_avx512, T_512BW)
+#endif
+
+static parts_of_pair *best_parts(void) {
+#if X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return parts_avx512;
+    if (__builtin_cpu_supports("avx2")) return parts_avx2;
+#endif
+    return parts_plain;
 }
 
 /* Pairs of sentences as above, each cut into parts: piece i of a is in part a_part[i], from 0 to parts - 1. cosines
@@ -485,21 +574,18 @@ static double product(const int32_t *x, const int32_t *y, int64_t dim) {
 EXPORT int64_t match_parts(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts,
                            const int32_t *a_ids, const int8_t *a_part, const int64_t *a_offsets, const int32_t *b_ids,
                            const int8_t *b_part, const int64_t *b_offsets, int64_t pairs, float *cosines) {
+    parts_of_pair *one = best_parts();
     int16_t *row = malloc((dim + 1) * sizeof(int16_t));
-    int32_t *sums = malloc((2 * parts * dim + 1) * sizeof(int32_t)), *b_sums = sums + parts * dim;
-    int64_t failed = !row || !sums ? -1 : 0;
+    int32_t *sums = malloc((2 * parts * dim + 1) * sizeof(int32_t));
+    double *lengths = malloc(2 * parts * sizeof(double));
+    int64_t failed = !row || !sums || !lengths ? -1 : 0;
     for (int64_t i = 0; i < pairs && !failed; i++) {
         int64_t a = a_offsets[i], b = b_offsets[i];
-        add_parts(values, factor, dim, a_ids + a, a_part + a, a_offsets[i + 1] - a, parts, row, sums);
-        add_parts(values, factor, dim, b_ids + b, b_part + b, b_offsets[i + 1] - b, parts, row, b_sums);
-        for (int64_t p = 0; p < parts; p++)
-            for (int64_t q = 0; q < parts; q++) {
-                const int32_t *x = sums + p * dim, *y = b_sums + q * dim;
-                double lengths = sqrt(product(x, x, dim)) * sqrt(product(y, y, dim));
-                cosines[(i * parts + p) * parts + q] = lengths > 0 ? (float)(product(x, y, dim) / lengths) : 0;
-            }
+        one(values, factor, dim, parts, a_ids + a, a_part + a, a_offsets[i + 1] - a, b_ids + b, b_part + b,
+            b_offsets[i + 1] - b, row, sums, lengths, cosines + i * parts * parts);
     }
     free(row);
     free(sums);
+    free(lengths);
     return failed;
 }

@@ -91,8 +91,8 @@ class EncoderConfig:
             )
         if self.order_columns and self.order_columns > self.piece_dim:
             raise BitextmineError(
-                f"model: {self.order_columns} order_columns are made of as many columns of the pieces' vectors, but "
-                f"dim {self.dim} leaves these {max(0, self.piece_dim)}"
+                f"model: {self.order_columns} order_columns are made of as many columns of the pieces' vectors, of "
+                f"which dim {self.dim}, less all columns for order and length, leaves {max(0, self.piece_dim)}"
             )
         if self.piece_dim < 1:
             raise BitextmineError(

@@ -35,7 +35,9 @@ class PieceMatcher:
 
     def __init__(self, rows: np.ndarray, norms: np.ndarray) -> None:
         """rows (pieces, d) int8, each on a scale of its own, and the norms (pieces,) of the vectors, as
-        `Encoder.piece_rows` has them."""
+        `Encoder.piece_rows` has them. Raises ValueError for unequal numbers of both."""
+        if norms.shape != (len(rows),):
+            raise ValueError(f"{len(rows)} rows, but norms of shape {norms.shape}")
         self._rows = np.ascontiguousarray(rows)
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
         length = np.sqrt(squares.astype(np.float64))
@@ -121,11 +123,13 @@ class PieceMatcher:
         self._check(a, b)
         if not 0 < parts <= MOST_PARTS:
             raise ValueError(f"a sentence is cut into 1 to {MOST_PARTS} parts, not {parts}")
+        a_part, b_part = np.asarray(a_part), np.asarray(b_part)
         for side, part in ((a, a_part), (b, b_part)):
             if len(part) != len(side.ids):
                 raise ValueError(f"{len(part)} parts for {len(side.ids)} pieces")
             if len(part) and not 0 <= int(part.min()) <= int(part.max()) < parts:
                 raise ValueError(f"parts must lie in 0..{parts - 1}")
+        a_part, b_part = (np.ascontiguousarray(part, dtype=np.int8) for part in (a_part, b_part))
         cosines = np.empty((len(a), parts, parts), dtype=np.float32)
 
         def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:

@@ -1,4 +1,5 @@
-"""Encoding without layers: a sentence's vector is the sum of its pieces', brought to length 1."""
+"""Encoding without layers: a sentence's vector is the sum of its pieces', brought to length 1, perhaps with columns
+for their order (`order`) and for the sentence's length (`lengths`)."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Transformer(TorchNetwork):
             if columns:
                 places = place_steps(Pieces(np.zeros(length, dtype=np.int32), np.array([0, length])))
                 times = self._wave[torch.from_numpy(places).to(self._device)] * self.config.order_weight
-                sums[row : row + rows, dim:] = (states[:, :, :columns].float() * times[None, :, None]).sum(1)
+                sums[row : row + rows, dim:] = (states[:, :, :columns] * times[None, :, None]).sum(1)
             if share:
                 each = self._characters[ids[begin:end].long()].view(rows, length)
                 torch.sum(each, 1, dtype=torch.int64, out=characters[row : row + rows])

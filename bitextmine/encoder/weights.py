@@ -218,7 +218,10 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
             wanted[NGRAMS_SCALE] = (config.ngrams, groups)
     elif kind == np.int8:
         wanted[SCALE] = (config.rows,)
-    shape = f"layers {config.layers}, ngrams {config.ngrams}, length_share {config.length_share}"
+    shape = (
+        f"dim {config.dim}, layers {config.layers}, ngrams {config.ngrams}, order_columns {config.order_columns}, "
+        f"length_share {config.length_share}"
+    )
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
             raise BitextmineError(f"{path}: no tensor {name!r}, which config.json ({shape}) calls for")

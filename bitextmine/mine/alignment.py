@@ -25,7 +25,7 @@ TOGETHER = 2
 WIDTHS = (5, 9)
 WINDOW_LIMITS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 PARTS = (2, 3)
-# Norms are compared, and halves found, in whole numbers of this fraction of the mean norm.
+# Parts are found in whole numbers, so many of which make the mean norm.
 WHOLE = 1 << 12
 # For each side: the weight unmatched at each limit, how far matches are from where they should be, how many are
 # together, the weight without a mutual match and the share with one, and for each width the weight unmatched at each

@@ -1,10 +1,10 @@
-"""P@1: how often the nearest sentence of a pool is the translation, by cosine, ratio margin and CSLS.
+"""P@1: how often the best sentence of a pool is the translation, by cosine, ratio margin, CSLS, or scored again.
 
 Two protocols. *Pools*: sentences in several languages (the queries), each language's with further sentences
 that translate none of them (the distractors); a query of one language is looked up in the whole pool of
 another, and only its own translation counts. *MUSE*: an aligned pair of files, by the rules of MUSE's
-sent_translation task (Lample et al., 2018), see `pools.muse_keys`. The candidates of a pool can be scored again by the
-matches of their pieces, as `mine --rescore` does.
+sent_translation task (Lample et al., 2018), see `pools.muse_keys`. The candidates of a pool, all of them, can be
+scored again by the scorer of `mine --rescore` (which there scores the best of each line alone).
 
 CSLS (2 cos - the two neighbourhood means) ranks as the distance margin does, of which it is the double.
 """
@@ -151,9 +151,12 @@ def rank_in_pool(
     src_pool holds the queries too. The margins choose among the `candidates` nearest by cosine (all of a
     smaller pool): those are the targets whose neighbourhoods are looked up. Ties go to the lower row.
     rescorer: makes one out of increasing rows of src_pool and of pool; query_rows (q,): where src_pool has the queries.
+    Raises ValueError for one of these without the other.
     """
     from bitextmine.index.exact import search_one
 
+    if (rescorer is None) != (query_rows is None):
+        raise ValueError("rescorer and query_rows go together")
     most = max(k, csls)
     with progress(len(queries), "search", "queries") as bar:
         sim, ids = search_one(
@@ -308,8 +311,8 @@ def evaluate_retrieval(
     its queries and its distractors, equal sentences once. pairs: ``en-fr,fr-en``, or ``all``, which is both
     ways between the pivot and each other language (the first language, where the pivot is none of them;
     every pair, where it is None). The neighbourhood of a target is taken from the whole pool of the source
-    language, and the margins choose among the `candidates` nearest by cosine. rescore: and by how well their pieces
-    match, too, as `mine --rescore` has it (`rescoring`), in one more measure.
+    language, and the margins choose among the `candidates` nearest by cosine. rescore: and the scorer of
+    `mine --rescore` does, too (`rescoring`), in one more measure.
 
     Or src_file and tgt_file, aligned line by line: MUSE's sent_translation protocol, both ways
     (`pools.muse_keys`, `rank_muse`); it calls for more than 200,000 lines, and with fewer the report says
@@ -326,7 +329,7 @@ def evaluate_retrieval(
     if rescore and queries is None:
         raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")
     if rescore and k == 1:
-        raise UsageError("--rescore -k 1: with one neighbour there is no margin to start from; use -k 2 or more")
+        raise UsageError("--rescore -k 1: the scorer looks at margins, and one neighbour makes none; use -k 2 or more")
     asked = None if queries is None else read_queries(queries, errors)
     directions = [] if asked is None else _directions(asked, pairs, pivot)
 
@@ -409,11 +412,12 @@ class _Run:
         if self.by_pieces is not None:
             aligner = Aligner(*self.by_pieces.piece_rows())
             pieces = {lang: row_pieces(pool.text, pool.unique, self.by_pieces) for lang, pool in pools.items()}
-            scorer["scorer"] = packaged_scorer().hash
+            packaged = packaged_scorer()
+            scorer["scorer"] = packaged.hash
 
         def rescorer(src: str, tgt: str) -> Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer]:
             return lambda rows, targets: Rescorer(
-                aligner, pieces[src].take(rows), pieces[tgt].take(targets), packaged_scorer()
+                aligner, pieces[src].take(rows), pieces[tgt].take(targets), packaged
             )
 
         for src, tgt in directions:
@@ -429,7 +433,7 @@ class _Run:
                 device=self.device,
                 memory=self.memory,
                 rescorer=rescorer(src, tgt) if scorer else None,
-                query_rows=query_rows,
+                query_rows=query_rows if scorer else None,
             )
             gold = target.unique.line_to_row[:n]
             results += _results(src, tgt, ranked, gold, len(target.unique.rows), self.k, self.csls)

@@ -48,7 +48,6 @@ SEARCHES = ("auto", "exact", "index")
 EXACT_UP_TO = 10**12
 
 
-
 @dataclass(frozen=True)
 class Side:
     """One corpus as mining sees it: where it is, which of its lines are mined, and their vectors.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.alignment import Aligner
+from bitextmine.mine.alignment import FEATURES, Aligner
 from bitextmine.mine.dedup import Unique
 from bitextmine.mine.margin import neighbourhood_mean
 from bitextmine.mine.retrieval import SCORE_DECIMALS, Best, BestBothWays, NeighboursLike
@@ -104,11 +104,15 @@ class Scorer:
 
     @classmethod
     def read(cls, path: Path) -> Scorer:
-        """Raises BitextmineError for a file that is missing, no safetensors file, or of other tensors."""
+        """Raises BitextmineError for a file that is missing, no safetensors file, of other tensors, or of other
+        features than this version has."""
         arrays = read_arrays(path)
         names = [field.name for field in dataclasses.fields(cls)]
         if sorted(arrays) != sorted(names):
             raise BitextmineError(f"{path}: not a scorer: expected {', '.join(names)}, found {', '.join(arrays)}")
+        wanted = CANDIDATE_FEATURES + FEATURES
+        if arrays["hidden"].shape[1:] != (wanted,) or {arrays["mean"].shape, arrays["scale"].shape} != {(wanted,)}:
+            raise BitextmineError(f"{path}: a scorer of other than {wanted} features, by another version")
         return cls(**arrays)
 
     @property

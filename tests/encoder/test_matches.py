@@ -136,9 +136,10 @@ def test_parts(dim: int, data: st.DataObject, a: list[list[int]], b: list[list[i
 def test_the_longest_windows_stay_in_range() -> None:
     rows = np.zeros((2, 600), dtype=np.int8)
     rows[0, 0], rows[1] = 127, -127
-    long = Pieces.from_lists([[0] * 30, [1] * 30])
-    a_best, b_best = PieceMatcher(rows, np.array([5, 5], dtype=np.float32)).windows(long, long, WIDEST)
-    np.testing.assert_allclose([a_best, b_best], 1, atol=1e-6)
+    long, short = Pieces.from_lists([[0] * 30, [1] * 30]), Pieces.from_lists([[0], [1]])
+    # A sum too long for its type would point the other way.
+    a_best, b_best = PieceMatcher(rows, np.array([5, 5], dtype=np.float32)).windows(long, short, WIDEST)
+    np.testing.assert_allclose([*a_best, *b_best], 1, atol=1e-6)
 
 
 def test_what_it_refuses() -> None:
@@ -155,6 +156,8 @@ def test_what_it_refuses() -> None:
     for width in (0, 2, WIDEST + 2, -1):
         with pytest.raises(ValueError, match="odd number"):
             matcher.windows(one, one, width)
+    with pytest.raises(ValueError, match=r"shape \(1,\)"):
+        PieceMatcher(some_rows(8), np.ones(1, dtype=np.float32))
     with pytest.raises(ValueError, match=r"0\.\.1"):
         matcher.parts(one, one, part + 2, part, 2)
     with pytest.raises(ValueError, match="0 parts for 1"):

@@ -17,9 +17,10 @@ from bitextmine.encoder.lengths import COLUMNS
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.order import STEPS, place_steps, wave, waves
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.transformer import Transformer
-from bitextmine.encoder.weights import read_weights
+from bitextmine.encoder.weights import PIECES, SCALE, read_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.train.spelling import finished, piece_ngrams, spell
 
@@ -104,6 +105,24 @@ def test_vectors_of_a_folder(
     assert encoder.encode(LINES).tobytes() == found.tobytes()
 
 
+@pytest.mark.skipif(native.library() is None, reason="nothing is compiled here")
+@pytest.mark.parametrize("kind", [np.int8, np.float32])
+@pytest.mark.parametrize(("dim", "columns"), [(7, 7), (33, 20), (200, 48), (376, 96), (300, 130), (520, 520)])
+def test_compiled_and_plain_are_the_same(
+    dim: int, columns: int, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(dim)
+    weights = {PIECES: rng.integers(-127, 128, (50, dim)).astype(kind)}
+    if kind == np.int8:
+        weights[SCALE] = rng.random(50).astype(np.float32)
+    pieces = Pieces.from_lists([rng.integers(0, 50, n).tolist() for n in rng.integers(0, 40, 60)])
+    network = PieceSums(weights, order_columns=columns, order_weight=WEIGHT)
+    found = network.vectors(pieces)
+    assert found.shape == (60, dim + columns)
+    monkeypatch.setattr(native, "library", lambda: None)
+    assert network.vectors(pieces).tobytes() == found.tobytes()
+
+
 def test_another_order_is_another_vector(tmp_path: Path) -> None:
     save_folder(tmp_path, make_model(), PACKAGED, dtype="int8")
     encoder = load_encoder(tmp_path)
@@ -136,8 +155,8 @@ def test_what_a_configuration_refuses() -> None:
         ({"order_weight": float("nan")}, "order_weight must be a number"),
         ({"order_weight": True}, "order_weight must be a number"),
         ({"order_columns": 4.0}, "order_columns must be a whole number"),
-        ({"order_columns": 9}, "9 order_columns .* leaves these 7"),
-        ({"order_columns": 20}, "20 order_columns .* leaves these 0"),
+        ({"order_columns": 9}, "9 order_columns .* leaves 7"),
+        ({"order_columns": 20}, "20 order_columns .* leaves 0"),
     ):
         with pytest.raises(BitextmineError, match=message):
             EncoderConfig(**{**base, **wrong})

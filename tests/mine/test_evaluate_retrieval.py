@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bitextmine.encoder
+from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine import evaluate_retrieval as module
 from bitextmine.mine import pools
 from bitextmine.mine.evaluate_retrieval import evaluate_retrieval, rank_in_pool, rank_muse
 from bitextmine.mine.margin import RATIO_FLOOR
 from bitextmine.mine.pools import find_distractors, language_pairs, muse_keys, read_queries
-from bitextmine.mine.rescoring import candidate_features, packaged_scorer
+from bitextmine.mine.rescoring import Rescorer, candidate_features, packaged_scorer
 from bitextmine.store import EmbeddingWriter, Manifest, embedding_paths
 from bitextmine.text import read_lines
 
@@ -81,6 +83,8 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
             asked.append(set(zip(self.rows[src].tolist(), self.targets[tgt].tolist(), strict=True)))
             return candidate_features(src, tgt, cosine, neighbours, k) @ weights
 
+    with pytest.raises(ValueError, match="go together"):
+        rank_in_pool(src_pool[query_rows], pool, src_pool, rescorer=Again)
     asked = []
     found = rank_in_pool(
         src_pool[query_rows], pool, src_pool, k=k, candidates=candidates, rescorer=Again, query_rows=query_rows
@@ -319,7 +323,7 @@ def test_pools_end_to_end(encoder, bench, tmp_path):
     assert (tmp_path / "work" / "pool.fr.npy").exists()
 
 
-def test_rescored_pools(tmp_path):
+def test_rescored_pools(tmp_path, monkeypatch):
     lines = [
         "en\tde",
         "The cat sleeps on the table.\tDie Katze schläft auf dem Tisch.",
@@ -327,12 +331,28 @@ def test_rescored_pools(tmp_path):
         "We buy bread in the morning.\tWir kaufen morgens Brot.",
         "Three children play in the garden.\tDrei Kinder spielen im Garten.",
     ]
-    report = evaluate_retrieval(queries=write(tmp_path / "q.tsv", lines), rescore=True)
+    made = []
+
+    class Seen(Rescorer):
+        def __init__(self, aligner, src, tgt, scorer):
+            made.append((src, tgt))
+            super().__init__(aligner, src, tgt, scorer)
+
+    monkeypatch.setattr(module, "Rescorer", Seen)
+    queries = write(tmp_path / "q.tsv", lines)
+    report = evaluate_retrieval(queries=queries, rescore=True)
+    tokenizer = load_encoder("default", "cpu").tokenizer
+    sides = [tokenizer.encode([row.split("\t")[i] for row in lines[1:]])[0] for i in (0, 1)]
+    assert len(made) == 2
+    for found, expected in zip(made, (sides, sides[::-1]), strict=True):
+        for one, other in zip(found, expected, strict=True):
+            assert one.ids.tolist() == other.ids.tolist(), "the pieces of the rows that they score"
+            assert one.offsets.tolist() == other.offsets.tolist()
     assert [r.measure for r in report.results] == ["cosine", "ratio-4", "csls-10", "rescored-4"] * 2
     assert [r.correct for r in report.results if r.measure == "rescored-4"] == [4, 4]
     assert f"scorer:{packaged_scorer().hash}" in report.signature
     with pytest.raises(UsageError, match="-k 1"):
-        evaluate_retrieval(queries=tmp_path / "q.tsv", rescore=True, k=1)
+        evaluate_retrieval(queries=queries, rescore=True, k=1)
     with pytest.raises(UsageError, match="goes with --queries"):
         evaluate_retrieval(src_file=tmp_path / "a.en", tgt_file=tmp_path / "a.de", rescore=True)
 

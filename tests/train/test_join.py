@@ -11,10 +11,11 @@ import torch
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import packaged, save_folder
+from bitextmine.encoder.folder import WEIGHTS, packaged, read_folder, save_folder
 from bitextmine.encoder.lengths import COLUMNS, length_table
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import PIECES, read_weights
 
 TOKENIZER = packaged("default") / "tokenizer.model"
 LINES = ["the sitting is closed", "la séance est levée", "a", "the vote will take place tomorrow at noon", "non"]
@@ -99,6 +100,30 @@ def test_three_joined(root: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose((units * load_encoder(folder).encode(LINES)).sum(1), 1, atol=1e-5)
 
 
+def test_ngrams_are_matched_by_name(root: Path, tmp_path: Path) -> None:
+    size = Tokenizer(TOKENIZER).vocab_size
+    names = {"one": ["ting", "tion", "ance"], "two": ["ance", "ment", "ting"]}
+    for seed, (name, ngrams) in enumerate(names.items()):
+        torch.manual_seed(seed)
+        model = SentenceModel(EncoderConfig(size, 8, layers=0, ngrams=3))
+        model.initialise()
+        save_folder(tmp_path / name, model, TOKENIZER, ngrams=ngrams, dtype="float32")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    folders = [tmp_path / name for name in names]
+    made = run(root, "train/join.py", *folders, "--text", tmp_path / "text", "--out", tmp_path / "both")
+    assert made.returncode == 0, made.stderr
+    assert "2 of the 3 n-grams" in made.stdout
+    assert (tmp_path / "both" / "ngrams.txt").read_text().split() == names["one"]
+    one, two, both = (
+        read_weights(read_folder(folder)[0], folder / WEIGHTS)[PIECES] for folder in (*folders, tmp_path / "both")
+    )
+    scale = np.linalg.norm(both[5, 8:]) / np.linalg.norm(two[5])
+    np.testing.assert_allclose(both[:, :8] / np.linalg.norm(both[5, :8]), one / np.linalg.norm(one[5]), rtol=1e-4)
+    np.testing.assert_allclose(both[:size, 8:], scale * two[:size], rtol=1e-4)
+    rows = [np.zeros(8) if n is None else scale * two[size + n] for n in (2, None, 0)]
+    np.testing.assert_allclose(both[size:, 8:], rows, rtol=1e-4)
+
+
 def test_columns_for_the_order_added(root: Path, tmp_path: Path) -> None:
     torch.manual_seed(1)
     model = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 12, layers=0))
@@ -138,6 +163,14 @@ def test_what_they_refuse(root: Path, tmp_path: Path) -> None:
     assert refused.returncode == 2 and "invalid float value" in refused.stderr
     refused = run(root, "train/join.py", packaged("europe5"), "--text", "x", "--out", tmp_path / "x")
     assert refused.returncode == 2 and "nothing to join" in refused.stderr
+    refused = run(root, "train/join.py", *[packaged("europe5")] * 2, "--text", "x", "--out", tmp_path / "x")
+    assert refused.returncode == 2 and "join the encoders first" in refused.stderr
+    for options, message in ((("--order-weight", -1), "order_weight"), (("--length-share", 2), "length_share")):
+        refused = run(
+            root, "train/reduce.py", packaged("europe5"), "x", "--dim", 200, *options, "--out", tmp_path / "x"
+        )
+        assert refused.returncode == 2 and message in refused.stderr
+    assert not (tmp_path / "x").exists(), "before anything is written"
     refused = run(root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100_000, "--out", tmp_path / "x")
     assert refused.returncode == 2 and "of --dim at most 376 for the pieces" in refused.stderr
     refused = run(
