@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import itertools
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,4 +98,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BitextmineError as e:
+        sys.exit(f"error: {e}")

@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import itertools
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,8 @@ def main() -> None:
     order = config.order_columns if args.order_columns is None else args.order_columns
     weight = args.order_weight if args.order_weight is not None else config.order_weight or 0.5 if order else 0.0
     dim = args.dim - order - lengths
+    if order < 0 or args.lines < 1:
+        parser.error(f"--order-columns {order} and --lines {args.lines}: at least 0 and 1")
     if config.layers or not 0 < dim <= config.piece_dim or not 0 <= order <= dim:
         parser.error(
             f"{args.model}: layers {config.layers}: needs none, and of --dim at most {config.piece_dim} for the "
@@ -97,4 +100,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BitextmineError as e:
+        sys.exit(f"error: {e}")

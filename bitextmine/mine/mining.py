@@ -174,10 +174,14 @@ def mine_sides(
     elif rule == "auto":
         null = fit_null(neighbours, best, k=k, margin=margin, retrieval=retrieval, rescore=rescore)
         cut, how = null.threshold(fpr), f"fpr-{fpr:g}"
+        kept = (
+            f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
+            if (null.s1 >= cut).any()
+            else "and no pair scores so high: try a higher --fpr, or more neighbours (-k)"
+        )
         notes.append(
             f"threshold {cut:.4f}: about {100 * fpr:g}% of the {null.side} lines without a translation get a pair; "
-            f"an estimated {100 * null.noise_share:.0f}% of the lines have none, "
-            f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
+            f"an estimated {100 * null.noise_share:.0f}% of the lines have none, {kept}"
         )
         if margin == "absolute":
             notes.append(

@@ -207,7 +207,7 @@ class NullFit:
     score, weight: descending scores and their weights, the weighted sample of noise (its weights sum to 1
     together with the lines that get no pair). s1, true: the score of each line's pair, descending, and the
     probability that it is true. lines: how many; noise_share: of them without a translation; side: "source"
-    or "target", whose lines.
+    or "target", whose lines. bounded: whether scores cannot rise for ever, as those of a scorer cannot.
     """
 
     score: NDArray[np.float64]
@@ -217,6 +217,7 @@ class NullFit:
     lines: int
     noise_share: float
     side: str
+    bounded: bool = False
 
     def rate(self, threshold: float) -> float:
         """The share of lines without a translation that get a pair of at least this score."""
@@ -225,22 +226,24 @@ class NullFit:
     def threshold(self, rate: float) -> float:
         """The lowest score that keeps the false-positive rate at or below `rate` (0 to 1).
 
-        Where the sample is too thin to tell (fewer than ten lines above), the tail is carried on
-        exponentially from where it is thick enough.
+        Where the sample is too thin to tell (fewer than fifty lines above, down to a rate of 5%; fewer than ten
+        of bounded scores), the tail is carried on exponentially from where it is thick enough, but that of
+        bounded scores not beyond the highest of the sample.
         """
         if not 0 < rate < 1:
             raise BitextmineError(f"--fpr: expected a rate between 0 and 1, found {rate}")
         cumulative = np.cumsum(self.weight)
         if not len(cumulative):
             return float(self.s1[-1]) if len(self.s1) else 0.0
-        thick = max(10 / self.lines, min(0.05, 50 / self.lines))
+        thick = 10 / self.lines if self.bounded else max(10 / self.lines, min(0.05, 50 / self.lines))
         if rate >= thick or rate >= cumulative[-1]:
             return self._above(rate, cumulative)
         start = self._above(thick, cumulative)
         over = self.score > start
         mass = self.weight[over].sum()
         scale = float((self.weight[over] * (self.score[over] - start)).sum() / mass) if mass > 0 else 0.0
-        return float(start + scale * np.log(thick / rate))
+        further = float(start + scale * np.log(thick / rate))
+        return min(further, float(np.nextafter(self.score[0], np.inf))) if self.bounded else further
 
     def _above(self, rate: float, cumulative: NDArray[np.float64]) -> float:
         """Just above the first score that would exceed the rate; below all when none does."""
@@ -334,4 +337,5 @@ def fit_null(
         lines=lines,
         noise_share=1 - float(true.mean()),
         side="source" if by_source else "target",
+        bounded=rescore is not None,
     )
