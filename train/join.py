@@ -13,18 +13,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder, read_ngrams
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, write_folder
 from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights, write_weights
+from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
 
 LINES = 10_000
@@ -89,12 +87,7 @@ def main() -> None:
     weights = {PIECES: np.concatenate(tables, axis=1)}
     if args.length_share:
         weights[CHARACTERS] = piece_characters(tokenizers[0].pieces(), configs[0].ngrams)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / NGRAMS).unlink(missing_ok=True)
-    write_weights(weights, args.out / WEIGHTS, dtype="float32")
-    for name in (TOKENIZER, *([NGRAMS] if configs[0].ngrams else [])):
-        shutil.copyfile(first / name, args.out / name)
-    write_json(args.out / CONFIG, made.to_json())
+    write_folder(args.out, made, weights, first / TOKENIZER, ngrams=ngrams[0], dtype="float32")
 
 
 if __name__ == "__main__":

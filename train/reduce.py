@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, read_folder, resolve
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
 from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.weights import (
     CHARACTERS,
@@ -29,10 +28,8 @@ from bitextmine.encoder.weights import (
     STORAGES,
     piece_vectors,
     read_weights,
-    write_weights,
 )
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import write_json
 from bitextmine.text import iter_lines
 
 
@@ -87,16 +84,11 @@ def main() -> None:
     kept = axes[:, ::-1][:, :dim].astype(np.float32)
     print(f"{values[::-1][:dim].sum() / values.sum():.4f} of the squared length is kept")
 
-    weights = read_weights(config, folder / WEIGHTS)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / NGRAMS).unlink(missing_ok=True)
-    weights = {PIECES: piece_vectors(weights) @ kept}
+    weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ kept}
     if share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
-    write_weights(weights, args.out / WEIGHTS, dtype=args.storage, ngrams=config.ngrams)
-    for name in (TOKENIZER, *([NGRAMS] if config.ngrams else [])):
-        shutil.copyfile(folder / name, args.out / name)
-    write_json(args.out / CONFIG, made.to_json())
+    ngrams = read_ngrams(folder, config.ngrams)
+    write_folder(args.out, made, weights, folder / TOKENIZER, ngrams=ngrams, dtype=args.storage)
 
 
 if __name__ == "__main__":

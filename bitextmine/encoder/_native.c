@@ -301,6 +301,21 @@ EXPORT void sum_pieces(const void *values, const float *scale, int64_t dim, cons
 
 /* ---- matches ----------------------------------------------------------------------------------------------- */
 
+/* What follows comes in versions for wider registers: MAKE(name, target) makes one, BEST(name) is the one to take here. */
+#if X86
+#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, ) MAKE(NAME##_avx2, T_AVX2) MAKE(NAME##_avx512, T_512BW)
+#define BEST(NAME) (registers() == 2 ? NAME##_avx512 : registers() == 1 ? NAME##_avx2 : NAME##_plain)
+
+static int registers(void) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return 2;
+    return __builtin_cpu_supports("avx2") ? 1 : 0;
+}
+#else
+#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, )
+#define BEST(NAME) NAME##_plain
+#endif
+
 /* For each piece of two sentences the piece of the other one whose vector has the highest cosine with its own.
  *
  * One of the pair has na pieces with rows a (na, dim), the other nb; rows are int16 copies of int8 values, whose
@@ -351,20 +366,7 @@ typedef void match(const int16_t *a, int64_t na, const float *a_inverse, const i
         match_pair(a, na, a_inverse, b, nb, b_inverse, dim, a_best, a_match, b_best, b_match);                      \
     }
 
-MATCH(match_plain, )
-#if X86
-MATCH(match_avx2, T_AVX2)
-MATCH(match_avx512, T_512BW)
-#endif
-
-static match *best_match(void) {
-#if X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return match_avx512;
-    if (__builtin_cpu_supports("avx2")) return match_avx2;
-#endif
-    return match_plain;
-}
+VERSIONS(MATCH, match)
 
 static void widen(const int8_t *values, const float *inverse, int64_t dim, const int32_t *ids, int64_t count,
                   int16_t *rows, float *inverses) {
@@ -391,7 +393,7 @@ static int64_t most_pieces(const int64_t *a_offsets, const int64_t *b_offsets, i
 EXPORT int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, const int32_t *a_ids,
                             const int64_t *a_offsets, const int32_t *b_ids, const int64_t *b_offsets, int64_t pairs,
                             float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
-    match *one = best_match();
+    match *one = BEST(match);
     int64_t most = most_pieces(a_offsets, b_offsets, pairs);
     int16_t *rows = malloc((most * dim + 1) * sizeof(int16_t));
     float *inverses = malloc((most + 1) * sizeof(float));
@@ -473,27 +475,14 @@ typedef void windows_of_pair(const int8_t *values, const int32_t *factor, int64_
         windows_pair(values, factor, dim, reach, a_ids, na, b_ids, nb, rows, sums, inverses, where, a_best, b_best); \
     }
 
-WINDOWS(windows_plain, )
-#if X86
-WINDOWS(windows_avx2, T_AVX2)
-WINDOWS(windows_avx512, T_512BW)
-#endif
-
-static windows_of_pair *best_windows(void) {
-#if X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return windows_avx512;
-    if (__builtin_cpu_supports("avx2")) return windows_avx2;
-#endif
-    return windows_plain;
-}
+VERSIONS(WINDOWS, windows)
 
 /* As match_pieces, but of windows: of each piece with those up to `reach` away from it. factor (pieces): at most such
  * that no sum of 2 reach + 1 rows is longer than 2^15 - 1. best has a number for each piece. */
 EXPORT int64_t match_windows(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach,
                              const int32_t *a_ids, const int64_t *a_offsets, const int32_t *b_ids,
                              const int64_t *b_offsets, int64_t pairs, float *a_best, float *b_best) {
-    windows_of_pair *one = best_windows();
+    windows_of_pair *one = BEST(windows);
     int64_t most = most_pieces(a_offsets, b_offsets, pairs);
     int16_t *rows = malloc((most + 1) * dim * sizeof(int16_t)), *sums = malloc((most * dim + 1) * sizeof(int16_t));
     float *inverses = malloc((most + 1) * sizeof(float));
@@ -554,27 +543,14 @@ typedef void parts_of_pair(const int8_t *values, const int32_t *factor, int64_t 
         parts_pair(values, factor, dim, parts, a_ids, a_part, na, b_ids, b_part, nb, row, sums, lengths, cosines);  \
     }
 
-PARTS(parts_plain, )
-#if X86
-PARTS(parts_avx2, T_AVX2)
-PARTS(parts_avx512, T_512BW)
-#endif
-
-static parts_of_pair *best_parts(void) {
-#if X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return parts_avx512;
-    if (__builtin_cpu_supports("avx2")) return parts_avx2;
-#endif
-    return parts_plain;
-}
+VERSIONS(PARTS, parts)
 
 /* Pairs of sentences as above, each cut into parts: piece i of a is in part a_part[i], from 0 to parts - 1. cosines
  * (pairs, parts, parts): of the sums of the pieces of each part of a and each of b, 0 where a sum is 0. */
 EXPORT int64_t match_parts(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts,
                            const int32_t *a_ids, const int8_t *a_part, const int64_t *a_offsets, const int32_t *b_ids,
                            const int8_t *b_part, const int64_t *b_offsets, int64_t pairs, float *cosines) {
-    parts_of_pair *one = best_parts();
+    parts_of_pair *one = BEST(parts);
     int16_t *row = malloc((dim + 1) * sizeof(int16_t));
     int32_t *sums = malloc((2 * parts * dim + 1) * sizeof(int32_t));
     double *lengths = malloc(2 * parts * sizeof(double));

@@ -131,12 +131,26 @@ def save_folder(
 
     ``ngrams`` are those of the model, in the order of its vectors; ValueError where there are not as many.
     """
-    if len(ngrams) != model.config.ngrams:
-        raise ValueError(f"{len(ngrams)} n-grams for a model of {model.config.ngrams}")
+    state = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}
+    write_folder(folder, model.config, state, tokenizer, ngrams=ngrams, dtype=dtype, card=card)
+
+
+def write_folder(
+    folder: Path,
+    config: EncoderConfig,
+    weights: Mapping[str, np.ndarray],
+    tokenizer: Path,
+    *,
+    ngrams: Sequence[str] = (),
+    dtype: str = "int8",
+    card: str | None = None,
+) -> None:
+    """As `save_folder`, of float weights without a model, as `write_weights` takes them."""
+    if len(ngrams) != config.ngrams:
+        raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
-    state: Mapping[str, np.ndarray] = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}
-    write_weights(state, folder / WEIGHTS, dtype=dtype, ngrams=model.config.ngrams)
+    write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         shutil.copyfile(tokenizer, folder / TOKENIZER)
     (folder / NGRAMS).unlink(missing_ok=True)
@@ -144,4 +158,4 @@ def save_folder(
         (folder / NGRAMS).write_text("".join(f"{ngram}\n" for ngram in ngrams), encoding="utf-8")
     if card is not None:
         (folder / "README.md").write_text(card, encoding="utf-8")
-    write_json(folder / CONFIG, model.config.to_json())
+    write_json(folder / CONFIG, config.to_json())

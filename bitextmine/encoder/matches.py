@@ -116,7 +116,8 @@ class PieceMatcher:
 
     def parts(self, a: Pieces, b: Pieces, a_part: np.ndarray, b_part: np.ndarray, parts: int) -> np.ndarray:
         """(n, parts, parts) float32 for the same pairs: the cosine of the sum of each part of a's sentence with that of
-        each part of b's, 0 where one is nothing. a_part, b_part (pieces,) int8: which part each piece is in, from 0 on.
+        each part of b's, 0 where one is nothing. a_part, b_part (pieces,) whole numbers: which part each
+        is in, from 0 on.
 
         Raises ValueError as `matches`, and for a part that is not one of so many.
         """

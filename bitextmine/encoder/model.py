@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.lengths import LONGEST, length_table
-from bitextmine.encoder.order import STEPS, wave
+from bitextmine.encoder.order import steps, wave
 
 __all__ = ["PieceVectors", "SentenceModel", "unit_vectors", "with_length"]
 
@@ -82,8 +82,7 @@ class SentenceModel(nn.Module):
             if columns := self.config.order_columns:
                 lengths = offsets.diff()
                 place = torch.arange(len(ids), device=ids.device) - offsets[:-1].repeat_interleave(lengths)
-                step = (2 * place + 1) * STEPS // (2 * lengths.repeat_interleave(lengths))
-                times = self.wave[step] * self.config.order_weight
+                times = self.wave[steps(place, lengths.repeat_interleave(lengths))] * self.config.order_weight
                 sums = torch.cat([sums, self.embedding.sums(ids, offsets, times)[:, :columns]], dim=1)
             if not self.config.length_share:
                 return sums

@@ -9,12 +9,13 @@ embedding using discrete cosine transform"). Translations mostly say things in t
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from bitextmine.encoder.pieces import Pieces
 
-__all__ = ["STEPS", "place_steps", "wave", "waves"]
+__all__ = ["STEPS", "steps", "wave", "waves"]
 
 # Places are told apart in so many steps.
 STEPS = 1024
@@ -28,15 +29,15 @@ def wave() -> np.ndarray:
     return table
 
 
-def place_steps(pieces: Pieces) -> np.ndarray:
-    """(pieces,) int64: where in its sentence each piece stands, from 0 at the beginning to STEPS - 1 at the end."""
-    lengths = pieces.lengths
-    place = np.arange(len(pieces.ids)) - np.repeat(pieces.offsets[:-1], lengths)
-    steps: np.ndarray = (2 * place + 1) * STEPS // (2 * np.repeat(lengths, lengths))
-    return steps
+def steps(place: Any, length: Any) -> Any:
+    """Where place 0..length - 1 of a sentence is, from 0 at its beginning to STEPS - 1 at its end: whole numbers, or
+    arrays or tensors of them."""
+    return (2 * place + 1) * STEPS // (2 * length)
 
 
 def waves(pieces: Pieces, weight: float) -> np.ndarray:
     """(pieces,) float32: what each piece's vector counts in the columns that tell the order."""
-    found: np.ndarray = (wave() * np.float32(weight))[place_steps(pieces)]
+    lengths = pieces.lengths
+    place = np.arange(len(pieces.ids)) - np.repeat(pieces.offsets[:-1], lengths)
+    found: np.ndarray = (wave() * np.float32(weight))[steps(place, np.repeat(lengths, lengths))]
     return found

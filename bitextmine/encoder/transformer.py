@@ -15,8 +15,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.lengths import length_table
 from bitextmine.encoder.model import with_length
 from bitextmine.encoder.network import TorchNetwork
-from bitextmine.encoder.order import place_steps, wave
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.order import steps, wave
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 
 __all__ = ["Transformer"]
@@ -77,8 +76,8 @@ class Transformer(TorchNetwork):
             states = hidden[begin:end].view(rows, length, dim)
             torch.sum(states, 1, out=sums[row : row + rows, :dim])
             if columns:
-                places = place_steps(Pieces(np.zeros(length, dtype=np.int32), np.array([0, length])))
-                times = self._wave[torch.from_numpy(places).to(self._device)] * self.config.order_weight
+                places = steps(torch.arange(length, device=self._device), length)
+                times = self._wave[places] * self.config.order_weight
                 sums[row : row + rows, dim:] = (states[:, :, :columns] * times[None, :, None]).sum(1)
             if share:
                 each = self._characters[ids[begin:end].long()].view(rows, length)

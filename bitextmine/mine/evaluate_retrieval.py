@@ -12,6 +12,7 @@ CSLS (2 cos - the two neighbourhood means) ranks as the distance margin does, of
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +37,7 @@ from bitextmine.mine.pools import (
     muse_keys,
     read_queries,
 )
-from bitextmine.mine.rescoring import Rescorer, packaged_scorer, row_pieces
+from bitextmine.mine.rescoring import Rescorer, packaged_scorer, row_pieces, with_pieces
 from bitextmine.mine.rows import packed_rows
 from bitextmine.mine.table import aligned, tab_separated
 from bitextmine.progress import progress
@@ -123,16 +124,6 @@ class Ranked:
     rescored: NDArray[np.int64] | None = None
 
 
-@dataclass(frozen=True)
-class _Near:
-    """Neighbours of some rows of both sides, by numbers of their own."""
-
-    fwd_sim: NDArray
-    fwd_id: NDArray
-    bwd_sim: NDArray
-    bwd_id: NDArray
-
-
 def rank_in_pool(
     queries: NDArray,
     pool: NDArray,
@@ -153,7 +144,7 @@ def rank_in_pool(
     rescorer: makes one out of increasing rows of src_pool and of pool; query_rows (q,): where src_pool has the queries.
     Raises ValueError for one of these without the other.
     """
-    from bitextmine.index.exact import search_one
+    from bitextmine.index.exact import Neighbours, search_one
 
     if (rescorer is None) != (query_rows is None):
         raise ValueError("rescorer and query_rows go together")
@@ -186,12 +177,12 @@ def rank_in_pool(
     if rescorer is not None and query_rows is not None:
         # A repeated query is one row of the source side.
         rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
-        near = _Near(sim[some], _numbers(ids[some], targets), back, _numbers(back_ids, rows))
+        near = Neighbours(sim[some], _numbers(ids[some], targets), back, _numbers(back_ids, rows))
         there = ids[some, :candidates] >= 0
         query, column = np.nonzero(there)
         score = np.full(there.shape, -np.inf)
         score[query, column] = rescorer(rows, targets).scores(
-            query, place[some][query, column], sim[some][query, column].astype(np.float64), near, k
+            query, near.fwd_id[query, column], near.fwd_sim[query, column].astype(np.float64), near, k
         )
         rescored = _first(score, ids[some, :candidates])[number]
     return Ranked(ids[:, 0], first("ratio", k), first("distance", csls), rescored)
@@ -337,10 +328,7 @@ def evaluate_retrieval(
     from bitextmine.encoder.device import device_name
 
     encoder = load_encoder(model, device)
-    by_pieces = None
-    if rescore:
-        by_pieces = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
-        by_pieces.piece_rows()  # before the work: not every encoder has them
+    by_pieces = with_pieces(encoder, model) if rescore else None  # before the work: not every encoder has them
     run = _Run(encoder, by_pieces, k, csls, candidates, device_name(device), batch_tokens, errors, memory)
     with _folder(work) as folder:
         if asked is not None:
@@ -372,7 +360,7 @@ def _folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
 @dataclass(frozen=True)
 class _Run:
     encoder: Encoder
-    by_pieces: Encoder | None  # the same, where candidates are scored again by their pieces
+    by_pieces: tuple[Encoder, Aligner] | None  # `with_pieces`, where candidates are scored again
     k: int
     csls: int
     candidates: int
@@ -408,18 +396,7 @@ class _Run:
                 notes.append(f"{lang}: {repeated:,} blank or repeated sentences left out of the pool")
         results: list[RetrievalResult] = []
         n = len(asked)
-        scorer = {}
-        if self.by_pieces is not None:
-            aligner = Aligner(*self.by_pieces.piece_rows())
-            pieces = {lang: row_pieces(pool.text, pool.unique, self.by_pieces) for lang, pool in pools.items()}
-            packaged = packaged_scorer()
-            scorer["scorer"] = packaged.hash
-
-        def rescorer(src: str, tgt: str) -> Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer]:
-            return lambda rows, targets: Rescorer(
-                aligner, pieces[src].take(rows), pieces[tgt].take(targets), packaged
-            )
-
+        rescorer = None if self.by_pieces is None else self._rescorer(pools, *self.by_pieces)
         for src, tgt in directions:
             source, target = pools[src], pools[tgt]
             query_rows = source.unique.line_to_row[:n]
@@ -432,8 +409,8 @@ class _Run:
                 candidates=self.candidates,
                 device=self.device,
                 memory=self.memory,
-                rescorer=rescorer(src, tgt) if scorer else None,
-                query_rows=query_rows if scorer else None,
+                rescorer=None if rescorer is None else functools.partial(rescorer, src, tgt),
+                query_rows=None if rescorer is None else query_rows,
             )
             gold = target.unique.line_to_row[:n]
             results += _results(src, tgt, ranked, gold, len(target.unique.rows), self.k, self.csls)
@@ -450,9 +427,19 @@ class _Run:
                 neighbourhood="source-pool",
                 interval="wilson-95",
                 model=self.encoder.hash,
-                **scorer,
+                **({} if rescorer is None else {"scorer": packaged_scorer().hash}),
             ),
             tuple(notes),
+        )
+
+    def _rescorer(
+        self, pools: dict[str, _Pool], encoder: Encoder, aligner: Aligner
+    ) -> Callable[[str, str, NDArray[np.int64], NDArray[np.int64]], Rescorer]:
+        """Makes one out of two languages and rows of their pools."""
+        pieces = {lang: row_pieces(pool.text, pool.unique, encoder) for lang, pool in pools.items()}
+        scorer = packaged_scorer()
+        return lambda src, tgt, rows, targets: Rescorer(
+            aligner, pieces[src].take(rows), pieces[tgt].take(targets), scorer
         )
 
     def _pool(self, sentences: list[str], distractors: Path | None, lang: str, folder: Path) -> _Pool:

@@ -20,7 +20,7 @@ from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.null import MIN_LINES, NullFit, fit_null
-from bitextmine.mine.rescoring import Rescorer, packaged_scorer, row_pieces
+from bitextmine.mine.rescoring import Rescorer, packaged_scorer, row_pieces, with_pieces
 from bitextmine.mine.retrieval import (
     RETRIEVALS,
     NeighboursLike,
@@ -398,10 +398,7 @@ def mine(
     from bitextmine.encoder import embed_corpus, load_encoder
 
     encoder = load_encoder(model, device)
-    by_pieces = aligner = None
-    if rescore:
-        by_pieces = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
-        aligner = Aligner(*by_pieces.piece_rows())  # before the work: not every encoder has them
+    by_pieces = with_pieces(encoder, model) if rescore else None  # before the work: not every encoder has them
     npys = [
         embed_corpus(path, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens, force=force)
         for path, lang in zip(paths, langs, strict=True)
@@ -430,8 +427,8 @@ def mine(
     made_by |= {"search": way, "dedup": dedup}
     with progress(None, "compare pieces", "pairs", disable=None if rescore else True) as bar:
         again = None
-        if by_pieces is not None and aligner is not None:
-            again = rescorer(sides, by_pieces, aligner, errors, bar.update)
+        if by_pieces is not None:
+            again = rescorer(sides, *by_pieces, errors, bar.update)
             made_by["scorer"] = again.scorer.hash
         mined = mine_sides(
             sides[0],

@@ -41,6 +41,7 @@ __all__ = [
     "packaged_scorer",
     "pair_cosines",
     "row_pieces",
+    "with_pieces",
 ]
 
 CANDIDATE_FEATURES = 7
@@ -161,7 +162,7 @@ class Rescorer:
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
         """The same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
-        sides = []
+        found = []
         for one, sim, ids, forward in (
             (best.forward, neighbours.fwd_sim, neighbours.fwd_id, True),
             (best.backward, neighbours.bwd_sim, neighbours.bwd_id, False),
@@ -169,9 +170,7 @@ class Rescorer:
             rows = np.flatnonzero(one.id >= 0)
             others = one.id[rows]
             cosine = pair_cosines(rows, others, sim[:, :k], ids[:, :k])
-            sides.append((one, rows, (rows, others) if forward else (others, rows), cosine))
-        found = []
-        for one, rows, (src, tgt), cosine in sides:
+            src, tgt = (rows, others) if forward else (others, rows)
             score = np.full(len(one.id), -np.inf)
             score[rows] = self.scores(src, tgt, cosine, neighbours, k)
             found.append(Best(one.id, score))
@@ -213,6 +212,17 @@ class Rescorer:
         place = np.searchsorted(self._codes, new)
         self._codes = np.insert(self._codes, place, new)
         self._drives = np.insert(self._drives, place, drives, axis=0)
+
+
+def with_pieces(encoder: Encoder, model: str | os.PathLike[str]) -> tuple[Encoder, Aligner]:
+    """The encoder, loaded again from ``model`` where it is not on the CPU, and what compares the vectors of its pieces.
+
+    Raises BitextmineError for an encoder that has none.
+    """
+    from bitextmine.encoder import load_encoder
+
+    here = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
+    return here, Aligner(*here.piece_rows())
 
 
 def row_pieces(

@@ -15,7 +15,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import WEIGHTS, packaged, read_folder, save_folder
 from bitextmine.encoder.lengths import COLUMNS
 from bitextmine.encoder.model import SentenceModel, unit_vectors
-from bitextmine.encoder.order import STEPS, place_steps, wave, waves
+from bitextmine.encoder.order import STEPS, steps, wave, waves
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -59,8 +59,8 @@ def test_waves_are_cosines_of_the_places(lengths: list[int]) -> None:
 
 
 def test_places_of_the_longest_sentences() -> None:
-    steps = place_steps(Pieces.from_lists([[1] * 5000]))
-    assert steps[0] == 0 and steps[-1] == STEPS - 1 and (np.diff(steps) >= 0).all()
+    found = steps(np.arange(5000), 5000)
+    assert found[0] == 0 and found[-1] == STEPS - 1 and (np.diff(found) >= 0).all()
     assert not wave().flags.writeable
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,14 +28,20 @@ def run(root: Path, *args: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
+def save(folder: Path, dim: int, seed: int, std: float = 0.01, ngrams: Sequence[str] = ()) -> SentenceModel:
+    """A random encoder, and some text beside its folder."""
+    torch.manual_seed(seed)
     size = Tokenizer(TOKENIZER).vocab_size
-    for seed, (name, dim, std) in enumerate((("one", 12, 0.1), ("two", 20, 3.0))):
-        torch.manual_seed(seed)
-        model = SentenceModel(EncoderConfig(size, dim, layers=0))
-        model.initialise(std)
-        save_folder(tmp_path / name, model, TOKENIZER, dtype="float32")
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    model = SentenceModel(EncoderConfig(size, dim, layers=0, ngrams=len(ngrams)))
+    model.initialise(std)
+    save_folder(folder, model, TOKENIZER, ngrams=ngrams, dtype="float32")
+    (folder.parent / "text").write_text("".join(f"{line}\n" for line in LINES))
+    return model
+
+
+def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
+    save(tmp_path / "one", 12, 0, 0.1)
+    save(tmp_path / "two", 20, 1, 3.0)
     made = run(
         root, "train/join.py", tmp_path / "one", tmp_path / "two", "--text", tmp_path / "text", "--length-share", 0.25,
         "--out", tmp_path / "both",
@@ -64,11 +71,7 @@ def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
 
 
 def test_columns_for_the_length_added(root: Path, tmp_path: Path) -> None:
-    torch.manual_seed(1)
-    model = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 12, layers=0))
-    model.initialise()
-    save_folder(tmp_path / "plain", model, TOKENIZER, dtype="float32")
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    save(tmp_path / "plain", 12, 1)
     made = run(
         root, "train/reduce.py", tmp_path / "plain", tmp_path / "text", "--dim", 12 + COLUMNS, "--storage", "float32",
         "--length-share", 0.25, "--out", tmp_path / "longer",
@@ -80,14 +83,9 @@ def test_columns_for_the_length_added(root: Path, tmp_path: Path) -> None:
 
 
 def test_three_joined(root: Path, tmp_path: Path) -> None:
-    size = Tokenizer(TOKENIZER).vocab_size
     names = ("one", "two", "three")
     for seed, name in enumerate(names):
-        torch.manual_seed(seed)
-        model = SentenceModel(EncoderConfig(size, 8 + seed, layers=0))
-        model.initialise(10.0**-seed)
-        save_folder(tmp_path / name, model, TOKENIZER, dtype="float32")
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+        save(tmp_path / name, 8 + seed, seed, 10.0**-seed)
     folders = [tmp_path / name for name in names]
     made = run(root, "train/join.py", *folders, "--text", tmp_path / "text", "--out", tmp_path / "all")
     assert made.returncode == 0, made.stderr
@@ -104,11 +102,7 @@ def test_ngrams_are_matched_by_name(root: Path, tmp_path: Path) -> None:
     size = Tokenizer(TOKENIZER).vocab_size
     names = {"one": ["ting", "tion", "ance"], "two": ["ance", "ment", "ting"]}
     for seed, (name, ngrams) in enumerate(names.items()):
-        torch.manual_seed(seed)
-        model = SentenceModel(EncoderConfig(size, 8, layers=0, ngrams=3))
-        model.initialise()
-        save_folder(tmp_path / name, model, TOKENIZER, ngrams=ngrams, dtype="float32")
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+        save(tmp_path / name, 8, seed, ngrams=ngrams)
     folders = [tmp_path / name for name in names]
     made = run(root, "train/join.py", *folders, "--text", tmp_path / "text", "--out", tmp_path / "both")
     assert made.returncode == 0, made.stderr
@@ -125,11 +119,7 @@ def test_ngrams_are_matched_by_name(root: Path, tmp_path: Path) -> None:
 
 
 def test_columns_for_the_order_added(root: Path, tmp_path: Path) -> None:
-    torch.manual_seed(1)
-    model = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 12, layers=0))
-    model.initialise()
-    save_folder(tmp_path / "plain", model, TOKENIZER, dtype="float32")
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    model = save(tmp_path / "plain", 12, 1)
     made = run(
         root, "train/reduce.py", tmp_path / "plain", tmp_path / "text", "--dim", 24, "--storage", "float32",
         "--order-columns", 12, "--order-weight", 0.5, "--out", tmp_path / "ordered",
