@@ -32,6 +32,7 @@ test: lint ## ruff, mypy, then every test
 
 lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
 wheel: $(DEV) ## build dist/bitextmine-*.whl

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bitextmine.embeddings.manifest import manifest_path
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import manifest_path, read_json
-from bitextmine.text import LineHasher, corpus_language, corpus_stem, iter_lines
+from bitextmine.files.jsonfile import read_json
+from bitextmine.files.lines import LineHasher, corpus_language, corpus_stem, iter_lines
 
 __all__ = ["describe"]
 
@@ -27,7 +28,7 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     if file.is_dir() or not (file.suffix or file.exists()):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
-        from bitextmine.store import describe_embedding
+        from bitextmine.embeddings.store import describe_embedding
 
         return describe_embedding(_npy_of(file))
     if file.suffix == ".json":

@@ -16,11 +16,13 @@ from pathlib import Path
 
 from _child import bitextmine
 
-from bitextmine.text import corpus_language, iter_lines
+from bitextmine.files.lines import corpus_language, iter_lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path, help="one sentence per line, plain or .gz, .xz, .zst")
     parser.add_argument("--lang", help="its language (default: the last suffix)")
     parser.add_argument("--lines", type=int, help="only so many from the start")

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.index.exact import search_both
-from bitextmine.index.native import instruction_set
-from bitextmine.memory import parse_size
+from bitextmine.search.exact import search_both
+from bitextmine.search.native import instruction_set
+from bitextmine.system import parse_size
 
 FAISS = "faiss.knn x2"
 
@@ -104,9 +104,13 @@ def processor() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", type=Path, help="two .npy files (default: made-up vectors)")
-    parser.add_argument("--rows", type=int, help="this many rows a side (default: all of the files, or 60000)")
+    parser.add_argument(
+        "--rows", type=int, help="this many rows a side (default: all of the files, or 60000)"
+    )
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("-k", "--k", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
@@ -114,7 +118,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--methods", default="auto,fused:float32,torch:float32,torch:bfloat16")
-    parser.add_argument("--memory", metavar="SIZE", help="for the search, as 64M (default: half of what is free)")
+    parser.add_argument(
+        "--memory", metavar="SIZE", help="for the search, as 64M (default: half of what is free)"
+    )
     parser.add_argument("--scaling", metavar="ROWS,...", help="compare these sizes")
     parser.add_argument("--no-peak", action="store_true", help="leave out the runs that measure memory")
     parser.add_argument("--only", help=argparse.SUPPRESS)
@@ -183,7 +189,9 @@ def scaling(sizes: list[int], args: argparse.Namespace) -> None:
             if timed:
                 per_pair = statistics.median(cpu) / rows**2
                 first = first or per_pair
-                line += f"{statistics.median(took):8.2f} s ({statistics.median(cpu):8.2f} s of processor time, "
+                line += (
+                    f"{statistics.median(took):8.2f} s ({statistics.median(cpu):8.2f} s of processor time, "
+                )
                 line += f"per pair {per_pair / first:5.2f} of the first)  "
             line += f"files {(x.nbytes * timed + y.nbytes) / 2**20:6.0f} MiB  peak {most:6.0f} MiB, "
             line += f"of which {most - before:5.0f} for the search"

@@ -36,13 +36,13 @@ import numpy as np
 import torch
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index import gpu
-from bitextmine.index.exact import search_both
+from bitextmine.search.engines import gpu
+from bitextmine.search.exact import search_both
 
 try:
     import triton
 
-    from bitextmine.index.triton_topk import NOTHING, Config, Side, Sweep, pack
+    from bitextmine.search.engines.triton_topk import NOTHING, Config, Side, Sweep, pack
 except ImportError:  # --help works all the same
     triton = None
 
@@ -294,8 +294,11 @@ def measure(
     best, rate = statistics.median(peaks), operations / statistics.median(took)
     print(f"\nk = {k}: matmul {args.peak_size}^3 {best / 1e12:.1f} TFLOP/s")
     print(f"  first run, with compiling   {first:9.3f} s")
-    print(f"  search       {statistics.median(took):9.3f} s  {rate / 1e12:8.1f} TFLOP/s  {rate / best:6.1%} of matmul  "
-          f"({min(took):.3f} to {max(took):.3f} s in {len(took)} runs)", flush=True)  # fmt: skip
+    print(
+        f"  search       {statistics.median(took):9.3f} s  {rate / 1e12:8.1f} TFLOP/s  {rate / best:6.1%} of matmul  "
+        f"({min(took):.3f} to {max(took):.3f} s in {len(took)} runs)",
+        flush=True,
+    )
     line: dict[str, Any] = {
         "k": k, "peak_tflops": [p / 1e12 for p in peaks], "first_seconds": first, "search_seconds": took,
         "search_tflops": rate / 1e12, "of_peak": rate / best,
@@ -323,12 +326,20 @@ def measure(
     if args.torch_rows:
         part = x[: args.torch_rows]
         with_topk(part[:2048], y, k, 8192, 1 << 17)
-        slow = statistics.median(
-            timed(lambda: with_topk(part, y, k, 8192, 1 << 17), device) for _ in range(min(3, args.repeats))
-        ) * len(x) / len(part)  # fmt: skip
+        slow = (
+            statistics.median(
+                timed(lambda: with_topk(part, y, k, 8192, 1 << 17), device)
+                for _ in range(min(3, args.repeats))
+            )
+            * len(x)
+            / len(part)
+        )
         ratio = slow / statistics.median(took)
-        print(f"  torch        {slow:9.3f} s  {operations / slow / 1e12:8.1f} TFLOP/s  (scaled from {len(part)} rows), "
-              f"the search is {ratio:.2f} times as fast", flush=True)  # fmt: skip
+        print(
+            f"  torch        {slow:9.3f} s  {operations / slow / 1e12:8.1f} TFLOP/s  (scaled from {len(part)} rows), "
+            f"the search is {ratio:.2f} times as fast",
+            flush=True,
+        )
         line |= {"torch_seconds": slow, "torch_rows": len(part), "times_torch": ratio}
     if not args.no_end_to_end:
         a, b = x.cpu().numpy(), y.cpu().numpy()

@@ -25,8 +25,9 @@ from pathlib import Path
 import numpy as np
 from _child import bitextmine
 
-from bitextmine.manifest import Manifest, read_manifest
-from bitextmine.store import EmbeddingWriter, open_embedding
+from bitextmine.embeddings.manifest import Manifest, read_manifest
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.writer import EmbeddingWriter
 
 _CHUNK = 1 << 16
 _EXACT_ROWS = 1 << 13
@@ -81,8 +82,8 @@ def head(npy: Path, rows: int, folder: Path) -> Path:
 def search(files: list[Path], k: int) -> None:
     """In a process of its own: both directions through the indexes; prints what it found as JSON."""
     from bitextmine.index.both import search_both_indexed
-    from bitextmine.index.exact import search_both
-    from bitextmine.index.index_file import index_paths, load_index
+    from bitextmine.index.file import index_paths, load_index
+    from bitextmine.search.exact import search_both
 
     (x, _), (y, of_y) = map(open_embedding, files)
     indexes = [load_index(index_paths(file)[0]) for file in files]
@@ -124,12 +125,17 @@ def one_size(files: list[Path], args: argparse.Namespace) -> dict[str, float]:
         )
         print(f"  {facts.get('auto', {}).get('reason', '')}")
         recall = facts["recall"]
-        print(f"  alone: {facts['effort']}, {100 * recall['at_1']:.2f}% of the nearest among its own rows", flush=True)
+        print(
+            f"  alone: {facts['effort']}, {100 * recall['at_1']:.2f}% of the nearest among its own rows",
+            flush=True,
+        )
         build += cost.processor_seconds
     done = subprocess.run(
         [sys.executable, __file__, "--only-search", *map(str, files), "-k", str(args.k)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     found = json.loads(done.stdout)
     total = build + found["cpu"]
     print(
@@ -148,15 +154,21 @@ def one_size(files: list[Path], args: argparse.Namespace) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, help="two texts or two .npy (default: made-up vectors)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="two texts or two .npy (default: made-up vectors)"
+    )
     parser.add_argument("--rows", type=int, default=1_000_000, help="of made-up vectors")
     parser.add_argument("--dim", type=int, default=256)
     parser.add_argument("-k", "--k", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--type", default="auto")
     parser.add_argument("--model", default="default")
-    parser.add_argument("--work", type=Path, help="keep vectors and indexes here (default: a folder that vanishes)")
+    parser.add_argument(
+        "--work", type=Path, help="keep vectors and indexes here (default: a folder that vanishes)"
+    )
     parser.add_argument("--only-search", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.only_search:
@@ -174,7 +186,9 @@ def main() -> None:
                 cost = bitextmine(
                     ["embed", str(file.resolve()), "--out", str(files[at]), "--model", args.model], folder
                 )
-                print(f"embed {file.name}: {cost.seconds:.0f} s ({cost.processor_seconds:.0f} s of processor time)")
+                print(
+                    f"embed {file.name}: {cost.seconds:.0f} s ({cost.processor_seconds:.0f} s of processor time)"
+                )
         files = [file.resolve() for file in files]
         quarter = [head(file, read_manifest(file).rows // 4, folder / "quarter") for file in files]
         sizes = [one_size(each, args) for each in (files, quarter)]

@@ -16,21 +16,29 @@ from pathlib import Path
 
 from _child import bitextmine
 
-from bitextmine.text import corpus_language, iter_lines
+from bitextmine.files.lines import corpus_language, iter_lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("src", type=Path, help="one sentence per line, plain or .gz, .xz, .zst")
     parser.add_argument("tgt", type=Path)
     parser.add_argument("--src-lang", help="(default: the last suffix)")
     parser.add_argument("--tgt-lang", help="(default: the last suffix)")
-    parser.add_argument("--lines", metavar="N,...", help="only so many from the start of each; several sizes in turn")
+    parser.add_argument(
+        "--lines", metavar="N,...", help="only so many from the start of each; several sizes in turn"
+    )
     parser.add_argument("--model", default="default", help="name or folder")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--search", default="auto", choices=["auto", "exact", "index"])
-    parser.add_argument("--options", default="", help="further options of mine, as one word: '-k 8 --dedup near'")
-    parser.add_argument("--once", action="store_true", help="only from nothing, not again with the embeddings there")
+    parser.add_argument(
+        "--options", default="", help="further options of mine, as one word: '-k 8 --dedup near'"
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="only from nothing, not again with the embeddings there"
+    )
     args = parser.parse_args()
     for lines in args.lines.split(",") if args.lines else [None]:
         measure(args, None if lines is None else int(lines))
@@ -57,7 +65,9 @@ def measure(args: argparse.Namespace, lines: int | None) -> None:
         text = sum((folder / f"corpus.{lang}").stat().st_size for lang in langs)
         left = sum(file.stat().st_size for file in folder.iterdir()) - text
 
-    print(f"{counts[0]:,} x {counts[1]:,} lines, {text:,} bytes; {pairs:,} pairs; {left:,} bytes of files made")
+    print(
+        f"{counts[0]:,} x {counts[1]:,} lines, {text:,} bytes; {pairs:,} pairs; {left:,} bytes of files made"
+    )
     for what, cost in costs:
         written = "" if cost.written is None else f"  {cost.written:,} bytes written"
         print(

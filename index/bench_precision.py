@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.encoder import load_encoder
-from bitextmine.index.exact import search_one
-from bitextmine.text import read_lines
+from bitextmine.files.lines import read_lines
+from bitextmine.search.exact import search_one
 
 
 def main() -> None:

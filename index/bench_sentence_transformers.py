@@ -29,13 +29,14 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import InputModule, Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from bitextmine.encoder import embed_corpus, load_encoder
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder, resolve, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE, read_weights, restore_rows
-from bitextmine.text import corpus_language, iter_lines
+from bitextmine.files.lines import corpus_language, iter_lines
 
 
 class Wrapped(InputModule):
@@ -81,7 +82,9 @@ def random_folder(layers: int, dim: int, folder: Path) -> Path:
 def wrapped(folder: Path) -> SentenceTransformer:
     config, tokenizer = read_folder(folder)
     if config.piece_dim != config.dim:
-        raise SystemExit(f"{folder}: has columns for order or length, which sentence-transformers cannot make")
+        raise SystemExit(
+            f"{folder}: has columns for order or length, which sentence-transformers cannot make"
+        )
     weights = read_weights(config, folder / WEIGHTS)
     if (scale := weights.pop(SCALE, None)) is not None:
         weights[PIECES] = restore_rows(weights[PIECES], scale)
@@ -98,13 +101,17 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path, help="one sentence per line, plain or .gz, .xz, .zst")
     parser.add_argument("--lang", help="its language (default: the last suffix)")
     parser.add_argument("--lines", type=int, default=2000, help="only so many from the start")
     parser.add_argument("--model", default="2x512", help="a model folder, or LAYERSxDIM")
     parser.add_argument("--precision", default="auto", help="ours: auto, float32, bfloat16")
-    parser.add_argument("--batch", type=int, default=32, help="theirs: sentences per batch (their default: 32)")
+    parser.add_argument(
+        "--batch", type=int, default=32, help="theirs: sentences per batch (their default: 32)"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
@@ -138,11 +145,17 @@ def main() -> None:
 
     fast, slow = (statistics.median(column) for column in zip(*pairs, strict=True))
     print(f"{len(lines):,} lines of {pieces:.0f} pieces, model {args.model}, {args.threads} threads")
-    print(f"{'bitextmine':34}{len(lines) / fast:8,.0f} sentences/s ({encoder.network.precision}, file to .npy)")
+    print(
+        f"{'bitextmine':34}{len(lines) / fast:8,.0f} sentences/s ({encoder.network.precision}, file to .npy)"
+    )
     version = sentence_transformers.__version__
-    print(f"{f'sentence-transformers {version}':34}{len(lines) / slow:8,.0f} sentences/s (float32, batch {args.batch})")
+    print(
+        f"{f'sentence-transformers {version}':34}{len(lines) / slow:8,.0f} sentences/s (float32, batch {args.batch})"
+    )
     ratios = sorted(b / a for a, b in pairs)
-    print(f"{'ratio, median of the pairs':34}{statistics.median(ratios):8.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    print(
+        f"{'ratio, median of the pairs':34}{statistics.median(ratios):8.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    )
     print(f"{'cosine to theirs, least':34}{cosine.min():8.5f}")
 
 

@@ -24,10 +24,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bitextmine.text import corpus_language, iter_lines
+from bitextmine.files.lines import corpus_language, iter_lines
 
 SAVE_SOONER = """
-from bitextmine.index import checkpoint, fused
+from bitextmine.search import checkpoint
+from bitextmine.search.engines import compiled as fused
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = {seconds}, 0
 fused._MOST_ROWS = {rows}
 """
@@ -49,7 +50,9 @@ def phase(folder: Path, langs: list[str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("src", type=Path, help="one sentence per line, plain or .gz, .xz, .zst")
     parser.add_argument("tgt", type=Path)
     parser.add_argument("--src-lang", help="(default: the last suffix)")
@@ -73,7 +76,18 @@ def main() -> None:
         hooks.mkdir()
         (hooks / "sitecustomize.py").write_text(SAVE_SOONER.format(seconds=args.save, rows=args.block))
         environment = {**os.environ, "PYTHONPATH": str(hooks)}
-        command = [sys.executable, "-m", "bitextmine", "mine", "--src", langs[0], "--tgt", langs[1], "-o", "pairs.tsv"]
+        command = [
+            sys.executable,
+            "-m",
+            "bitextmine",
+            "mine",
+            "--src",
+            langs[0],
+            "--tgt",
+            langs[1],
+            "-o",
+            "pairs.tsv",
+        ]
 
         def fresh(what: str) -> Path:
             folder = Path(name, what)

@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.mine.rules import load_preset
-from bitextmine.mine.score import score
-from bitextmine.text import iter_lines
+from bitextmine.clean.rules import load_preset
+from bitextmine.clean.score import score
+from bitextmine.files.lines import iter_lines
 
 KINDS = ("shuffled", "similar", "truncated", "numbers", "language", "copied", "gibberish")
 SOURCES = ("business", "devdocs", "docs", "tatoeba", "laws")
@@ -307,8 +307,8 @@ def report_noise(arguments: argparse.Namespace) -> None:
 def fit(arguments: argparse.Namespace) -> None:
     """Logistic regression on the half of the other text that report_noise leaves out, kinds of equal weight: with the
     languages stated, and without."""
-    from bitextmine.mine.columns.lengths import USUAL_LENGTH, length_deviation
-    from bitextmine.mine.columns.quality import COPIED, similarity
+    from bitextmine.clean.columns.lengths import USUAL_LENGTH, length_deviation
+    from bitextmine.clean.columns.quality import COPIED, similarity
 
     kinds, inputs, labels, weights = [], [], [], []
     with tempfile.TemporaryDirectory() as name:
@@ -422,7 +422,7 @@ def timed(
 
 def report_seen(arguments: argparse.Namespace) -> None:
     """The table that finds duplicates, filled with distinct hashes and then asked for some of them again."""
-    from bitextmine.mine.seen import Seen
+    from bitextmine.clean.seen import Seen
 
     rng = np.random.default_rng(1)
     seen = Seen()

@@ -1,7 +1,7 @@
 """Fits the scorer of `mine --rescore` to mined candidates whose translations are known.
 
 Example:  python mine/fit_rescoring.py TRAINED --recipe europe5 --data FOLDER --model europe5 \\
-              --draws 3 --out bitextmine/mine/rescoring.safetensors
+              --draws 3 --out bitextmine/mine/scorer.safetensors
 
 TRAINED is what `bitextmine train` made: its work/cache (or --cache) says which pairs were held out of training. Each
 corpus gives --draws mining tasks: its held-out pairs, hidden among --distractors sentences of either side that have no
@@ -27,11 +27,11 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.index.exact import search_both
-from bitextmine.mine.alignment import Aligner
-from bitextmine.mine.rescoring import Scorer, candidate_features, pair_cosines
+from bitextmine.mine.piece_features import Aligner
 from bitextmine.mine.retrieval import candidates, retrieve
+from bitextmine.mine.scorer import Scorer, candidate_features, pair_cosines
 from bitextmine.mine.threshold import tune
+from bitextmine.search.exact import search_both
 from bitextmine.train.cache import PairCache, open_caches
 from bitextmine.train.recipe import Recipe, load_recipe
 from bitextmine.train.sampling import with_ngrams
@@ -150,7 +150,9 @@ def main() -> None:
             tasks.append(mined(name, encoder, aligner, src, tgt, gold))
     names = {task.name for task in tasks}
     if len(names) < 2:
-        parser.error(f"--corpora {args.corpora}: {len(names)} of 500 held-out pairs or more; each needs another one")
+        parser.error(
+            f"--corpora {args.corpora}: {len(names)} of 500 held-out pairs or more; each needs another one"
+        )
     print(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |\n|---|---|---|---|---|"
     )

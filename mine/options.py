@@ -11,15 +11,16 @@ from __future__ import annotations
 import argparse
 import itertools
 
-from bitextmine.encoder import embed_corpus, load_encoder
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.encoder import load_encoder
+from bitextmine.evaluate.mining import MiningReport, score_mining
+from bitextmine.files.lines import corpus_language, iter_lines
 from bitextmine.mine.bitext import Mined
 from bitextmine.mine.dedup import LEVELS, unique_lines
-from bitextmine.mine.evaluate_mining import MiningReport, score_mining
 from bitextmine.mine.gold import read_gold
 from bitextmine.mine.margin import MARGINS
-from bitextmine.mine.mining import find_neighbours, load_side, mine_sides
 from bitextmine.mine.retrieval import RETRIEVALS
-from bitextmine.text import corpus_language, iter_lines
+from bitextmine.mine.run import find_neighbours, load_side, mine_sides
 
 
 def main() -> None:

@@ -16,16 +16,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from bitextmine.encoder import embed_corpus, load_encoder
-from bitextmine.index.exact import search_both
-from bitextmine.mine.alignment import Aligner
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.encoder import load_encoder
+from bitextmine.files.lines import corpus_language
 from bitextmine.mine.gold import Gold, read_gold
-from bitextmine.mine.mining import Side, load_side, rescorer
-from bitextmine.mine.null import fit_null
-from bitextmine.mine.rescoring import packaged_scorer
+from bitextmine.mine.noise import fit_null
+from bitextmine.mine.piece_features import Aligner
 from bitextmine.mine.retrieval import Pairs, candidates, retrieve_scored
+from bitextmine.mine.run import Side, load_side, rescorer
+from bitextmine.mine.scorer import packaged_scorer
+from bitextmine.search.exact import search_both
 from bitextmine.signature import signature
-from bitextmine.text import corpus_language
 
 RATES = (0.01, 0.05)
 

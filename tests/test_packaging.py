@@ -91,9 +91,17 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = home / "bin" / "python"
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     run(
-        sys.executable, "-m", "pip", f"--python={python}", "install", "--no-deps", "--no-index", "--quiet", wheel,
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={python}",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        wheel,
         cwd=home,
-    )  # fmt: skip
+    )
     # After the wheel's own files on the path, and not as site folders: .pth files in them (which may lead to an
     # editable install of the checkout) are not followed.
     dependencies = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]

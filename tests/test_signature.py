@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine import __version__
+from bitextmine.console import progress
 from bitextmine.errors import BitextmineError
-from bitextmine.progress import progress
 from bitextmine.signature import parse_signature, signature
 
 

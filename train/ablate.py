@@ -138,7 +138,7 @@ def evaluate_cell(folder: Path, bench: Path, pools: Path) -> dict[str, Any]:
     """P@1 of the model in ``folder``."""
     import torch
 
-    from bitextmine.mine.evaluate_retrieval import evaluate_retrieval
+    from bitextmine.evaluate.retrieval import evaluate_retrieval
 
     torch.set_num_threads(1)
     begin, cpu = time.monotonic(), time.process_time()
@@ -157,7 +157,7 @@ def evaluate_cell(folder: Path, bench: Path, pools: Path) -> dict[str, Any]:
 def apart(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Runs ``work`` in a process of its own, which imported the libraries beforehand, for its peak memory."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bitextmine.train.trainer", "bitextmine.mine.evaluate_retrieval"])
+    context.set_forkserver_preload(["bitextmine.train.trainer", "bitextmine.evaluate.retrieval"])
     with context.Pool(1) as pool:
         return pool.apply(work, arguments)
 
@@ -184,7 +184,7 @@ def start_folder(folder: Path, recipe: str) -> None:
 
 def make_pools(out: Path, bench: Path, size: int) -> Path:
     """A folder of distractors, evenly spaced over those of ``bench``, that make pools of ``size`` with the queries."""
-    from bitextmine.text import iter_lines
+    from bitextmine.files.lines import iter_lines
 
     queries = sum(1 for _ in iter_lines(bench / "queries.tsv.zst", "strict")) - 1
     folder = out / f"pools-{size}"
@@ -235,8 +235,7 @@ def run(arguments: argparse.Namespace) -> None:
             if not measured:
                 found = apart(evaluate_cell, folder, arguments.bench, pools)
                 write(
-                    results,
-                    {"what": "evaluate", **identity, "pool": arguments.pool, **found, "recipe": text},
+                    results, {"what": "evaluate", **identity, "pool": arguments.pool, **found, "recipe": text}
                 )
 
 

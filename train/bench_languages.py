@@ -3,7 +3,7 @@
 Example: python train/bench_languages.py FOLDER-OF-THE-CORPORA
 
 Columns in their own language should stay; columns given out as another language should go. Rates are per processor
-second, of the same texts: bitextmine.languages against py3langid's own `rank`.
+second, of the same texts: bitextmine.languages.identify against py3langid's own `rank`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,31 @@ from pathlib import Path
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from bitextmine.languages import Languages
-from bitextmine.text import iter_lines
+from bitextmine.files.lines import iter_lines
+from bitextmine.languages.identify import Languages
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
 # A corpus, which of its columns, and the language that it is said to be in.
 OWN = (
-    ("europarl.en-fr", 0, "en"), ("europarl.en-fr", 1, "fr"), ("europarl.en-it", 1, "it"), ("tatoeba.en-fr", 0, "en"),
-    ("tatoeba.en-fr", 1, "fr"), ("tatoeba.en-de", 1, "de"), ("business.en-fr", 0, "en"), ("business.en-fr", 1, "fr"),
-    ("docs.en-fr", 1, "fr"), ("devdocs.en-es", 1, "es"),
-)  # fmt: skip
+    ("europarl.en-fr", 0, "en"),
+    ("europarl.en-fr", 1, "fr"),
+    ("europarl.en-it", 1, "it"),
+    ("tatoeba.en-fr", 0, "en"),
+    ("tatoeba.en-fr", 1, "fr"),
+    ("tatoeba.en-de", 1, "de"),
+    ("business.en-fr", 0, "en"),
+    ("business.en-fr", 1, "fr"),
+    ("docs.en-fr", 1, "fr"),
+    ("devdocs.en-es", 1, "es"),
+)
 FOREIGN = (
-    ("europarl.en-it", 1, "fr"), ("tatoeba.en-de", 1, "fr"), ("tatoeba.en-fr", 0, "fr"), ("business.en-it", 1, "es"),
-    ("business.en-de", 1, "fr"), ("docs.en-es", 1, "fr"),
-)  # fmt: skip
+    ("europarl.en-it", 1, "fr"),
+    ("tatoeba.en-de", 1, "fr"),
+    ("tatoeba.en-fr", 0, "fr"),
+    ("business.en-it", 1, "es"),
+    ("business.en-de", 1, "fr"),
+    ("docs.en-es", 1, "fr"),
+)
 
 
 def main() -> None:

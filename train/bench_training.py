@@ -73,11 +73,15 @@ class Plain(nn.Module):
             for theirs, ours in zip(self.encoder.layers, model.layers, strict=True):
                 attention = theirs.self_attn
                 pairs = (
-                    (attention.in_proj_weight, ours.qkv.weight), (attention.in_proj_bias, ours.qkv.bias),
-                    (attention.out_proj.weight, ours.out.weight), (attention.out_proj.bias, ours.out.bias),
-                    (theirs.linear1.weight, ours.up.weight), (theirs.linear1.bias, ours.up.bias),
-                    (theirs.linear2.weight, ours.down.weight), (theirs.linear2.bias, ours.down.bias),
-                )  # fmt: skip
+                    (attention.in_proj_weight, ours.qkv.weight),
+                    (attention.in_proj_bias, ours.qkv.bias),
+                    (attention.out_proj.weight, ours.out.weight),
+                    (attention.out_proj.bias, ours.out.bias),
+                    (theirs.linear1.weight, ours.up.weight),
+                    (theirs.linear1.bias, ours.up.bias),
+                    (theirs.linear2.weight, ours.down.weight),
+                    (theirs.linear2.bias, ours.down.bias),
+                )
                 for a, b in pairs:
                     a.data.copy_(b.data)
 

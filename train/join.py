@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, write_folder
-from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.text import iter_lines
+from bitextmine.files.lines import iter_lines
 
 LINES = 10_000
 
@@ -70,7 +70,9 @@ def main() -> None:
     dim = sum(config.piece_dim for config in configs) + (COLUMNS if args.length_share else 0)
     try:
         made = dataclasses.replace(configs[0], dim=dim, length_share=args.length_share)
-        ngrams = [read_ngrams(folder, config.ngrams) for folder, config in zip(args.trained, configs, strict=True)]
+        ngrams = [
+            read_ngrams(folder, config.ngrams) for folder, config in zip(args.trained, configs, strict=True)
+        ]
         rows = itertools.islice(iter_lines(args.text), LINES)
         lines = [column for row in rows for column in row.split("\t")]
     except BitextmineError as e:

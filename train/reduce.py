@@ -20,17 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
-from bitextmine.encoder.lengths import COLUMNS, piece_characters
-from bitextmine.encoder.weights import (
-    CHARACTERS,
-    PIECES,
-    STORAGES,
-    piece_vectors,
-    read_weights,
-)
+from bitextmine.encoder.weights import CHARACTERS, PIECES, STORAGES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.text import iter_lines
+from bitextmine.files.lines import iter_lines
 
 
 def main() -> None:
@@ -41,13 +35,13 @@ def main() -> None:
     parser.add_argument("texts", nargs="+", help="text like that to be encoded; its first lines are read")
     parser.add_argument("--lines", type=int, default=100_000, help="of each text")
     parser.add_argument("--dim", type=int, default=256)
-    parser.add_argument("--length-share", type=float, help="as model.length_share of a recipe; default: as it is")
+    parser.add_argument(
+        "--length-share", type=float, help="as model.length_share of a recipe; default: as it is"
+    )
     parser.add_argument(
         "--order-columns", type=int, help="of the --dim, for where the pieces stand; default: as it is"
     )
-    parser.add_argument(
-        "--order-weight", type=float, help="what these count; default: as it is, or else 0.5"
-    )
+    parser.add_argument("--order-weight", type=float, help="what these count; default: as it is, or else 0.5")
     parser.add_argument("--storage", choices=STORAGES, default="int8")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
@@ -56,7 +50,9 @@ def main() -> None:
     share = config.length_share if args.length_share is None else args.length_share
     lengths = COLUMNS if share else 0
     order = config.order_columns if args.order_columns is None else args.order_columns
-    weight = args.order_weight if args.order_weight is not None else config.order_weight or 0.5 if order else 0.0
+    weight = (
+        args.order_weight if args.order_weight is not None else config.order_weight or 0.5 if order else 0.0
+    )
     dim = args.dim - order - lengths
     if order < 0 or args.lines < 1:
         parser.error(f"--order-columns {order} and --lines {args.lines}: at least 0 and 1")

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bitextmine.encoder import load_encoder
-from bitextmine.index.exact import search_one
-from bitextmine.mine.pools import find_distractors, read_queries
-from bitextmine.text import read_lines
+from bitextmine.evaluate.pools import find_distractors, read_queries
+from bitextmine.files.lines import read_lines
+from bitextmine.search.exact import search_one
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TYPO_SHARE = 0.02

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from bitextmine.encoder.lengths import COLUMNS
+from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
 
 __all__ = ["EncoderConfig"]
@@ -53,8 +53,13 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         """Raises BitextmineError that names the key and both numbers, where two disagree."""
         for key, least in (
-            ("vocab_size", 1), ("dim", 1), ("layers", 0), ("max_pieces", 1), ("ngrams", 0), ("order_columns", 0)
-        ):  # fmt: skip
+            ("vocab_size", 1),
+            ("dim", 1),
+            ("layers", 0),
+            ("max_pieces", 1),
+            ("ngrams", 0),
+            ("order_columns", 0),
+        ):
             value = getattr(self, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise BitextmineError(

@@ -12,13 +12,13 @@ import numpy as np
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.device import device_name
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
-from bitextmine.encoder.imported import Import, is_imported
-from bitextmine.encoder.laser import Laser, is_laser
+from bitextmine.encoder.foreign.laser import Laser, is_laser
+from bitextmine.encoder.foreign.sentence_transformers import Import, is_imported
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.processors import processors
+from bitextmine.system import processors
 
 __all__ = ["Encoder", "Network", "PieceMaker", "load_encoder"]
 
@@ -166,9 +166,7 @@ def _network(config: EncoderConfig, weights: Path, device: str, precision: str) 
     place = device_name(device if config.layers or device != "auto" else "cpu")
     state = read_weights(config, weights)
     if place == "cpu" and not config.layers:
-        return PieceSums(
-            state, config.ngrams, config.length_share, config.order_columns, config.order_weight
-        )
+        return PieceSums(state, config.ngrams, config.length_share, config.order_columns, config.order_weight)
     from bitextmine.encoder.transformer import Transformer
 
     return Transformer(config, state, place, precision)

@@ -16,7 +16,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import read_json, write_json
+from bitextmine.files.jsonfile import read_json, write_json
 
 if TYPE_CHECKING:
     from bitextmine.encoder.model import SentenceModel

@@ -10,7 +10,7 @@ import numpy as np
 
 from bitextmine.encoder import native
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.processors import processors
+from bitextmine.system import processors
 
 __all__ = ["MOST_PARTS", "NOTHING", "WIDEST", "PieceMatcher"]
 
@@ -62,13 +62,20 @@ class PieceMatcher:
 
         def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
             where = [
-                native.address(array, kind) for array, kind in zip(found, (np.float32, np.int32) * 2, strict=True)
+                native.address(array, kind)
+                for array, kind in zip(found, (np.float32, np.int32) * 2, strict=True)
             ]
             sides = [part for side in (a, b) for part in _addresses(side, start)]
-            return int(library.match_pieces(
-                native.address(self._rows, np.int8), native.address(self._inverse, np.float32), self._rows.shape[1],
-                *sides, stop - start, *where,
-            ))  # fmt: skip
+            return int(
+                library.match_pieces(
+                    native.address(self._rows, np.int8),
+                    native.address(self._inverse, np.float32),
+                    self._rows.shape[1],
+                    *sides,
+                    stop - start,
+                    *where,
+                )
+            )
 
         def plain(here: slice, there: slice, pair: int) -> None:
             if here.start == here.stop or there.start == there.stop:
@@ -98,10 +105,18 @@ class PieceMatcher:
 
         def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
             sides = [part for side in (a, b) for part in _addresses(side, start)]
-            return int(library.match_windows(
-                native.address(self._rows, np.int8), native.address(self._factor, np.int32), self._rows.shape[1],
-                reach, *sides, stop - start, native.address(a_best, np.float32), native.address(b_best, np.float32),
-            ))  # fmt: skip
+            return int(
+                library.match_windows(
+                    native.address(self._rows, np.int8),
+                    native.address(self._factor, np.int32),
+                    self._rows.shape[1],
+                    reach,
+                    *sides,
+                    stop - start,
+                    native.address(a_best, np.float32),
+                    native.address(b_best, np.float32),
+                )
+            )
 
         def plain(here: slice, there: slice, pair: int) -> None:
             if here.start == here.stop or there.start == there.stop:
@@ -140,10 +155,17 @@ class PieceMatcher:
                 for ids, offsets in [_addresses(side, start)]
                 for address in (ids, native.address(part, np.int8), offsets)
             ]
-            return int(library.match_parts(
-                native.address(self._rows, np.int8), native.address(self._factor, np.int32), self._rows.shape[1],
-                parts, *sides, stop - start, native.address(cosines[start:stop], np.float32),
-            ))  # fmt: skip
+            return int(
+                library.match_parts(
+                    native.address(self._rows, np.int8),
+                    native.address(self._factor, np.int32),
+                    self._rows.shape[1],
+                    parts,
+                    *sides,
+                    stop - start,
+                    native.address(cosines[start:stop], np.float32),
+                )
+            )
 
         def plain(here: slice, there: slice, pair: int) -> None:
             sums = []

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bitextmine.encoder.columns.lengths import LONGEST, length_table
+from bitextmine.encoder.columns.order import steps, wave
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.lengths import LONGEST, length_table
-from bitextmine.encoder.order import steps, wave
 
 __all__ = ["PieceVectors", "SentenceModel", "unit_vectors", "with_length"]
 

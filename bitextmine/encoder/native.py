@@ -35,11 +35,30 @@ def library() -> ctypes.CDLL | None:
         lib.words_pieces.restype = number
         lib.words_pieces.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer, pointer]
         lib.sum_pieces.restype = None
-        lib.sum_pieces.argtypes = [pointer, pointer, number, pointer, pointer, number, number, pointer, pointer]
+        lib.sum_pieces.argtypes = [
+            pointer,
+            pointer,
+            number,
+            pointer,
+            pointer,
+            number,
+            number,
+            pointer,
+            pointer,
+        ]
         lib.match_pieces.restype = number
         lib.match_pieces.argtypes = [pointer, pointer, number, *[pointer] * 4, number, *[pointer] * 4]
         lib.match_windows.restype = number
-        lib.match_windows.argtypes = [pointer, pointer, number, number, *[pointer] * 4, number, pointer, pointer]
+        lib.match_windows.argtypes = [
+            pointer,
+            pointer,
+            number,
+            number,
+            *[pointer] * 4,
+            number,
+            pointer,
+            pointer,
+        ]
         lib.match_parts.restype = number
         lib.match_parts.argtypes = [pointer, pointer, number, number, *[pointer] * 6, number, pointer]
         return lib

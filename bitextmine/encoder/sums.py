@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bitextmine.encoder import native
-from bitextmine.encoder.lengths import COLUMNS, length_table, sentence_characters
-from bitextmine.encoder.order import waves
+from bitextmine.encoder.columns.lengths import COLUMNS, length_table, sentence_characters
+from bitextmine.encoder.columns.order import waves
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
@@ -81,10 +81,14 @@ class PieceSums:
         library.sum_pieces(
             native.address(self._values, np.float32 if self._scale is None else np.int8),
             None if self._scale is None else native.address(self._scale, np.float32),
-            self._piece_dim, native.address(pieces.ids, np.int32), native.address(pieces.offsets, np.int64),
-            len(pieces), self._order_columns, None if wave is None else native.address(wave, np.float32),
+            self._piece_dim,
+            native.address(pieces.ids, np.int32),
+            native.address(pieces.offsets, np.int64),
+            len(pieces),
+            self._order_columns,
+            None if wave is None else native.address(wave, np.float32),
             native.address(out, np.float32),
-        )  # fmt: skip
+        )
         return out
 
     def _with_length(self, units: np.ndarray, pieces: Pieces, characters: np.ndarray) -> np.ndarray:

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.batching import runs
+from bitextmine.encoder.columns.lengths import length_table
+from bitextmine.encoder.columns.order import steps, wave
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.lengths import length_table
 from bitextmine.encoder.model import with_length
 from bitextmine.encoder.network import TorchNetwork
-from bitextmine.encoder.order import steps, wave
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 
 __all__ = ["Transformer"]

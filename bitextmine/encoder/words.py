@@ -78,9 +78,13 @@ class _Compiled:
         number, ends = np.empty(room, dtype=np.int32), np.empty(lines, dtype=np.int64)
         places = np.empty(2 * room, dtype=np.int64)
         found = self._library.words_scan(
-            self._table, raw, len(raw), native.address(number, np.int32), native.address(ends, np.int64),
+            self._table,
+            raw,
+            len(raw),
+            native.address(number, np.int32),
+            native.address(ends, np.int64),
             native.address(places, np.int64),
-        )  # fmt: skip
+        )
         if found < 0:
             raise MemoryError(f"no room for a table of {self._library.words_count(self._table)} words")
         at = places[: 2 * found].tolist()
@@ -93,10 +97,14 @@ class _Compiled:
         """Each line's pieces, ``most`` at most, and how many lines had more."""
         offsets = np.empty(len(ends) + 1, dtype=np.int64)
         given = (
-            native.address(number, np.int32), native.address(ends, np.int64), len(ends),
-            native.address(pieces, np.int32), native.address(first, np.int64), most,
+            native.address(number, np.int32),
+            native.address(ends, np.int64),
+            len(ends),
+            native.address(pieces, np.int32),
+            native.address(first, np.int64),
+            most,
             native.address(offsets, np.int64),
-        )  # fmt: skip
+        )
         cut = self._library.words_pieces(*given, None)
         ids = np.empty(int(offsets[-1]), dtype=np.int32)
         self._library.words_pieces(*given, native.address(ids, np.int32))

@@ -1,0 +1,1 @@
+"""FAISS indexes, for what is too large to compare exactly."""

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.index.clusters import Router
-from bitextmine.index.exact import Neighbours, search_both, search_one
 from bitextmine.index.faiss_index import Index, gpus
 from bitextmine.index.lists import Lists, search_lists
-from bitextmine.index.rescore import best_first
-from bitextmine.index.rows import Groups, Rows, Vectors, check_pair, unfold
-from bitextmine.index.state import Best
-from bitextmine.memory import budget
+from bitextmine.search.best import Best
+from bitextmine.search.exact import Neighbours, search_both, search_one
+from bitextmine.search.products import best_first
+from bitextmine.search.rows import Groups, Rows, Vectors, check_pair, unfold
+from bitextmine.system import budget
 
 log = logging.getLogger(__name__)
 
@@ -97,9 +97,18 @@ def search_both_indexed(
     log.info(
         "search: %d of %d and %d of %d lists; found on samples of %s and %s lines: %.2f%% and %.2f%% of the nearest, "
         "%.2f%% and %.2f%% of the %d nearest",
-        in_y, len(y_centres), in_x, len(x_centres), f"{forward['sample']:,}", f"{backward['sample']:,}",
-        100 * forward["at_1"], 100 * backward["at_1"], 100 * forward["at_k"], 100 * backward["at_k"], k,
-    )  # fmt: skip
+        in_y,
+        len(y_centres),
+        in_x,
+        len(x_centres),
+        f"{forward['sample']:,}",
+        f"{backward['sample']:,}",
+        100 * forward["at_1"],
+        100 * backward["at_1"],
+        100 * forward["at_k"],
+        100 * backward["at_k"],
+        k,
+    )
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
     return Indexed(fwd_sim, fwd_id, bwd_sim, bwd_id, how)
@@ -150,7 +159,9 @@ class _Probes:
         for shares in self._shares:
             if len(shares):
                 wanted = min(1.0, target + float(np.sqrt(target * (1 - target) / len(shares))))
-                found.append(float(np.sort(shares)[min(len(shares) - 1, int(np.ceil(wanted * len(shares))) - 1)]))
+                found.append(
+                    float(np.sort(shares)[min(len(shares) - 1, int(np.ceil(wanted * len(shares))) - 1)])
+                )
         return min(1.0, max(found, default=1.0))
 
     def recall(self, fwd: Best, bwd: Best) -> dict[str, dict[str, float]]:
@@ -216,9 +227,7 @@ def _united(one: Best, other: Best) -> Best:
     return one
 
 
-def _twice(
-    progress: Callable[[int], object] | None, n: int, m: int
-) -> Callable[[int], object] | None:
+def _twice(progress: Callable[[int], object] | None, n: int, m: int) -> Callable[[int], object] | None:
     """Exact search counts n rows; the bar is for n + m."""
     if progress is None or not n:
         return progress

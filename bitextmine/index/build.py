@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import sync_folder
+from bitextmine.files.jsonfile import plain, read_json, write_json
 from bitextmine.index.clusters import find_centres, nearest_centre
 from bitextmine.index.faiss_index import Index, core_of, factory_string, quiet, reason
-from bitextmine.index.pages import release
-from bitextmine.index.rows import Groups, Vectors, check_pair, scan
-from bitextmine.manifest import plain, read_json, sync_folder, write_json
-from bitextmine.memory import size
-from bitextmine.processors import processors
+from bitextmine.search.pages import release
+from bitextmine.search.rows import Groups, Vectors, check_pair, scan
+from bitextmine.system import processors, size
 
 __all__ = ["Built", "Plan", "build_index", "build_on_disk", "make_plan"]
 
@@ -75,11 +75,7 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
 
 
 def build_index(
-    vectors: Vectors,
-    kind: str = "auto",
-    *,
-    seed: int = 1,
-    progress: Callable[[int], object] | None = None,
+    vectors: Vectors, kind: str = "auto", *, seed: int = 1, progress: Callable[[int], object] | None = None
 ) -> Index:
     """Builds an index of the vectors (n, d), float16 or float32, in memory.
 
@@ -359,7 +355,9 @@ def _held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BitextmineError(f"{folder}: another process is building this index; wait for it or stop it") from None
+            raise BitextmineError(
+                f"{folder}: another process is building this index; wait for it or stop it"
+            ) from None
         except OSError:
             pass  # a file system without locks
         yield

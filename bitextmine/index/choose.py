@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import read_json
 from bitextmine.index.clusters import ROUNDS, Router, find_centres, nearest_centre
-from bitextmine.index.exact import search_both, search_one
 from bitextmine.index.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.index.lists import Lists, search_lists
-from bitextmine.index.rows import Rows, Vectors
-from bitextmine.manifest import read_json
-from bitextmine.memory import size
-from bitextmine.processors import processors
+from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.rows import Rows, Vectors
+from bitextmine.system import processors, size
 
 __all__ = ["choose", "resumed_choice"]
 
@@ -80,7 +79,8 @@ def choose(
             few, many = rest.graph(_SMALL), rest.graph(4 * _SMALL)
             grown = n / (4 * _SMALL)
             adding, searching = (
-                b * grown ** max(0.0, float(np.log(b / a) / np.log(4))) for a, b in zip(few, many, strict=True)
+                b * grown ** max(0.0, float(np.log(b / a) / np.log(4)))
+                for a, b in zip(few, many, strict=True)
             )
             seconds["hnsw"] = {"build": n * adding, "search": asked * searching}
     each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
@@ -99,7 +99,8 @@ def choose(
     if left_out := [kind for kind in total if kind not in fits and total[kind] < total[best]]:
         reason += f"; no room for {', '.join(left_out)}"
     result["seconds"] = {
-        kind: {what: float(f"{value:.4g}") for what, value in parts.items()} for kind, parts in seconds.items()
+        kind: {what: float(f"{value:.4g}") for what, value in parts.items()}
+        for kind, parts in seconds.items()
     }
     return {**result, "kind": best, "reason": reason, "bytes_each": each[best]}
 
@@ -111,7 +112,9 @@ def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | No
     except BitextmineError:
         return None
     found = plan.get("auto")
-    return found if plan.get("embedding") == embedding and isinstance(found, dict) and "kind" in found else None
+    return (
+        found if plan.get("embedding") == embedding and isinstance(found, dict) and "kind" in found else None
+    )
 
 
 def _fits(kind: str, needed: int, memory: int, disk: int) -> bool:
@@ -172,7 +175,10 @@ class _Rates:
 
     def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
         self._mining = mining
-        self._part, self._queries = part, np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
+        self._part, self._queries = (
+            part,
+            np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES]),
+        )
         self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
         self._centres = find_centres(part, self.lists, seed=seed, rounds=4)
         of = nearest_centre(part, self._centres)

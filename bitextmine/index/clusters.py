@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bitextmine.index.blocks import default_precision
-from bitextmine.index.exact import search_one
-from bitextmine.index.rows import Vectors
+from bitextmine.search.engines.blocks import default_precision
+from bitextmine.search.exact import search_one
+from bitextmine.search.rows import Vectors
 
 ROUNDS = 8
 _ROUTE_ROWS = 2048
@@ -26,9 +26,7 @@ def nearest_centre(vectors: Vectors, centres: NDArray[np.float32]) -> NDArray[np
     return search_one(vectors, _rounded(centres, vectors), 1)[1][:, 0]
 
 
-def find_centres(
-    vectors: Vectors, count: int, *, seed: int, rounds: int = ROUNDS
-) -> NDArray[np.float32]:
+def find_centres(vectors: Vectors, count: int, *, seed: int, rounds: int = ROUNDS) -> NDArray[np.float32]:
     """`count` centres, float32 (count, d) of length 1, of rows (n, d) by spherical k-means (Dhillon and Modha 2001).
 
     Begins with `count` of the rows, drawn with `seed`; a centre that loses all its rows takes half of another's

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index.exact import search_one
 from bitextmine.index.lists import Lists, search_lists
-from bitextmine.index.rescore import rescore
-from bitextmine.index.rows import Groups, Rows, Vectors, check_finite, check_pair, scan, unfold
-from bitextmine.memory import budget
-from bitextmine.processors import processors
+from bitextmine.search.exact import search_one
+from bitextmine.search.products import rescore
+from bitextmine.search.rows import Groups, Rows, Vectors, check_finite, check_pair, scan, unfold
+from bitextmine.system import budget, processors
 
 log = logging.getLogger(__name__)
 
@@ -206,9 +205,15 @@ class Index:
         dtype = check_pair(queries, pool, "queries", "indexed vectors")
         groups = self.fold(pool)
         found, _ = search_lists(
-            Rows(queries, dtype), self.lists(pool, rows), self.centres, int(self.inverted.nprobe), k,
-            both=False, memory=budget(memory), progress=progress,
-        )  # fmt: skip
+            Rows(queries, dtype),
+            self.lists(pool, rows),
+            self.centres,
+            int(self.inverted.nprobe),
+            k,
+            both=False,
+            memory=budget(memory),
+            progress=progress,
+        )
         return unfold(found.sim, found.id, None, groups)
 
     def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
@@ -230,7 +235,9 @@ class Index:
         kept = first[new[: len(first)]]
         kept = kept[np.lexsort((row[kept], of[kept]))]
         order = row[kept].astype(np.int64)
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=stored.nlist))]).astype(np.int64)
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=stored.nlist))]).astype(
+            np.int64
+        )
         raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
         if raw and np.array_equal(kept, np.arange(len(ids))):
             found = Lists(order, bounds, lambda i: _codes(stored, i, self.dim))

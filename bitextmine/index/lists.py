@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.index import native
 from bitextmine.index.clusters import Router
-from bitextmine.index.exact import WIDEST
-from bitextmine.index.rescore import best_first
-from bitextmine.index.rows import Rows, Vectors
-from bitextmine.index.state import Best
-from bitextmine.processors import processors
+from bitextmine.search import native
+from bitextmine.search.best import Best
+from bitextmine.search.exact import WIDEST
+from bitextmine.search.products import best_first
+from bitextmine.search.rows import Rows, Vectors
+from bitextmine.system import processors
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
@@ -143,7 +143,7 @@ class _Work:
     ) -> None:
         x, y = Rows(rows, rows.dtype), Rows(cols, cols.dtype)
         if self._compiled:
-            from bitextmine.index.fused import FusedSearch
+            from bitextmine.search.engines.compiled import FusedSearch
 
             # Queries of this block are numbered from its start on, above all that came before: ids stay comparable
             # until the numbers within the selection become those of the queries.
@@ -156,7 +156,7 @@ class _Work:
                 new = bwd.id >= first
                 bwd.id[new] = self._start + at[bwd.id[new] - first]
             return
-        from bitextmine.index.blocks import BlockSearch
+        from bitextmine.search.engines.blocks import BlockSearch
 
         part, back = Best.empty(len(rows), self._k), Best.empty(len(cols), self._k)
         BlockSearch(x, y, memory=1 << 30).block(0, len(rows), part, None if bwd is None else back)

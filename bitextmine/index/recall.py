@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.index.exact import search_one
 from bitextmine.index.faiss_index import Index, stored_as_they_are
-from bitextmine.index.rescore import best_first
-from bitextmine.index.rows import Vectors
+from bitextmine.search.exact import search_one
+from bitextmine.search.products import best_first
+from bitextmine.search.rows import Vectors
 
 _MOST_RESCORED = 64  # candidates per neighbour
 _LITTLE = 0.002
@@ -39,7 +39,7 @@ class Sample:
     """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf where there is none.
 
     `own` (s,) is the row that a query is in the pool itself and that does not count; None for foreign
-    queries. """
+    queries."""
 
     vectors: Vectors
     sim: NDArray[np.float32]
@@ -94,7 +94,9 @@ def measure(index: Index, pool: Vectors, sample: Sample) -> Recall:
         k=k,
         sample=len(sample.vectors),
         seed=sample.seed,
-        queries="vectors of another file" if sample.own is None else "its own rows, each left out of its own answer",
+        queries="vectors of another file"
+        if sample.own is None
+        else "its own rows, each left out of its own answer",
     )
 
 
@@ -114,7 +116,9 @@ def tune(index: Index, pool: Vectors, sample: Sample, target: float = 0.99) -> R
             recall = measure(index, pool, sample)
         if recall.at_1 >= target:
             break
-        more = (effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE) and _lossy(index)
+        more = (
+            effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
+        ) and _lossy(index)
         if more and index.factor < _MOST_RESCORED:
             index.factor *= 2
             recall = measure(index, pool, sample)

@@ -1,0 +1,1 @@
+"""Mining: neighbours in, sentence pairs out."""

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import aligned, counted
 from bitextmine.errors import BitextmineError
+from bitextmine.files.lines import iter_lines
+from bitextmine.files.streams import open_output
 from bitextmine.mine.retrieval import SCORE_DECIMALS
-from bitextmine.mine.table import aligned
-from bitextmine.text import iter_lines, open_output
-from bitextmine.wording import counted
 
 if TYPE_CHECKING:
     import pandas

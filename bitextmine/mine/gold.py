@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.text import iter_lines
+from bitextmine.files.lines import iter_lines
 
 __all__ = ["Gold", "pair_codes", "read_gold"]
 

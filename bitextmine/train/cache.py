@@ -19,17 +19,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bitextmine import languages
+from bitextmine.console import counted, progress
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.manifest import read_json, write_json
-from bitextmine.progress import progress
+from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.languages import identify as languages
 from bitextmine.train.pairfile import PairFile, PairWriter, sentence_keys
 from bitextmine.train.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
 from bitextmine.train.selection import choose
-from bitextmine.wording import counted
 
 __all__ = ["DROPPED", "PairCache", "open_caches"]
 
@@ -110,9 +109,11 @@ def open_caches(
         log.info("%s", cache)
         if cache.cut:
             log.warning(
-                "%s: %s of more than %d pieces (model.max_pieces) cut", cache.corpus.name,
-                counted(cache.cut, "sentence"), recipe.model.max_pieces,
-            )  # fmt: skip
+                "%s: %s of more than %d pieces (model.max_pieces) cut",
+                cache.corpus.name,
+                counted(cache.cut, "sentence"),
+                recipe.model.max_pieces,
+            )
         if not len(cache.train):
             raise BitextmineError(
                 f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"

@@ -16,9 +16,16 @@ __all__ = ["model_card", "training_signature"]
 def training_signature(recipe: Recipe, steps: int) -> str:
     t, m = recipe.train, recipe.model
     return signature(
-        recipe=recipe.digest(), layers=m.layers, dim=m.dim, objective="+".join(sorted(t.objective)), batch=t.batch,
-        steps=steps, temperature=t.temperature, seed=t.seed, version=__version__,
-    )  # fmt: skip
+        recipe=recipe.digest(),
+        layers=m.layers,
+        dim=m.dim,
+        objective="+".join(sorted(t.objective)),
+        batch=t.batch,
+        steps=steps,
+        temperature=t.temperature,
+        seed=t.seed,
+        version=__version__,
+    )
 
 
 def model_card(

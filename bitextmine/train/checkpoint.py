@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from bitextmine.errors import BitextmineError
-from bitextmine.streams import FULL_DISK
+from bitextmine.files.streams import FULL_DISK
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 

@@ -46,7 +46,10 @@ def with_hard_negatives(
         precision = layer_precision(training.autocast, world.device)
         src, tgt = (
             world.gather(
-                unit_vectors(sentence_vectors(model, side.take(own), training.batch_tokens, precision=precision)), n
+                unit_vectors(
+                    sentence_vectors(model, side.take(own), training.batch_tokens, precision=precision)
+                ),
+                n,
             )
             for side in (batch.src, batch.tgt)
         )

@@ -22,7 +22,11 @@ def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Par
 def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
     """AdamW; piece vectors have a learning rate of their own and no decay, biases and norms have no decay."""
     groups: list[dict[str, object]] = [
-        {"params": list(model.embedding.parameters()), "peak": training.embedding_learning_rate, "weight_decay": 0.0}
+        {
+            "params": list(model.embedding.parameters()),
+            "peak": training.embedding_learning_rate,
+            "weight_decay": 0.0,
+        }
     ]
     rest = layer_parameters(model, objectives)
     for decay, params in (
@@ -46,11 +50,9 @@ def rate_share(step: int, steps: int, training: Training) -> float:
     progress = (step - warmup) / max(1, steps - warmup)
     if training.schedule == "inverse-sqrt":
         return max(training.floor, math.sqrt(warmup / (step + 1)))
-    falling = {
-        "cosine": 0.5 * (1 + math.cos(math.pi * progress)),
-        "linear": 1 - progress,
-        "constant": 1.0,
-    }[training.schedule]
+    falling = {"cosine": 0.5 * (1 + math.cos(math.pi * progress)), "linear": 1 - progress, "constant": 1.0}[
+        training.schedule
+    ]
     return training.floor + (1 - training.floor) * falling
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from bitextmine import languages
 from bitextmine.errors import BitextmineError
-from bitextmine.text import iter_lines
+from bitextmine.files.lines import iter_lines
+from bitextmine.languages import identify as languages
 from bitextmine.train.recipe import Corpus, Recipe
 
 __all__ = ["check_corpora", "corpus_files", "pair_chunks", "read_pairs"]
@@ -169,5 +169,10 @@ def _check_languages(
         if best != code and most > 50:
             log.warning(
                 "%s: %d%% of the first lines of the %s look like %s, and %d%% like %s, as langs says",
-                where, most, column, best, share[str(code)], lang,
-            )  # fmt: skip
+                where,
+                most,
+                column,
+                best,
+                share[str(code)],
+                lang,
+            )

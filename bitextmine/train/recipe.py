@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.text import corpus_language
+from bitextmine.files.lines import corpus_language
 
 __all__ = [
     "Corpus",
@@ -82,7 +82,9 @@ class Data:
     max_ratio_slack: int = key(
         10, "... counting so many pieces on top of each side, so that short lines pass", least=0
     )
-    deduplicate: bool = key(True, "of pairs that are the same in pieces keep the first, whatever corpus it is in")
+    deduplicate: bool = key(
+        True, "of pairs that are the same in pieces keep the first, whatever corpus it is in"
+    )
     language_filter: bool = key(
         False, "drop a pair with a side that is not in its language; needs py3langid (the extra `languages`)"
     )
@@ -120,9 +122,7 @@ class Vocabulary:
 @dataclasses.dataclass(frozen=True)
 class Model:
     dim: int = key(256, "numbers per sentence vector", least=1)
-    layers: int = key(
-        0, "transformer layers, best few; 0: the mean of the piece vectors", least=0
-    )
+    layers: int = key(0, "transformer layers, best few; 0: the mean of the piece vectors", least=0)
     heads: int = key(8, "attention heads of a layer; must divide dim", least=1)
     ffn: int = key(1024, "hidden numbers of a layer's feed-forward part", least=1)
     dropout: float = key(0.1, "share of a layer's numbers zeroed at random in training", least=0, below=1)

@@ -122,9 +122,13 @@ class SpelledVectors(nn.Module):
         here[ids] = True
         place = here.cumsum(0) - 1
         return functional.embedding_bag(
-            place[ids], self.rows(here.nonzero()[:, 0]), offsets, mode="sum", include_last_offset=True,
+            place[ids],
+            self.rows(here.nonzero()[:, 0]),
+            offsets,
+            mode="sum",
+            include_last_offset=True,
             per_sample_weights=times,
-        )  # fmt: skip
+        )
 
     def table(self) -> Tensor:
         """(pieces + n-grams across, d): what the finished model has for vectors."""

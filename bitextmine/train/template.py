@@ -66,7 +66,9 @@ def recipe_settings(recipe: Recipe) -> str:
     parts = []
     for section in ("data", "vocabulary", "model", "train"):
         values = getattr(recipe, section)
-        lines = [line for line in _changed(values) if not line.startswith(("corpora =", "folder =", "cache ="))]
+        lines = [
+            line for line in _changed(values) if not line.startswith(("corpora =", "folder =", "cache ="))
+        ]
         if lines:
             parts.append("\n".join([f"[{section}]", *lines]))
     parts += ["\n".join(["[[data.corpora]]", *_changed(corpus)]) for corpus in recipe.data.corpora]

@@ -15,14 +15,14 @@ from typing import Any, TextIO
 
 import torch
 
+from bitextmine.console import progress
+from bitextmine.encoder.columns.lengths import piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, save_folder
-from bitextmine.encoder.lengths import piece_characters
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.progress import progress
 from bitextmine.train.cache import PairCache, open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
@@ -110,7 +110,12 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores)
         save_folder(
-            out, finished(run.model), tokenizer.path, ngrams=run.ngram_names, dtype=recipe.model.storage, card=card
+            out,
+            finished(run.model),
+            tokenizer.path,
+            ngrams=run.ngram_names,
+            dtype=recipe.model.storage,
+            card=card,
         )
         plot_log(out / "log.jsonl", out / "training.png")
     except OSError as e:
@@ -120,7 +125,9 @@ def _train(recipe: Recipe, out: Path, world: World, disable: bool | None) -> Pat
             "is room"
         ) from e
     ngrams = f", {len(run.ngram_names)} n-grams" if recipe.model.ngrams else ""
-    log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, recipe.model.dim)
+    log.info(
+        "%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, recipe.model.dim
+    )
     return out
 
 
@@ -146,8 +153,10 @@ def _follow(run: Run, log_file: TextIO, checkpoint: Path, digest: str, disable: 
     if run.step < run.steps:
         log.info(
             "stopped after step %d of %d: no better P@1 in %d measurements (train.patience)",
-            run.step, run.steps, run.waited,
-        )  # fmt: skip
+            run.step,
+            run.steps,
+            run.waited,
+        )
 
 
 class Run:
@@ -161,13 +170,23 @@ class Run:
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
         pieces = tokenizer.pieces()
         shared = piece_ngrams(pieces) if m.spelling else None
-        self.ngram_names = commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
+        self.ngram_names = (
+            commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
+        )
         if len(self.ngram_names) < m.ngrams:
             log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
         config = EncoderConfig(
-            tokenizer.vocab_size, m.dim, m.layers, m.heads, m.ffn, m.dropout, m.max_pieces, languages,
-            len(self.ngram_names), m.length_share,
-        )  # fmt: skip
+            tokenizer.vocab_size,
+            m.dim,
+            m.layers,
+            m.heads,
+            m.ffn,
+            m.dropout,
+            m.max_pieces,
+            languages,
+            len(self.ngram_names),
+            m.length_share,
+        )
         torch.manual_seed(t.seed)
         self.model = SentenceModel(config)
         self.model.initialise(m.initial_std)

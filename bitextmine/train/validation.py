@@ -40,7 +40,9 @@ def validate(
                 continue
             pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
             sides = [with_ngrams(side, ngrams, recipe.model.max_pieces) for side in (pairs.src, pairs.tgt)]
-            vectors = [unit_vectors(sentence_vectors(model, side, recipe.train.batch_tokens)) for side in sides]
+            vectors = [
+                unit_vectors(sentence_vectors(model, side, recipe.train.batch_tokens)) for side in sides
+            ]
             similar = vectors[0] @ vectors[1].T
             keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
             right = torch.arange(len(pairs), device=similar.device)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from bitextmine.console import progress
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.progress import progress
 from bitextmine.train.pairs import pair_chunks
 from bitextmine.train.recipe import Recipe
 
@@ -59,12 +59,21 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
     try:
         with temporary.open("wb") as file:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(kept), model_writer=file, vocab_size=v.size, model_type=v.type,
-                character_coverage=v.coverage, max_sentence_length=LONGEST_LINE,
+                sentence_iterator=iter(kept),
+                model_writer=file,
+                vocab_size=v.size,
+                model_type=v.type,
+                character_coverage=v.coverage,
+                max_sentence_length=LONGEST_LINE,
                 normalization_rule_name="nmt_nfkc_cf" if v.fold_case else "nmt_nfkc",
-                unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=2, minloglevel=2,
+                unk_id=0,
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                num_threads=2,
+                minloglevel=2,
                 hard_vocab_limit=v.type != "unigram",
-            )  # fmt: skip
+            )
         temporary.replace(path)
     except OSError as e:
         raise BitextmineError(

@@ -118,7 +118,9 @@ def test_parts(dim: int, data: st.DataObject, a: list[list[int]], b: list[list[i
     n, parts = min(len(a), len(b)), data.draw(st.integers(1, 4))
     sides = [Pieces.from_lists(side[:n]) for side in (a, b)]
     which = [
-        np.array(data.draw(st.lists(st.integers(0, parts - 1), min_size=len(s.ids), max_size=len(s.ids))), np.int8)
+        np.array(
+            data.draw(st.lists(st.integers(0, parts - 1), min_size=len(s.ids), max_size=len(s.ids))), np.int8
+        )
         for s in sides
     ]
     found = some_matcher(dim).parts(*sides, *which, parts)
@@ -146,7 +148,11 @@ def test_what_it_refuses() -> None:
     matcher = some_matcher(8)
     one, two = Pieces.from_lists([[1]]), Pieces.from_lists([[1], [2]])
     part = np.zeros(1, dtype=np.int8)
-    calls = (matcher.matches, lambda a, b: matcher.windows(a, b, 3), lambda a, b: matcher.parts(a, b, part, part, 2))
+    calls = (
+        matcher.matches,
+        lambda a, b: matcher.windows(a, b, 3),
+        lambda a, b: matcher.parts(a, b, part, part, 2),
+    )
     for call in calls:
         with pytest.raises(ValueError, match="2 sentences"):
             call(two, one)
@@ -172,7 +178,9 @@ def test_rows_of_an_encoder(make_folder, tmp_path) -> None:
     network = encoder.network
     wide = restore_rows(network._values, network._scale)
     np.testing.assert_allclose(lengths, np.linalg.norm(wide, axis=1), rtol=1e-5)
-    cosines = (rows.astype(np.float64) * wide).sum(1) / np.linalg.norm(rows.astype(np.float64), axis=1) / lengths
+    cosines = (
+        (rows.astype(np.float64) * wide).sum(1) / np.linalg.norm(rows.astype(np.float64), axis=1) / lengths
+    )
     np.testing.assert_allclose(cosines[lengths > 0], 1, atol=1e-5)
     with pytest.raises(BitextmineError, match="it has layers"):
         load_encoder(make_folder(tmp_path / "layers", 1)).piece_rows()

@@ -21,7 +21,24 @@ from bitextmine.errors import BitextmineError
 
 PACKAGED = packaged("default") / "tokenizer.model"
 # Pieces with and without a space, accents, no letters at all, a letter that no n-gram has, the unknown piece ("").
-PIECES = ["", SPACE, "a", "b", "ab", f"{SPACE}ab", "É", ",", "b,", f"{SPACE}a", "-", "ß", "z", ",a", "bab", "ﬁ"]
+PIECES = [
+    "",
+    SPACE,
+    "a",
+    "b",
+    "ab",
+    f"{SPACE}ab",
+    "É",
+    ",",
+    "b,",
+    f"{SPACE}a",
+    "-",
+    "ß",
+    "z",
+    ",a",
+    "bab",
+    "ﬁ",
+]
 NGRAMS_ = [
     *("aba", "bab", "abab", "babab", "aab", "eab", "sse", "bae", "fia", "ass", "bass"),
     *(f"{SPACE}ab", f"{SPACE}aba", f"{SPACE}abab", f"{SPACE}ea", f"{SPACE}aab"),
@@ -78,7 +95,9 @@ def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
 
 
 def test_a_word_in_one_piece_has_none_and_one_in_two_has_those_across() -> None:
-    ngrams = Ngrams(["abc", "bcd", "cde", f"{SPACE}ab", "abcd", "xyz"], [f"{SPACE}ab", "cde", f"{SPACE}abcde"])
+    ngrams = Ngrams(
+        ["abc", "bcd", "cde", f"{SPACE}ab", "abcd", "xyz"], [f"{SPACE}ab", "cde", f"{SPACE}abcde"]
+    )
     found = ngrams.extend(Pieces.from_lists([[2, 2], [0, 1, 0], [1, 0]]))
     assert found.ids.tolist() == [2, 2, 0, 1, 3 + 0, 3 + 1, 3 + 4, 0, 1, 0]
     assert found.offsets.tolist() == [0, 2, 8, 10]
@@ -86,7 +105,20 @@ def test_a_word_in_one_piece_has_none_and_one_in_two_has_those_across() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    ["a", "abcdefg", f"ab{SPACE}c", "Abc", "éab", f"{SPACE}{SPACE}ab", "", "12a", "a b", "a,b", "ab\t", SPACE * 2],
+    [
+        "a",
+        "abcdefg",
+        f"ab{SPACE}c",
+        "Abc",
+        "éab",
+        f"{SPACE}{SPACE}ab",
+        "",
+        "12a",
+        "a b",
+        "a,b",
+        "ab\t",
+        SPACE * 2,
+    ],
 )
 def test_what_is_no_ngram(bad: str) -> None:
     with pytest.raises(BitextmineError, match="n-grams: 2: "):
@@ -103,7 +135,9 @@ def test_numbers_of_ngrams_do_not_overflow() -> None:
     ngrams = ["".join(letters[i : i + 6]) for i in range(0, len(letters) - 6, 6)]
     found = Ngrams([*ngrams, letters[-1] * 6], letters)
     last = len(letters) - 1
-    assert found.extend(Pieces.from_lists([[last] * 6])).ids.tolist() == [last] * 6 + [len(letters) + len(ngrams)]
+    assert found.extend(Pieces.from_lists([[last] * 6])).ids.tolist() == [last] * 6 + [
+        len(letters) + len(ngrams)
+    ]
     with pytest.raises(BitextmineError, match="different letters"):
         Ngrams([*ngrams, *(chr(0x4E00 + MOST_LETTERS + i) * 6 for i in range(7))], letters)
 
@@ -156,7 +190,9 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     assert ((packed.encode(lines) * encoder.encode(lines)).sum(1)[[0, 1, 3]] > 0.95).all()
     rows = restore_rows(packed.network._values, packed.network._scale)[-len(ngrams) :]
     grams = table[-len(ngrams) :]
-    assert np.square(rows - grams).sum() < 0.15 * np.square(grams).sum(), "two bits keep 85% of a normal variable"
+    assert np.square(rows - grams).sum() < 0.15 * np.square(grams).sum(), (
+        "two bits keep 85% of a normal variable"
+    )
     assert encoder.describe()["ngrams"] == len(ngrams)
     assert encoder.describe()["vocab_size"] == plain.vocab_size
 
@@ -167,7 +203,9 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     with pytest.raises(BitextmineError, match=r"ngrams\.txt: 1 n-grams, but config\.json says"):
         read_folder(tmp_path)
     for line in (ngrams[0], "ABCD"):
-        (tmp_path / NGRAMS).write_text("".join(f"{ngram}\n" for ngram in [*ngrams[:-1], line]), encoding="utf-8")
+        (tmp_path / NGRAMS).write_text(
+            "".join(f"{ngram}\n" for ngram in [*ngrams[:-1], line]), encoding="utf-8"
+        )
         with pytest.raises(BitextmineError, match=r"ngrams\.txt: n-grams: .*" + line):
             read_folder(tmp_path)
     (tmp_path / NGRAMS).write_bytes(b"\xff\n" * len(ngrams))

@@ -19,8 +19,7 @@ from bitextmine.encoder.words import Words
 PACKAGED = packaged("default") / TOKENIZER
 
 some = st.one_of(
-    st.text(max_size=30),
-    st.text(alphabet=" \t\n\r\u00a0\u0301\u0308aéœß.1漢한ﬁ\u200b\u2581²", max_size=40),
+    st.text(max_size=30), st.text(alphabet=" \t\n\r\u00a0\u0301\u0308aéœß.1漢한ﬁ\u200b\u2581²", max_size=40)
 )
 
 
@@ -149,9 +148,16 @@ def test_a_vocabulary_whose_pieces_cross_spaces_is_asked_for_whole_lines(tmp_pat
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(["new york is big", "new york is far", "new york is new"] * 50),
-            model_writer=file, vocab_size=40, hard_vocab_limit=False, split_by_whitespace=False,
-            unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, minloglevel=2,
-        )  # fmt: skip
+            model_writer=file,
+            vocab_size=40,
+            hard_vocab_limit=False,
+            split_by_whitespace=False,
+            unk_id=0,
+            bos_id=-1,
+            eos_id=-1,
+            pad_id=-1,
+            minloglevel=2,
+        )
     tokenizer = Tokenizer(path)
     plain = sentencepiece.SentencePieceProcessor(model_file=str(path))
     assert tokenizer._words is None

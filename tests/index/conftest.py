@@ -1,29 +1,7 @@
+"""What tests of the index share with those of the search that it rests on."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator
+from ..search.conftest import one_thread, way
 
-import pytest
-import torch
-
-from bitextmine.index import native
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    """On small matrices several threads only wait for one another, and for whoever else uses the machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")  # what processors() goes by, and with it faiss
-        yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(params=["compiled", "plain"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways in which the package computes: with the C library, and as where it could not be built."""
-    if request.param == "plain":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
-        pytest.skip("no compiled search here")
-    return str(request.param)
+__all__ = ["one_thread", "way"]

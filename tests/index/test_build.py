@@ -11,22 +11,15 @@ import faiss
 import numpy as np
 import pytest
 
+from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.index import build, choose, faiss_index
 from bitextmine.index.build import build_index, build_on_disk, make_plan
-from bitextmine.index.exact import search_one
-from bitextmine.index.index_file import (
-    check_index,
-    index_corpus,
-    index_paths,
-    lists_path,
-    load_index,
-    open_index,
-)
-from bitextmine.store import open_embedding
+from bitextmine.index.file import check_index, index_corpus, index_paths, lists_path, load_index, open_index
+from bitextmine.search.exact import search_one
 
-from . import oracle
-from .test_index_file import contents, embed
+from ..search import oracle
+from .test_file import contents, embed
 
 
 @pytest.fixture
@@ -82,10 +75,14 @@ def test_lists_that_are_missing_or_of_another_index(npy):
     kept = lists.read_bytes()
     lists.unlink()
     assert check_index(npy) == "its lists are missing"
-    with pytest.raises(BitextmineError, match=r"faiss.lists: missing: the lists of corpus.fr.faiss are in it"):
+    with pytest.raises(
+        BitextmineError, match=r"faiss.lists: missing: the lists of corpus.fr.faiss are in it"
+    ):
         load_index(file)
     lists.write_bytes(kept[:-8])
-    with pytest.raises(BitextmineError, match=r"corpus.fr.faiss.lists: [\d,]+ bytes, but corpus.fr.faiss.json says"):
+    with pytest.raises(
+        BitextmineError, match=r"corpus.fr.faiss.lists: [\d,]+ bytes, but corpus.fr.faiss.json says"
+    ):
         load_index(file)
     assert open_index(npy).rows > 700
     assert check_index(npy) is None
@@ -132,7 +129,7 @@ def count(event, args):
             left -= 1
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
-from bitextmine.index.index_file import index_corpus
+from bitextmine.index.file import index_corpus
 sys.addaudithook(count)
 index_corpus(sys.argv[2], "ivf", shard_rows=200)
 """
@@ -145,7 +142,9 @@ def test_killed_at_any_moment(npy, tmp_path):
         path.unlink()
     for count in range(5, 300, 15):
         done = subprocess.run(
-            [sys.executable, "-c", DIE, str(count), str(npy)], env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False
+            [sys.executable, "-c", DIE, str(count), str(npy)],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            check=False,
         )
         assert done.returncode in (0, -signal.SIGKILL)
         if check_index(npy) is None:  # what is there is whole
@@ -181,10 +180,14 @@ def test_two_at_the_same_index(npy):
 
 
 def test_too_little_room(npy, monkeypatch):
-    with pytest.raises(BitextmineError, match=r"HNSW32_SQ8: takes about .* of memory, .* may be used; use ivf"):
+    with pytest.raises(
+        BitextmineError, match=r"HNSW32_SQ8: takes about .* of memory, .* may be used; use ivf"
+    ):
         index_corpus(npy, "hnsw", memory=1000)
     monkeypatch.setattr(build.shutil, "disk_usage", lambda _: SimpleNamespace(free=5000))
-    with pytest.raises(BitextmineError, match=r"the index takes about [\d,]+ bytes, and [\d,]+ are to be had"):
+    with pytest.raises(
+        BitextmineError, match=r"the index takes about [\d,]+ bytes, and [\d,]+ are to be had"
+    ):
         index_corpus(npy, "ivf")
     assert not index_paths(npy)[0].exists()
 
@@ -215,12 +218,19 @@ def test_a_full_disk_half_way(npy, monkeypatch):
 def small_trial(monkeypatch):
     for module in (choose, faiss_index):
         monkeypatch.setattr(module, "FLAT_UP_TO", 100)
-    monkeypatch.setattr("bitextmine.index.index_file.FLAT_UP_TO", 100)
+    monkeypatch.setattr("bitextmine.index.file.FLAT_UP_TO", 100)
     monkeypatch.setattr(choose, "_PART", 512)
     monkeypatch.setattr(choose, "_SMALL", 256)
 
 
-RATES = {"exact": 1.0, "centre": 1e-9, "route": 1e-9, "list": 1e-9, "fast_scan": (1e-9, 1e-8), "graph": (1e-3, 1e-3)}
+RATES = {
+    "exact": 1.0,
+    "centre": 1e-9,
+    "route": 1e-9,
+    "list": 1e-9,
+    "fast_scan": (1e-9, 1e-8),
+    "graph": (1e-3, 1e-3),
+}
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from bitextmine.errors import BitextmineError
 from bitextmine.index.both import search_both_indexed
 from bitextmine.index.build import build_index
-from bitextmine.index.exact import search_both, search_one
 from bitextmine.index.faiss_index import Index, factory_string
 from bitextmine.index.recall import draw, measure, tune
+from bitextmine.search.exact import search_both, search_one
 
-from . import oracle
+from ..search import oracle
 
 
 def test_the_kind_follows_the_size():
@@ -39,7 +39,9 @@ def test_a_flat_index_finds_what_exact_search_finds(kind, dtype):
     assert ids.tobytes() == want[1].tobytes()
 
 
-@pytest.mark.parametrize("kind", ["ivf", "hnsw", "PCA16,Flat", "IVF8,PQ8x4fs", "OPQ8,IVF4,PQ8x4", "SQ8", "HNSW16"])
+@pytest.mark.parametrize(
+    "kind", ["ivf", "hnsw", "PCA16,Flat", "IVF8,PQ8x4fs", "OPQ8,IVF4,PQ8x4", "SQ8", "HNSW16"]
+)
 @pytest.mark.parametrize("rows", [1, 30, 700])
 def test_similarities_are_exact_and_ordered_whatever_the_index_keeps(kind, rows):
     rng = np.random.default_rng(1)
@@ -157,7 +159,9 @@ def test_recall_is_what_the_oracle_counts():
     _, true = oracle.best_of(oracle.similarities(queries, pool), 3)
     assert recall.sample == 300
     assert recall.at_1 == pytest.approx((found[:, 0] == true[:, 0]).mean())
-    assert recall.at_k == pytest.approx(np.mean([len(set(f) & set(t)) / 3 for f, t in zip(found, true, strict=True)]))
+    assert recall.at_k == pytest.approx(
+        np.mean([len(set(f) & set(t)) / 3 for f, t in zip(found, true, strict=True)])
+    )
 
 
 def test_recall_of_a_flat_index_is_one_and_seeded():

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from bitextmine.index.both import search_both_indexed
 from bitextmine.index.build import build_index
 from bitextmine.index.clusters import Router, find_centres, nearest_centre
-from bitextmine.index.exact import search_both
 from bitextmine.index.lists import Lists, search_lists
-from bitextmine.index.rows import Rows
+from bitextmine.search.exact import search_both
+from bitextmine.search.rows import Rows
 
-from . import oracle
+from ..search import oracle
 
 
 def parted(vectors, centres):
@@ -24,12 +24,20 @@ def parted(vectors, centres):
 
 @settings(max_examples=40)
 @given(
-    st.integers(1, 80), st.integers(8, 120), st.integers(1, 8), st.integers(1, 6), st.integers(1, 3), st.integers(0, 99)
+    st.integers(1, 80),
+    st.integers(8, 120),
+    st.integers(1, 8),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.integers(0, 99),
 )
 def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k, threads, seed):
     rng = np.random.default_rng(seed)
     coarse = seed % 3 == 0  # many ties
-    x, y = oracle.corpus(rng, n, 16, near=0.3, coarse=coarse), oracle.corpus(rng, m, 16, near=0.3, coarse=coarse)
+    x, y = (
+        oracle.corpus(rng, n, 16, near=0.3, coarse=coarse),
+        oracle.corpus(rng, m, 16, near=0.3, coarse=coarse),
+    )
     centres = find_centres(y, 8, seed=1, rounds=2)
     of, lists = parted(y, centres)
     fwd, bwd = search_lists(Rows(x, x.dtype), lists, centres, probes, k, both=True, memory=0, threads=threads)
@@ -62,7 +70,15 @@ def test_blocks_and_threads_change_nothing(way, monkeypatch):
     for memory, threads in ((1 << 30, 1), (0, 1), (0, 3), (1 << 30, 2)):
         seen: list[int] = []
         fwd, bwd = search_lists(
-            Rows(x, x.dtype), lists, centres, 4, 3, both=True, memory=memory, threads=threads, progress=seen.append
+            Rows(x, x.dtype),
+            lists,
+            centres,
+            4,
+            3,
+            both=True,
+            memory=memory,
+            threads=threads,
+            progress=seen.append,
         )
         assert sum(seen) == 150
         results.append(b"".join(a.tobytes() for a in (fwd.sim, fwd.id, bwd.sim, bwd.id)))
@@ -90,7 +106,9 @@ def test_both_directions_are_what_either_index_finds(kinds):
     y = oracle.vectors(rng, 800, 32)
     y[:400] = (x[:400] + 0.05 * rng.standard_normal((400, 32))).astype(np.float16)
     seen: list[int] = []
-    got = search_both_indexed(x, y, build_index(x, kinds[0]), build_index(y, kinds[1]), 4, progress=seen.append)
+    got = search_both_indexed(
+        x, y, build_index(x, kinds[0]), build_index(y, kinds[1]), 4, progress=seen.append
+    )
     want = search_both(x, y, 4)
     assert sum(seen) == 1700
     assert (got.fwd_id[:400, 0] == np.arange(400)).all()
@@ -125,7 +143,9 @@ def test_selections_of_both_sides():
         rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
         sides.append((lines[kept], build_index(lines, "ivf"), rows))
     (x, x_index, x_rows), (y, y_index, y_rows) = sides
-    got = search_both_indexed(x, y, x_index, y_index, 3, x_rows=x_rows, y_rows=y_rows, target=1.0, sample=1000)
+    got = search_both_indexed(
+        x, y, x_index, y_index, 3, x_rows=x_rows, y_rows=y_rows, target=1.0, sample=1000
+    )
     want = search_both(x, y, 3)
     assert (got.fwd_sim[:, 0] == want.fwd_sim[:, 0]).mean() > 0.99
     assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99

@@ -18,9 +18,15 @@ def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, f
         )
     s, t, score = zip(*pairs, strict=True) if pairs else ((), (), ())
     return Bitext(
-        np.array(s, dtype=np.int64), np.array(t, dtype=np.int64), np.array(score, dtype=np.float64),
-        folder / "c.en", folder / "c.fr", "k:4|version:0", {"candidates": 3}, ("a note",),
-    )  # fmt: skip
+        np.array(s, dtype=np.int64),
+        np.array(t, dtype=np.int64),
+        np.array(score, dtype=np.float64),
+        folder / "c.en",
+        folder / "c.fr",
+        "k:4|version:0",
+        {"candidates": 3},
+        ("a note",),
+    )
 
 
 def test_one_pair_is_one_line_whatever_is_inside(tmp_path):

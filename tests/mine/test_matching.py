@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.margin import MARGINS, NEUTRAL
 from bitextmine.mine.matching import heaviest
-from bitextmine.mine.mining import mine_sides
 from bitextmine.mine.retrieval import candidates, retrieve
+from bitextmine.mine.run import mine_sides
 
 
 def best_total(edges: list[tuple[int, int, float]]) -> float:
@@ -59,9 +59,11 @@ def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> 
     cos = x @ y.T
     order, back = np.argsort(-cos, axis=1)[:, :5], np.argsort(-cos.T, axis=1)[:, :5]
     neighbours = SimpleNamespace(
-        fwd_sim=np.take_along_axis(cos, order, 1), fwd_id=order,
-        bwd_sim=np.take_along_axis(cos.T, back, 1), bwd_id=back,
-    )  # fmt: skip
+        fwd_sim=np.take_along_axis(cos, order, 1),
+        fwd_id=order,
+        bwd_sim=np.take_along_axis(cos.T, back, 1),
+        bwd_id=back,
+    )
     best = candidates(neighbours, 4, kind)
     found = {how: retrieve(best, how, kind) for how in ("union", "max", "matching")}
     sets = {how: set(zip(p.src.tolist(), p.tgt.tolist(), strict=True)) for how, p in found.items()}

@@ -135,8 +135,10 @@ def test_only_the_first_k_columns_count():
 
 def test_nothing_on_one_side():
     empty = SimpleNamespace(
-        fwd_sim=np.empty((0, 4)), fwd_id=np.empty((0, 4), int), bwd_sim=np.full((3, 4), -np.inf),
+        fwd_sim=np.empty((0, 4)),
+        fwd_id=np.empty((0, 4), int),
+        bwd_sim=np.full((3, 4), -np.inf),
         bwd_id=np.full((3, 4), -1),
-    )  # fmt: skip
+    )
     for how in RETRIEVALS:
         assert len(retrieve(candidates(empty, 4), how)) == 0

@@ -87,9 +87,7 @@ def test_orders_differ_between_languages(samples: Path) -> None:
 
 
 def test_build_makes_the_committed_files_again(samples: Path, tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, str(samples / "build.py"), "--out", str(tmp_path)], check=True
-    )
+    subprocess.run([sys.executable, str(samples / "build.py"), "--out", str(tmp_path)], check=True)
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     names = {f"sample.{lang}" for lang in LANGUAGES} | {f"gold.{pair}.tsv" for pair in PAIRS}
     assert set(made) == names

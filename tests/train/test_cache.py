@@ -238,15 +238,21 @@ def test_killed_at_any_moment_it_is_made_anew(
     make_recipe()
     recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=tmp_path)
     open_caches(tmp_path / "whole", recipe, tokenizer)
-    whole = {p.relative_to(tmp_path / "whole"): p.read_bytes() for p in (tmp_path / "whole").rglob("*.*")
-             if p.is_file()}  # fmt: skip
+    whole = {
+        p.relative_to(tmp_path / "whole"): p.read_bytes()
+        for p in (tmp_path / "whole").rglob("*.*")
+        if p.is_file()
+    }
     codes = []
     for count in (2, 8, 11, 15):
         arguments = [str(tmp_path), str(tokenizer.path), str(count)]
         codes.append(subprocess.run([sys.executable, "-c", DIE, *arguments], check=False).returncode)
     assert codes[0] == -signal.SIGKILL and set(codes) <= {0, -signal.SIGKILL}
     open_caches(tmp_path / "cache", recipe, tokenizer)
-    made = {p.relative_to(tmp_path / "cache"): p.read_bytes() for p in (tmp_path / "cache").rglob("*.*")
-            if p.is_file()}  # fmt: skip
+    made = {
+        p.relative_to(tmp_path / "cache"): p.read_bytes()
+        for p in (tmp_path / "cache").rglob("*.*")
+        if p.is_file()
+    }
     assert made == whole, "and nothing of the killed runs is left"
     assert json.loads(made[next(name for name in made if name.name == "selection.json")])

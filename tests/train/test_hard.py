@@ -93,7 +93,9 @@ def test_a_batch_takes_the_pairs_that_are_confused() -> None:
     assert with_hard_negatives(model, plain, Training()) is plain
 
 
-def test_candidates_are_drawn_in_an_order_of_their_own_that_resumes(make_recipe: Make, tmp_path: Path) -> None:
+def test_candidates_are_drawn_in_an_order_of_their_own_that_resumes(
+    make_recipe: Make, tmp_path: Path
+) -> None:
     from bitextmine.train.trainer import _caches, _tokenizer
 
     recipe = make_recipe(train__batch=40, train__hard_negatives=0.25, train__hard_pool=3)

@@ -11,15 +11,21 @@ import numpy as np
 import torch
 
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import COLUMNS, length_table
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import WEIGHTS, packaged, read_folder, save_folder
-from bitextmine.encoder.lengths import COLUMNS, length_table
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, read_weights
 
 TOKENIZER = packaged("default") / "tokenizer.model"
-LINES = ["the sitting is closed", "la séance est levée", "a", "the vote will take place tomorrow at noon", "non"]
+LINES = [
+    "the sitting is closed",
+    "la séance est levée",
+    "a",
+    "the vote will take place tomorrow at noon",
+    "non",
+]
 
 
 def run(root: Path, *args: object) -> subprocess.CompletedProcess[str]:
@@ -43,9 +49,17 @@ def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
     save(tmp_path / "one", 12, 0, 0.1)
     save(tmp_path / "two", 20, 1, 3.0)
     made = run(
-        root, "train/join.py", tmp_path / "one", tmp_path / "two", "--text", tmp_path / "text", "--length-share", 0.25,
-        "--out", tmp_path / "both",
-    )  # fmt: skip
+        root,
+        "train/join.py",
+        tmp_path / "one",
+        tmp_path / "two",
+        "--text",
+        tmp_path / "text",
+        "--length-share",
+        0.25,
+        "--out",
+        tmp_path / "both",
+    )
     assert made.returncode == 0, made.stderr
     one, two, both = (load_encoder(tmp_path / name) for name in ("one", "two", "both"))
     assert both.dim == 32 + COLUMNS
@@ -60,9 +74,17 @@ def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors[:, 32:], 0.5 * table, atol=1e-5)
 
     cut = run(
-        root, "train/reduce.py", tmp_path / "both", tmp_path / "text", "--dim", 5 + COLUMNS, "--storage", "float32",
-        "--out", tmp_path / "cut",
-    )  # fmt: skip
+        root,
+        "train/reduce.py",
+        tmp_path / "both",
+        tmp_path / "text",
+        "--dim",
+        5 + COLUMNS,
+        "--storage",
+        "float32",
+        "--out",
+        tmp_path / "cut",
+    )
     assert cut.returncode == 0, cut.stderr
     # Five sentences span five dimensions: nothing of them is lost.
     np.testing.assert_allclose(
@@ -73,9 +95,19 @@ def test_joined_and_reduced(root: Path, tmp_path: Path) -> None:
 def test_columns_for_the_length_added(root: Path, tmp_path: Path) -> None:
     save(tmp_path / "plain", 12, 1)
     made = run(
-        root, "train/reduce.py", tmp_path / "plain", tmp_path / "text", "--dim", 12 + COLUMNS, "--storage", "float32",
-        "--length-share", 0.25, "--out", tmp_path / "longer",
-    )  # fmt: skip
+        root,
+        "train/reduce.py",
+        tmp_path / "plain",
+        tmp_path / "text",
+        "--dim",
+        12 + COLUMNS,
+        "--storage",
+        "float32",
+        "--length-share",
+        0.25,
+        "--out",
+        tmp_path / "longer",
+    )
     assert made.returncode == 0, made.stderr
     plain, longer = (load_encoder(tmp_path / name).encode(LINES) for name in ("plain", "longer"))
     table = length_table()[[len(line) + 1 for line in LINES]]
@@ -109,10 +141,13 @@ def test_ngrams_are_matched_by_name(root: Path, tmp_path: Path) -> None:
     assert "2 of the 3 n-grams" in made.stdout
     assert (tmp_path / "both" / "ngrams.txt").read_text().split() == names["one"]
     one, two, both = (
-        read_weights(read_folder(folder)[0], folder / WEIGHTS)[PIECES] for folder in (*folders, tmp_path / "both")
+        read_weights(read_folder(folder)[0], folder / WEIGHTS)[PIECES]
+        for folder in (*folders, tmp_path / "both")
     )
     scale = np.linalg.norm(both[5, 8:]) / np.linalg.norm(two[5])
-    np.testing.assert_allclose(both[:, :8] / np.linalg.norm(both[5, :8]), one / np.linalg.norm(one[5]), rtol=1e-4)
+    np.testing.assert_allclose(
+        both[:, :8] / np.linalg.norm(both[5, :8]), one / np.linalg.norm(one[5]), rtol=1e-4
+    )
     np.testing.assert_allclose(both[:size, 8:], scale * two[:size], rtol=1e-4)
     rows = [np.zeros(8) if n is None else scale * two[size + n] for n in (2, None, 0)]
     np.testing.assert_allclose(both[size:, 8:], rows, rtol=1e-4)
@@ -121,24 +156,46 @@ def test_ngrams_are_matched_by_name(root: Path, tmp_path: Path) -> None:
 def test_columns_for_the_order_added(root: Path, tmp_path: Path) -> None:
     model = save(tmp_path / "plain", 12, 1)
     made = run(
-        root, "train/reduce.py", tmp_path / "plain", tmp_path / "text", "--dim", 24, "--storage", "float32",
-        "--order-columns", 12, "--order-weight", 0.5, "--out", tmp_path / "ordered",
-    )  # fmt: skip
+        root,
+        "train/reduce.py",
+        tmp_path / "plain",
+        tmp_path / "text",
+        "--dim",
+        24,
+        "--storage",
+        "float32",
+        "--order-columns",
+        12,
+        "--order-weight",
+        0.5,
+        "--out",
+        tmp_path / "ordered",
+    )
     assert made.returncode == 0, made.stderr
     # Turned axes leave products as they were, those of all columns in order too.
     pieces, _ = Tokenizer(TOKENIZER).encode(LINES)
     table = model.embedding.weight.detach().double().numpy()
     expected = []
-    for rows in (table[pieces.ids[a:b]] for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)):
+    for rows in (
+        table[pieces.ids[a:b]] for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)
+    ):
         waves = 0.5 * np.cos(np.pi * (np.arange(len(rows)) + 0.5) / len(rows))
         vector = np.concatenate([rows.sum(0), waves @ rows])
         expected.append(vector / np.linalg.norm(vector))
     found = load_encoder(tmp_path / "ordered").encode(LINES)
     np.testing.assert_allclose(found @ found.T, np.array(expected) @ np.array(expected).T, atol=3e-3)
     again = run(
-        root, "train/reduce.py", tmp_path / "ordered", tmp_path / "text", "--dim", 24, "--storage", "float32",
-        "--out", tmp_path / "turned",
-    )  # fmt: skip
+        root,
+        "train/reduce.py",
+        tmp_path / "ordered",
+        tmp_path / "text",
+        "--dim",
+        24,
+        "--storage",
+        "float32",
+        "--out",
+        tmp_path / "turned",
+    )
     assert again.returncode == 0, again.stderr
     np.testing.assert_allclose(
         (c := load_encoder(tmp_path / "turned").encode(LINES)) @ c.T, found @ found.T, atol=1e-4
@@ -147,23 +204,45 @@ def test_columns_for_the_order_added(root: Path, tmp_path: Path) -> None:
 
 def test_what_they_refuse(root: Path, tmp_path: Path) -> None:
     refused = run(
-        root, "train/join.py", packaged("europe5"), packaged("europe5"), "--text", "x", "--out", tmp_path / "x",
-        "--length-share", "many",
-    )  # fmt: skip
+        root,
+        "train/join.py",
+        packaged("europe5"),
+        packaged("europe5"),
+        "--text",
+        "x",
+        "--out",
+        tmp_path / "x",
+        "--length-share",
+        "many",
+    )
     assert refused.returncode == 2 and "invalid float value" in refused.stderr
     refused = run(root, "train/join.py", packaged("europe5"), "--text", "x", "--out", tmp_path / "x")
     assert refused.returncode == 2 and "nothing to join" in refused.stderr
     refused = run(root, "train/join.py", *[packaged("europe5")] * 2, "--text", "x", "--out", tmp_path / "x")
     assert refused.returncode == 2 and "join the encoders first" in refused.stderr
-    for options, message in ((("--order-weight", -1), "order_weight"), (("--length-share", 2), "length_share")):
+    for options, message in (
+        (("--order-weight", -1), "order_weight"),
+        (("--length-share", 2), "length_share"),
+    ):
         refused = run(
             root, "train/reduce.py", packaged("europe5"), "x", "--dim", 200, *options, "--out", tmp_path / "x"
         )
         assert refused.returncode == 2 and message in refused.stderr
     assert not (tmp_path / "x").exists(), "before anything is written"
-    refused = run(root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100_000, "--out", tmp_path / "x")
+    refused = run(
+        root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100_000, "--out", tmp_path / "x"
+    )
     assert refused.returncode == 2 and "of --dim at most 376 for the pieces" in refused.stderr
     refused = run(
-        root, "train/reduce.py", packaged("europe5"), "x", "--dim", 100, "--order-columns", 60, "--out", tmp_path / "x"
+        root,
+        "train/reduce.py",
+        packaged("europe5"),
+        "x",
+        "--dim",
+        100,
+        "--order-columns",
+        60,
+        "--out",
+        tmp_path / "x",
     )
     assert refused.returncode == 2 and "60 for the order" in refused.stderr

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.folder import WEIGHTS, read_folder
-from bitextmine.encoder.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.train.objectives import check_objectives
@@ -24,9 +24,12 @@ def test_the_finished_model_has_its_own_share(make_recipe: Make, tmp_path: Path,
     from bitextmine.train.trainer import Run, _caches, _tokenizer, train
 
     recipe = make_recipe(
-        model__dim=40, model__length_share=0.2, model__spelling=spelling, train__length_share_in_training=0.4,
+        model__dim=40,
+        model__length_share=0.2,
+        model__spelling=spelling,
+        train__length_share_in_training=0.4,
         train__steps=20,
-    )  # fmt: skip
+    )
     out = train(recipe, tmp_path / "out", show_progress=False)
     config, tokenizer = read_folder(out)
     assert (config.length_share, config.dim, config.piece_dim) == (0.2, 40, 40 - COLUMNS)
@@ -46,7 +49,10 @@ def test_the_finished_model_has_its_own_share(make_recipe: Make, tmp_path: Path,
 
 def test_what_it_does_not_go_with(make_recipe: Make) -> None:
     for wrong, message in (
-        ({"model__length_share": 0.1, "model__layers": 1, "model__dim": 16}, r"model\.length_share: found with"),
+        (
+            {"model__length_share": 0.1, "model__layers": 1, "model__dim": 16},
+            r"model\.length_share: found with",
+        ),
         ({"model__length_share": 0.1, "model__dim": 8}, r"its 8 numbers leave none of model\.dim 8"),
         ({"train__length_share_in_training": 0.1}, r"without model\.length_share"),
         ({"model__length_share": 1.0}, r"model\.length_share: found 1\.0"),
@@ -54,4 +60,6 @@ def test_what_it_does_not_go_with(make_recipe: Make) -> None:
         with pytest.raises(BitextmineError, match=message):
             make_recipe(**wrong).check()
     with pytest.raises(BitextmineError, match=r"model\.length_share: not with 'sim'"):
-        check_objectives(make_recipe(model__length_share=0.1, train__objective={"contrastive": 1.0, "sim": 1.0}))
+        check_objectives(
+            make_recipe(model__length_share=0.1, train__objective={"contrastive": 1.0, "sim": 1.0})
+        )

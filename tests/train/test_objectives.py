@@ -309,8 +309,13 @@ def test_the_learned_temperature_has_the_right_gradient(margin: float) -> None:
     model, batch = make_model(0), make_batch(n=8)
 
     def loss_at(temperature: float) -> tuple[Objectives, torch.Tensor]:
-        objectives = objectives_of(model, objective={"contrastive": 1.0}, temperature=temperature,
-                                   learn_temperature=True, margin=margin)  # fmt: skip
+        objectives = objectives_of(
+            model,
+            objective={"contrastive": 1.0},
+            temperature=temperature,
+            learn_temperature=True,
+            margin=margin,
+        )
         return objectives, objectives(model, batch, 0)["contrastive"]
 
     objectives, loss = loss_at(0.2)
@@ -325,9 +330,16 @@ def test_the_learned_temperature_has_the_right_gradient(margin: float) -> None:
 def test_a_margin_is_taken_off_the_true_pairs_only() -> None:
     model, batch = make_model(0), make_batch(n=5)
     vectors = torch.nn.functional.normalize(
-        model(*(torch.from_numpy(x) for x in (Pieces.join([batch.src, batch.tgt]).ids.astype(np.int64),
-                                              Pieces.join([batch.src, batch.tgt]).offsets)))
-    )  # fmt: skip
+        model(
+            *(
+                torch.from_numpy(x)
+                for x in (
+                    Pieces.join([batch.src, batch.tgt]).ids.astype(np.int64),
+                    Pieces.join([batch.src, batch.tgt]).offsets,
+                )
+            )
+        )
+    )
     scores = (vectors[:5] @ vectors[5:].T - 0.3 * torch.eye(5)) / 0.1
     expected = -(scores.log_softmax(1).diagonal() + scores.log_softmax(0).diagonal()).mean() / 2
     objectives = objectives_of(model, objective={"contrastive": 1.0}, temperature=0.1, margin=0.3)
@@ -346,9 +358,17 @@ def test_the_papers_sum_trains_end_to_end(make_recipe: Callable[..., Any], tmp_p
 
     from bitextmine.train.trainer import train
 
-    recipe = make_recipe(train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0}, train__steps=250, train__batch=64,
-                         model__layers=2, model__dim=32, model__heads=4, model__ffn=64,
-                         train__learning_rate=2e-3, train__embedding_learning_rate=5e-3)  # fmt: skip
+    recipe = make_recipe(
+        train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0},
+        train__steps=250,
+        train__batch=64,
+        model__layers=2,
+        model__dim=32,
+        model__heads=4,
+        model__ffn=64,
+        train__learning_rate=2e-3,
+        train__embedding_learning_rate=5e-3,
+    )
     folder = train(recipe, tmp_path / "out")
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert {"loss", "ugt", "align", "sim"} <= entries[-1].keys()

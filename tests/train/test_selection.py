@@ -57,8 +57,14 @@ def expected(corpora: list[Keys], deduplicate: bool, wanted: int) -> list[tuple[
     ]
 
 
-@given(st.lists(st.integers(0, 130), min_size=1, max_size=3), st.integers(3, 400), st.booleans(),
-       st.integers(0, 4), st.sampled_from([2, 8, 64, 1 << 19]), st.integers(0, 10**6))  # fmt: skip
+@given(
+    st.lists(st.integers(0, 130), min_size=1, max_size=3),
+    st.integers(3, 400),
+    st.booleans(),
+    st.integers(0, 4),
+    st.sampled_from([2, 8, 64, 1 << 19]),
+    st.integers(0, 10**6),
+)
 def test_choice(
     tmp_path_factory: pytest.TempPathFactory,
     sizes: list[int],

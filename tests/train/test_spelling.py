@@ -147,9 +147,12 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
     from bitextmine.train.trainer import train
 
     recipe = make_recipe(
-        vocabulary__tokenizer=PACKAGED, model__spelling=True, model__ngrams=ngrams, train__steps=120,
+        vocabulary__tokenizer=PACKAGED,
+        model__spelling=True,
+        model__ngrams=ngrams,
+        train__steps=120,
         train__piece_splits=0.1,
-    )  # fmt: skip
+    )
     out = train(recipe, tmp_path / "out", show_progress=False)
     config, tokenizer = read_folder(out)
     assert config.ngrams == ngrams and (out / NGRAMS).exists() == bool(ngrams)
@@ -165,7 +168,11 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: M
     from bitextmine.train.validation import validate
 
     recipe = make_recipe(
-        vocabulary__tokenizer=PACKAGED, model__spelling=True, model__ngrams=50, model__max_pieces=10, train__steps=30
+        vocabulary__tokenizer=PACKAGED,
+        model__spelling=True,
+        model__ngrams=50,
+        model__max_pieces=10,
+        train__steps=30,
     )
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
@@ -203,7 +210,11 @@ def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     from bitextmine.train.trainer import Run, _caches, _tokenizer
 
     recipe = make_recipe(
-        vocabulary__tokenizer=PACKAGED, model__spelling=True, model__ngrams=4, train__steps=12, train__valid_every=5
+        vocabulary__tokenizer=PACKAGED,
+        model__spelling=True,
+        model__ngrams=4,
+        train__steps=12,
+        train__valid_every=5,
     )
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)

@@ -24,8 +24,14 @@ Make = Callable[..., Any]
 def test_training_learns_to_find_translations(
     make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int
 ) -> None:
-    recipe = make_recipe(train__steps=200, model__layers=layers, model__dim=32, model__ffn=64, model__heads=4,
-                         train__learning_rate=2e-3)  # fmt: skip
+    recipe = make_recipe(
+        train__steps=200,
+        model__layers=layers,
+        model__dim=32,
+        model__ffn=64,
+        model__heads=4,
+        train__learning_rate=2e-3,
+    )
     folder = train(recipe, tmp_path / "out")
     encoder = load_encoder(folder)
     assert encoder.languages == ("en", "fr")
@@ -61,10 +67,7 @@ train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
 @pytest.mark.timeout(900)  # five processes, however busy the machine
 @pytest.mark.parametrize(
     ("vocabulary", "model"),
-    [
-        ("size = 150", "layers = 1\nheads = 2\nffn = 32"),
-        ('type = "bpe"\nsize = 250', "spelling = true"),
-    ],
+    [("size = 150", "layers = 1\nheads = 2\nffn = 32"), ('type = "bpe"\nsize = 250', "spelling = true")],
     ids=["layers", "spelling"],
 )
 def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(

@@ -299,9 +299,11 @@ def test_the_precision_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(
-        **LAYER, train__autocast="bfloat16", train__learning_rate=2e-3,
+        **LAYER,
+        train__autocast="bfloat16",
+        train__learning_rate=2e-3,
         train__objective={"contrastive": 1.0, "ugt": 1.0},
-    )  # fmt: skip
+    )
     folder = train(recipe, tmp_path / "out")
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     entries = [entry for entry in entries if "loss" in entry]
@@ -310,7 +312,9 @@ def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
-    recipe = make_recipe(**LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0})
+    recipe = make_recipe(
+        **LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0}
+    )
     folder = train(recipe, tmp_path / "out", device="cuda")
     last = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])
     assert last["p_at_1"]["mean"] > 50

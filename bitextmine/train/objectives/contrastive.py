@@ -40,12 +40,7 @@ class Contrastive(nn.Module):
         # Below 0.01 a learned temperature would make float32's exponentials underflow.
         temperature = self.log_temperature.clamp(math.log(0.01), 0.0).exp()
         loss = symmetric_softmax_loss(
-            vectors[:n],
-            vectors[n:],
-            temperature,
-            false_negatives(views.keys),
-            self.precision,
-            self.margin,
+            vectors[:n], vectors[n:], temperature, false_negatives(views.keys), self.precision, self.margin
         )
         return views.shared(loss)
 

@@ -87,7 +87,9 @@ def check_objectives(recipe: Recipe) -> None:
     if others := sorted(set(recipe.train.objective) - {"contrastive"}):
         for key, found in (("spelling", m.spelling), ("length_share", m.length_share)):
             if found:
-                raise BitextmineError(f"recipe: model.{key}: not with {others[0]!r}: only 'contrastive' can have it")
+                raise BitextmineError(
+                    f"recipe: model.{key}: not with {others[0]!r}: only 'contrastive' can have it"
+                )
     if recipe.train.hard_negatives and "contrastive" not in recipe.train.objective:
         raise BitextmineError(
             "recipe: train.hard_negatives: only 'contrastive' has negatives; add it to train.objective, or leave "

@@ -1,0 +1,1 @@
+"""Noisy pairs: scores by columns, rules that keep or reject."""

@@ -1,0 +1,330 @@
+"""Filtering a stream of sentence pairs by rules: what is kept, what is not and why, and how close it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.clean.columns import COLUMNS, Tools, default_columns
+from bitextmine.clean.columns.duplicate import pair_hash
+from bitextmine.clean.explain import Example, Nearest
+from bitextmine.clean.rules import Rule, RuleSet
+from bitextmine.clean.score import pairs_of, wanted_columns
+from bitextmine.clean.seen import DEFAULT_MEMORY, Seen
+from bitextmine.console import aligned, progress
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.streams import display_name, keep_apart
+from bitextmine.files.tables import Added, Block, Table, TextRows, open_table, write_rows
+from bitextmine.signature import signature
+
+__all__ = ["Filtered", "filter_rows"]
+
+_MALFORMED = "malformed"
+# How rows end that `score` made with its usual columns; with the languages stated and without.
+_SHARE = rb"\t[01]\.\d{4}"
+_SCORED = {
+    names: re.compile(
+        rb"\t-?[01]\.\d{4}\t-?\d+\.\d{4}\t(?:\d+\.\d{4}|inf)" + _SHARE * (len(names) - 3) + rb"\r?$"
+    )
+    for names in (default_columns(True), default_columns(False))
+}
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What `filter_rows` did.
+
+    rows, kept: counts. rejected: per reason how many rows, in the order in which reasons are tried. notes: what a
+    person should know. examples: per rule pairs just outside and just inside, if asked for.
+    """
+
+    rows: int
+    kept: int
+    rejected: dict[str, int]
+    signature: str
+    notes: tuple[str, ...] = ()
+    examples: dict[str, tuple[list[Example], list[Example]]] = field(default_factory=dict)
+
+    def to_table(self) -> str:
+        """The counts per rule, the examples, the notes and the signature, for a person."""
+
+        def share(count: int) -> str:
+            return f"{100 * count / self.rows:.2f}%" if self.rows else "-"
+
+        rows = [["kept", f"{self.kept:,}", share(self.kept)]]
+        rows += [[f"rejected: {name}", f"{count:,}", share(count)] for name, count in self.rejected.items()]
+        rows.append(["all", f"{self.rows:,}", share(self.rows)])
+        parts = [aligned(["", "rows", "share"], rows)]
+        for name, (outside, inside) in self.examples.items():
+            parts.append(name)
+            parts += [f"  {'outside':8}{example}" for example in outside]
+            parts += [f"  {'inside':8}{example}" for example in inside]
+        return "\n".join([*parts, *self.notes, self.signature])
+
+
+def filter_rows(
+    path: str | os.PathLike[str] = "-",
+    output: str | os.PathLike[str] = "-",
+    rules: RuleSet | None = None,
+    *,
+    rejected: str | os.PathLike[str] | None = None,
+    scol: str = "1",
+    tcol: str = "2",
+    header: bool = False,
+    columns: str | Sequence[str] | None = None,
+    src: str = "",
+    tgt: str = "",
+    explain: int = 0,
+    memory: int = DEFAULT_MEMORY,
+) -> Filtered:
+    """Copy the rows that meet every rule, in order; with `rejected`, the others go there, each with the first rule that
+    it fails in a cell of its own.
+
+    scol, tcol, header: as for `score`. columns: what the last columns of a row are called, as they were given to
+    `score`; None: as its usual ones where the first row looks like that. A rule on a column that is not there is
+    computed from the texts if it needs no encoder (`lang` needs src and tgt, the languages). Rows of another width than
+    the first and invalid UTF-8 are rejected as malformed, a row without a value for a rule as "no COLUMN".
+
+    Duplicates are looked for last, among rows that meet all the rules, in a table of at most `memory` bytes
+    (`seen.Seen`). explain: how many examples to keep on each side of every rule.
+
+    Raises BitextmineError for a rule on a column that cannot be had, and for what cannot be read or written.
+    """
+    keep_apart(path, {"-o": output, "--rejected": rejected})
+    if bool(src) != bool(tgt):
+        raise UsageError(
+            f"{'--src' if src else '--tgt'} alone says nothing: give --src and --tgt, or neither"
+        )
+    rules = rules or RuleSet()
+    table = open_table(path, scol, tcol, header=header)
+    tools = Tools(src_lang=src, tgt_lang=tgt)
+    known = _known_columns(table, columns)
+    last = [name for name, place in sorted(known.items(), key=lambda item: item[1]) if place < 0]
+    sieve = _Sieve(rules, table, tools, known, explain, memory, display_name(path))
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(write_rows(output, table, last=last))
+        away = (
+            None
+            if rejected is None
+            else stack.enter_context(write_rows(rejected, table, ("reason",), last=last))
+        )
+        bar = stack.enter_context(progress(None, "filter", "rows"))
+        for block in table.rows.blocks():
+            reasons = sieve.judge(block)
+            out.write(block, np.flatnonzero(reasons < 0) if (reasons >= 0).any() else None, ())
+            if away is not None and (reasons >= 0).any():
+                names = [sieve.reasons[reason] if reason >= 0 else "" for reason in reasons]
+                away.write(block, np.flatnonzero(reasons >= 0), [Added("reason", names)])
+            bar.update(len(block))
+    return sieve.result()
+
+
+def _known_columns(table: Table, columns: str | Sequence[str] | None) -> dict[str, int]:
+    """Where named columns are: in a header counted from the left (from 0), else from the right (below 0)."""
+    known = {name: i for i, name in enumerate(table.names)}
+    if columns is not None:
+        names = wanted_columns(columns, False)
+    elif known or not isinstance(table.rows, TextRows):
+        return known
+    else:
+        names = _look(table.rows)
+    return {**known, **{name: i - len(names) for i, name in enumerate(names)}}
+
+
+def _look(rows: TextRows) -> tuple[str, ...]:
+    """The usual columns of `score`, if the first row that has any score ends in them."""
+    blank = b"\t" * len(default_columns(False))
+    for line in rows.peek():
+        if line.rstrip(b"\r").endswith(blank):  # no pair, and scored as such
+            continue
+        for names, pattern in _SCORED.items():
+            if pattern.search(line):
+                return names
+        return ()
+    return ()
+
+
+class _Sieve:
+    """The rules on the columns of one input, and what became of its rows."""
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        table: Table,
+        tools: Tools,
+        known: dict[str, int],
+        explain: int,
+        memory: int,
+        name: str,
+    ) -> None:
+        self._table = table
+        self._tools = tools
+        self._known = known
+        self._name = name
+        self._notes: list[str] = []
+        self._rules: list[Rule] = []
+        for rule in rules.rules:
+            if rule.column in rules.if_present and rule.column not in known and not self._can_tell(rule):
+                self._notes.append(f"rule {rule} not applied: the rows have no column {rule.column}")
+                continue
+            self._check(rule)
+            self._rules.append(rule)
+        if tools.src_lang and not any(self._can_tell(rule) for rule in self._rules):
+            self._notes.append("--src and --tgt change nothing: no rule needs them")
+        self._duplicates = rules.duplicates
+        self._seen = None if rules.duplicates == "none" else Seen(memory)
+        self._nearest = [Nearest(explain, rule) for rule in self._rules] if explain else []
+        self.reasons = [_MALFORMED]
+        for rule in self._rules:
+            self.reasons += [f"no {rule.column}", str(rule)]
+        self.reasons.append(f"duplicate ({rules.duplicates})")
+        self._counts = np.zeros(len(self.reasons), dtype=np.int64)
+        self._rows = 0
+        self._width_checked = False
+
+    def _can_tell(self, rule: Rule) -> bool:
+        """Whether a rule is on a column that is not there and can be computed because the languages are stated."""
+        column = rule.column
+        return bool(
+            self._tools.src_lang
+            and column not in self._known
+            and column in COLUMNS
+            and COLUMNS[column].languages
+        )
+
+    def _check(self, rule: Rule) -> None:
+        column = rule.column
+        if column in self._known or _is_position(column, self._known):
+            return
+        if column not in COLUMNS:
+            names = ", ".join([*self._known, *(name for name in COLUMNS if name not in self._known)])
+            raise BitextmineError(f"rule {rule}: no column is called '{column}'; there are {names}")
+        if COLUMNS[column].encoder:
+            if (
+                isinstance(self._table.rows, TextRows)
+                and not self._table.names
+                and not self._table.rows.peek()
+            ):
+                return  # no rows, so none without the column either
+            has = f"the last columns are {', '.join(self._known)}" if self._known else "no column has a name"
+            raise BitextmineError(
+                f"{self._name}: rule {rule}: the rows have no column {column} ({has}); add it with 'bitextmine score', "
+                "and name the last columns with --columns as they were named there"
+            )
+        self._tools.prepare([COLUMNS[column]])
+
+    def judge(self, block: Block) -> NDArray[np.int64]:
+        """For each row of the next block the number of its reason, -1 for a row to keep."""
+        reason = np.full(len(block), -1, dtype=np.int64)
+        wrong = list(block.bad())
+        reason[wrong] = 0
+        if len(wrong) < len(block):
+            self._check_width(block)
+        alive = np.flatnonzero(reason < 0)
+        values: list[NDArray[np.float64]] = []
+        for number, rule in enumerate(self._rules):
+            met, missing, value = self._apply(rule, block, alive)
+            reason[alive[missing]] = 2 * number + 1
+            reason[alive[~met & ~missing]] = 2 * number + 2
+            if self._nearest:
+                spread = np.full(len(block), np.nan)
+                spread[alive] = value
+                values.append(spread)
+            alive = alive[met]
+        if self._seen is not None and len(alive):
+            reason[alive[~self._seen.add(self._hashes(block, alive))]] = len(self.reasons) - 1
+        self._rows += len(block)
+        self._counts += np.bincount(reason[reason >= 0], minlength=len(self.reasons))
+        for number, (nearest, value) in enumerate(zip(self._nearest, values, strict=True)):
+            nearest.add(block, self._table, value, reason == 2 * number + 2, reason < 0)
+        return reason
+
+    def _check_width(self, block: Block) -> None:
+        if self._width_checked:
+            return
+        self._width_checked = True
+        numbers = [
+            int(name) for name in (rule.column for rule in self._rules) if _is_position(name, self._known)
+        ]
+        wanted = max([*numbers, *(-place for place in self._known.values())], default=0)
+        if wanted > block.width:
+            raise BitextmineError(
+                f"{self._name}: the rows have {block.width} columns, and the rules or --columns speak of {wanted}"
+            )
+
+    def _apply(
+        self, rule: Rule, block: Block, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
+        """Which of these rows meet a rule, which have no value, and the values (for text: whether it is equal)."""
+        if isinstance(rule.value, str):
+            equal = np.array(
+                [text == rule.value for text in self._texts(rule.column, block, rows)], dtype=bool
+            )
+            return equal, np.zeros(len(rows), dtype=bool), equal.astype(np.float64)
+        value = self._numbers(rule.column, block, rows)
+        met = value >= rule.value if rule.kind == "min" else value <= rule.value
+        return met, np.isnan(value), value
+
+    def _place(self, column: str, block: Block) -> int | None:
+        if _is_position(column, self._known):
+            return int(column) - 1
+        place = self._known.get(column)
+        return place if place is None or place >= 0 else block.width + place
+
+    def _numbers(self, column: str, block: Block, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        place = self._place(column, block)
+        if place is not None:
+            return block.numbers(place, rows)
+        values = pairs_of(block, self._table, rows, self._tools).column(column)
+        if not isinstance(values, np.ndarray):
+            raise BitextmineError(
+                f"the column {column} holds text: a rule on it is {column} = TEXT (--equal)"
+            )
+        return values
+
+    def _texts(self, column: str, block: Block, rows: NDArray[np.int64]) -> list[str]:
+        place = self._place(column, block)
+        if place is not None:
+            return block.texts(place, rows)
+        values = pairs_of(block, self._table, rows, self._tools).column(column)
+        return values if isinstance(values, list) else [f"{value:g}" for value in values.tolist()]
+
+    def _hashes(self, block: Block, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        pairs = pairs_of(block, self._table, rows, self._tools)
+        hashes = (pair_hash(s, t, self._duplicates) for s, t in zip(pairs.src, pairs.tgt, strict=True))
+        return np.fromiter(hashes, dtype=np.uint64, count=len(rows))
+
+    def result(self) -> Filtered:
+        """What became of the rows that were judged."""
+        notes = list(self._notes)
+        if self._seen is not None and self._seen.forgotten:
+            notes.append(
+                f"the table of pairs seen is full ({self._seen.bytes:,} bytes): {self._seen.forgotten:,} pairs were "
+                "looked up but not remembered, so duplicates of those may be among the kept; allow it more memory"
+            )
+        made: dict[str, Any] = {"rules": str(RuleSet(tuple(self._rules))), "duplicates": self._duplicates}
+        counts = {name: int(n) for name, n in zip(self.reasons, self._counts, strict=True)}
+        return Filtered(
+            rows=self._rows,
+            kept=self._rows - int(self._counts.sum()),
+            rejected={
+                name: n
+                for name, n in counts.items()
+                if n or not (name == _MALFORMED or name.startswith(("no ", "duplicate (none")))
+            },
+            signature=signature(**made),
+            notes=tuple(notes),
+            examples={str(nearest.rule): nearest.examples() for nearest in self._nearest},
+        )
+
+
+def _is_position(column: str, known: dict[str, int]) -> bool:
+    """Whether a rule's column is a number that counts from 1, and not a name in the header."""
+    return column not in known and column.isascii() and column.isdigit() and int(column) >= 1

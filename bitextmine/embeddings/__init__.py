@@ -1,0 +1,1 @@
+"""Embeddings on disk: how they are made, written, found and checked."""

@@ -1,0 +1,297 @@
+"""From a corpus file to its embedding file: read, tokenise ahead, encode, write, resume."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from bitextmine.console import counted, progress
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import check_fresh, embedding_paths
+from bitextmine.embeddings.writer import EmbeddingWriter, sweep
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.lines import LineHasher, corpus_language, iter_lines
+
+__all__ = ["embed_corpus"]
+
+log = logging.getLogger(__name__)
+
+# Lines whose rows are remembered, to copy rather than encode a line that comes again. Kept in two generations of
+# this many, about 90 MB each: web text repeats the same few thousand lines all along.
+REMEMBERED = 1 << 19
+
+
+@dataclasses.dataclass(frozen=True)
+class TextIdentity:
+    """A corpus as it was when it was read first: how many lines, and the SHA-256 of them all and of the lines up
+    to the end of each chunk."""
+
+    lines: int
+    sha256: str
+    chunks: tuple[str, ...]
+
+
+def text_identity(path: str | os.PathLike[str], errors: str, chunk_lines: int) -> TextIdentity:
+    """Reads a corpus once, and so checks that it can be read."""
+    hasher = LineHasher()
+    lines = iter_lines(path, errors)
+    chunks = []
+    while part := list(itertools.islice(lines, chunk_lines)):
+        hasher.update(part)
+        chunks.append(hasher.hexdigest())
+    return TextIdentity(hasher.lines, hasher.hexdigest(), tuple(chunks))
+
+
+def embed_corpus(
+    corpus: str | os.PathLike[str],
+    encoder: Encoder,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    lang: str | None = None,
+    errors: str = "strict",
+    batch_tokens: int | None = None,
+    chunk_lines: int | None = None,
+    force: bool = False,
+    show_progress: bool | None = None,
+) -> Path:
+    """Embeds a corpus and returns the path of its .npy: float16 (lines, dim), row i for line i, unit length.
+
+    Empty and blank lines get the zero row. ``out`` defaults to the corpus' own name without its compression
+    suffix, plus .npy; the manifest goes beside it. A finished embedding of the same text and model is left as
+    it is unless ``force``; one that a killed run left unfinished is taken up where it stopped, and ends in the
+    same bytes. ``corpus`` "-" reads stdin, and needs ``out`` and ``lang``.
+
+    Raises BitextmineError for a corpus that cannot be read or decoded, that changes meanwhile, for a language
+    that cannot be told, and for a disk that is full.
+    """
+    if os.fspath(corpus) == "-":
+        if out is None:
+            raise UsageError("a corpus from stdin needs --out FILE.npy to say where its vectors go")
+        if lang is None:
+            raise UsageError("a corpus from stdin needs --lang, as there is no file name to tell it by")
+        with _spooled_stdin(Path(out), errors) as copy:
+            job = Job(copy, "-", Path(out), lang, errors)
+            return _embed(job, encoder, batch_tokens, chunk_lines, force, show_progress)
+    language = corpus_language(corpus, lang)
+    npy = Path(out) if out is not None else embedding_paths(corpus)[0]
+    job = Job(Path(corpus), Path(corpus).name, npy, language, errors)
+    return _embed(job, encoder, batch_tokens, chunk_lines, force, show_progress)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One corpus to embed: its text, the name its manifest gives it, where its vectors go."""
+
+    text: Path
+    name: str
+    npy: Path
+    lang: str
+    errors: str
+
+
+def _embed(
+    job: Job,
+    encoder: Encoder,
+    batch_tokens: int | None,
+    chunk_lines: int | None,
+    force: bool,
+    show_progress: bool | None,
+) -> Path:
+    if job.npy.suffix != ".npy":
+        raise BitextmineError(f"--out {job.npy}: the name of an embedding ends in .npy")
+    chunk_lines = chunk_lines or encoder.network.chunk_lines
+    text = text_identity(job.text, job.errors, chunk_lines)
+    rows = text.lines
+    if rows == 0:
+        raise BitextmineError(f"{job.name}: empty: there is no line to embed")
+    if not force and (reason := check_fresh(job.npy, text.sha256, encoder.hash)) is None:
+        sweep(job.npy)
+        log.info("%s: up to date (%s, model %s)", job.npy, counted(rows, "line"), encoder.name)
+        return job.npy
+    if not force and reason != "not embedded yet":
+        log.info("%s: embedding again: %s", job.npy, reason)
+    if encoder.languages and job.lang not in encoder.languages:
+        log.warning(
+            "%s: the encoder '%s' was not trained on '%s' (only on %s): expect poor vectors",
+            job.name,
+            encoder.name,
+            job.lang,
+            ", ".join(encoder.languages),
+        )
+    identity = {
+        "text_sha256": text.sha256,
+        "model_hash": encoder.hash,
+        # These decide which sentences share a batch, and so the last bit of a vector.
+        "chunk_lines": chunk_lines,
+        **encoder.network.settings(batch_tokens),
+    }
+    cut = 0
+    with (
+        EmbeddingWriter(job.npy, rows, encoder.dim, identity) as writer,
+        progress(
+            rows, f"embed {job.name}", "lines", disable=None if show_progress is None else not show_progress
+        ) as bar,
+    ):
+        bar.update(writer.resume_row)
+        if writer.resume_row:
+            log.info("%s: resuming at line %d of %d", job.npy, writer.resume_row + 1, rows)
+        for chunk in _tokenized(job, text, encoder, writer.resume_row, chunk_lines):
+            vectors = encoder.encode_pieces(chunk.pieces, batch_tokens=batch_tokens)
+            if chunk.inverse is not None:
+                vectors = vectors[chunk.inverse]
+            if chunk.known is not None:
+                known = chunk.known >= 0
+                whole = np.empty((chunk.lines, encoder.dim), dtype=np.float16)
+                whole[known] = writer.read(chunk.known[known])
+                whole[~known] = vectors
+                vectors = whole
+            writer.write(chunk.start, vectors)
+            cut += chunk.cut
+            bar.update(chunk.lines)
+        writer.finish(
+            Manifest(
+                rows=rows,
+                dim=encoder.dim,
+                lang=job.lang,
+                corpus=job.name,
+                text_sha256=text.sha256,
+                model=encoder.name,
+                model_hash=encoder.hash,
+            )
+        )
+    log.info("%s: %s embedded (model %s)", job.npy, counted(rows, "line"), encoder.name)
+    if cut:
+        log.warning(
+            "%s: longer than %d pieces, and cut: at least %d of %s",
+            job.name,
+            encoder.max_pieces,
+            cut,
+            counted(rows, "line"),
+        )
+    return job.npy
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Consecutive lines, tokenised.
+
+    known (lines,) int64: the row of the same line in an earlier chunk, -1 where there is none; None: not looked
+    for. pieces: of the distinct ones among the others; inverse: for each of the others its row of pieces (None:
+    row i is the i-th of them).
+    """
+
+    start: int
+    lines: int
+    known: np.ndarray | None
+    pieces: Pieces
+    inverse: np.ndarray | None
+    cut: int
+
+
+def _tokenized(
+    job: Job, text: TextIdentity, encoder: Encoder, resume_row: int, chunk_lines: int
+) -> Iterator[Chunk]:
+    """Chunks from row ``resume_row`` on, each tokenised while the caller is busy with the one before.
+
+    Raises BitextmineError before a chunk, if it or a line before it is not what it was when ``text`` was read:
+    what has been written then stays right for that text.
+    """
+    lines = iter_lines(job.text, job.errors)
+    hasher = LineHasher()
+    repeats = Repeats() if encoder.network.slow else None
+
+    def next_lines() -> list[str]:
+        part = list(itertools.islice(lines, chunk_lines))
+        hasher.update(part)
+        done = -(-hasher.lines // chunk_lines)
+        as_read = (
+            text.chunks[done - 1 : done] == (hasher.hexdigest(),) if part else hasher.lines == text.lines
+        )
+        if not as_read:
+            raise BitextmineError(f"{job.name}: the text changed while it was being embedded; run it again")
+        return part
+
+    def next_chunk() -> Chunk | None:
+        part = next_lines()
+        if not part:
+            return None
+        start = hasher.lines - len(part)
+        known = fresh = None
+        if repeats is not None:
+            known = repeats.find(part, start)
+            fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
+        if fresh is None or len(fresh) == len(part):
+            known, fresh = None, part
+        pieces, cut, inverse = encoder.tokenize(fresh)
+        return Chunk(start, len(part), known, pieces, inverse, cut)
+
+    while hasher.lines < resume_row:
+        part = next_lines()
+        if repeats is not None:
+            repeats.find(part, hasher.lines - len(part))
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
+        pending: Future[Chunk | None] = ahead.submit(next_chunk)
+        while (chunk := pending.result()) is not None:
+            pending = ahead.submit(next_chunk)
+            yield chunk
+
+
+class Repeats:
+    """Finds lines that came before, among the last half a million distinct ones at least.
+
+    What is found depends on the lines alone: a run that resumes finds what an unbroken one does.
+    """
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._old: dict[bytes, int] = {}
+        self._new: dict[bytes, int] = {}
+
+    def find(self, lines: Sequence[str], start: int) -> np.ndarray:
+        """(lines,) int64: for line ``start + i`` of the text its first row, if that is below ``start``, else -1."""
+        found = np.full(len(lines), -1, dtype=np.int64)
+        for i, line in enumerate(lines):
+            key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            row = self._new.get(key)
+            if row is None:
+                if len(self._new) >= self._remembered:
+                    self._old, self._new = self._new, {}
+                row = self._new[key] = self._old.get(key, start + i)
+            if row < start:
+                found[i] = row
+        return found
+
+
+@contextlib.contextmanager
+def _spooled_stdin(out: Path, errors: str) -> Iterator[Path]:
+    """Stdin as a file beside ``out``: an embedding's size, and so its number of lines, must be known first."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w",
+            encoding="utf-8",
+            newline="\n",
+            dir=out.parent,
+            prefix=f".{out.name}.",
+            suffix=".stdin",
+            delete=False,
+        ) as file:
+            try:
+                file.writelines(line + "\n" for line in iter_lines("-", errors))
+                file.flush()
+                yield Path(file.name)
+            finally:
+                Path(file.name).unlink(missing_ok=True)
+    except FileNotFoundError:
+        raise BitextmineError(f"{out.parent}: no such folder") from None

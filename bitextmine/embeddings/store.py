@@ -1,0 +1,155 @@
+"""Embeddings on disk: a float16 ``.npy`` whose row *i* is line *i*, and a ``.json`` that says what it is.
+
+A pair ``corpus.fr.npy`` and ``corpus.fr.json`` appears complete or not at all (`bitextmine.embeddings.writer`), and
+holds for the text, model and settings whose digests are in its manifest, whatever the time stamps say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
+from bitextmine.embeddings.npy import DTYPE, open_vectors, vectors_digest
+from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import plain, read_json
+from bitextmine.files.lines import corpus_stem
+
+__all__ = ["check_fresh", "describe_embedding", "embedding_paths", "open_embedding", "verify_embedding"]
+
+
+def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Where the embedding of a corpus goes: ``corpus.fr.gz`` -> ``corpus.fr.npy``, ``corpus.fr.json``."""
+    npy = Path(f"{corpus_stem(corpus_path)}.npy")
+    return npy, manifest_path(npy)
+
+
+def open_embedding(
+    npy_path: str | os.PathLike[str], *, rows: int | None = None, dim: int | None = None
+) -> tuple[np.ndarray, Manifest]:
+    """The vectors (read-only map, float16 (n, d)) and the manifest of a finished embedding.
+
+    ``rows`` and ``dim``, where given, are what the text and the model want. Raises BitextmineError for a
+    missing, truncated or foreign ``.npy``, for a missing or damaged manifest, and for numbers that disagree.
+    """
+    vectors = open_vectors(npy_path)
+    where = manifest_path(npy_path)
+    manifest = read_manifest(where)
+    if (manifest.rows, manifest.dim) != vectors.shape:
+        raise BitextmineError(
+            f"{npy_path}: {vectors.shape[0]:,} rows of {vectors.shape[1]} numbers, but {where.name} says "
+            f"{manifest.rows:,} rows of {manifest.dim}; the two do not belong together, run embed again"
+        )
+    if manifest.dtype != DTYPE.name:
+        raise BitextmineError(
+            f"{where}: says {manifest.dtype}, but {npy_path} is {DTYPE.name}; run embed again"
+        )
+    if rows is not None and rows != manifest.rows:
+        raise BitextmineError(
+            f"{npy_path}: {manifest.rows:,} rows, but the text has {rows:,} lines; "
+            "the text changed, run embed again"
+        )
+    if dim is not None and dim != manifest.dim:
+        raise BitextmineError(
+            f"{npy_path}: vectors of {manifest.dim} numbers, but {dim} are wanted; "
+            f"it was made by another model ('{manifest.model}'), run embed again with the same model for both"
+        )
+    return vectors, manifest
+
+
+def check_fresh(
+    npy_path: str | os.PathLike[str],
+    text_sha256: str,
+    model_hash: str,
+    settings: Mapping[str, Any] | None = None,
+) -> str | None:
+    """None when the embedding is of this text, model and settings, else the reason in words.
+
+    ``settings=None`` takes any settings.
+    """
+    if not Path(npy_path).exists():
+        return "not embedded yet"
+    try:
+        _, manifest = open_embedding(npy_path)
+    except BitextmineError as e:
+        return f"unusable: {e}"
+    if manifest.text_sha256 != text_sha256:
+        return "the text changed"
+    if manifest.vectors_blake2b and vectors_digest(npy_path) != manifest.vectors_blake2b:
+        return "its vectors are not the ones that its manifest was written for"
+    if manifest.model_hash != model_hash:
+        return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
+    if settings is not None:
+        wanted = plain(settings)
+        for key in sorted(wanted.keys() | manifest.settings.keys()):
+            old, new = manifest.settings.get(key), wanted.get(key)
+            if old != new:
+                return f"made with another setting ({key}: {json.dumps(old)}, not {json.dumps(new)})"
+    return None
+
+
+def verify_embedding(npy_path: str | os.PathLike[str]) -> Manifest:
+    """Read all the vectors and compare their digest with the manifest's (about a second per gigabyte).
+
+    Raises BitextmineError when they differ, and as `open_embedding` does.
+    """
+    _, manifest = open_embedding(npy_path)
+    found = vectors_digest(npy_path)
+    if found != manifest.vectors_blake2b:
+        raise BitextmineError(
+            f"{npy_path}: damaged: the digest of the vectors is {found[:16]}..., but "
+            f"{manifest_path(npy_path).name} says {manifest.vectors_blake2b[:16] or 'nothing'}...; "
+            "run embed again"
+        )
+    return manifest
+
+
+def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
+    """An embedding in words, for people, as ordered pairs of what and which; an unfinished one too.
+
+    Raises BitextmineError, as `open_embedding` does, when it cannot be used.
+    """
+    path, state_path = Path(npy_path), Path(f"{npy_path}.part.json")
+    if not path.exists() and state_path.exists():
+        state = read_json(state_path)
+        identity = state.get("identity")
+        identity = identity if isinstance(identity, dict) else {}
+        return {
+            "what": "unfinished embedding; run embed again to go on",
+            "rows": f"{state.get('done_rows', 0)} of {identity.get('rows', 0)}",
+            **dict(_facts(identity)),
+        }
+    vectors, manifest = open_embedding(path)
+    return {
+        "what": "embedding: row i is line i of the text",
+        "rows": f"{manifest.rows}",
+        "dim": f"{manifest.dim}",
+        "numbers": f"{manifest.dtype}, {vectors.nbytes:,} bytes",
+        **dict(_facts(manifest.to_json())),
+    }
+
+
+def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The other entries of a manifest or an identity, the known ones first."""
+    names = {
+        "lang": "language",
+        "corpus": "text",
+        "text_sha256": "text sha256",
+        "model": "model",
+        "model_hash": "model hash",
+        "settings": "settings",
+        "vectors_blake2b": "vectors blake2b",
+        "version": "made by",
+    }
+    for key in [*names, *sorted(content.keys() - names.keys() - {"rows", "dim", "dtype", "kind"})]:
+        value = content.get(key)
+        if value in (None, "", {}):
+            continue
+        if isinstance(value, dict):
+            value = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in sorted(value.items()))
+        yield names.get(key, key), f"bitextmine {value}" if key == "version" else str(value)

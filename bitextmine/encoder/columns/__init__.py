@@ -1,0 +1,1 @@
+"""Columns of a sentence vector that piece vectors do not give."""

@@ -1,0 +1,1 @@
+"""Measures with intervals: retrieval, mining, classification."""

@@ -1,0 +1,192 @@
+"""What retrieval is evaluated on: queries in several languages, each in its pool of sentences."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.lines import iter_lines
+from bitextmine.mine.dedup import line_key
+
+__all__ = [
+    "MUSE_KEYS",
+    "MUSE_LINES",
+    "MUSE_QUERIES",
+    "MUSE_SEED",
+    "Queries",
+    "find_distractors",
+    "language_pairs",
+    "muse_keys",
+    "read_queries",
+]
+
+COMPRESSED = ("", ".zst", ".xz", ".gz")
+
+# facebookresearch/MUSE, src/evaluation/sent_translation.py and evaluator.py
+MUSE_LINES = 800_000
+MUSE_KEYS = 200_000
+MUSE_QUERIES = 2_000
+MUSE_SEED = 1234
+
+
+# As in a file's suffix: en, fra, zh-Hant.
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The same sentences in several languages: sentences[language][i] are translations of each other."""
+
+    sentences: dict[str, list[str]]
+
+    @property
+    def languages(self) -> list[str]:
+        """In the order of the file's columns."""
+        return list(self.sentences)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.sentences.values())))
+
+
+def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Queries:
+    """Read a TSV file with a header of languages and one sentence per row in each of them.
+
+    Raises BitextmineError, naming the line, for a header of fewer than two or of repeated languages, for a
+    row of another number of cells, for an empty cell, and for a file without a row.
+    """
+    lines = iter_lines(path, errors)
+    header = next(lines, None)
+    if header is None:
+        raise BitextmineError(
+            f"{path}: empty; expected a header of languages, then one sentence per row in each"
+        )
+    languages = [cell.strip() for cell in header.split("\t")]
+    if (
+        len(languages) < 2
+        or not all(map(_LANGUAGE.fullmatch, languages))
+        or len(set(languages)) < len(languages)
+    ):
+        raise BitextmineError(
+            f"{path}: line 1: expected a header of two or more languages between tabs, like 'en<tab>fr', "
+            f"found {header[:60]!r}"
+        )
+    columns: list[list[str]] = [[] for _ in languages]
+    for number, line in enumerate(lines, start=2):
+        cells = line.split("\t")
+        if len(cells) != len(languages):
+            raise BitextmineError(
+                f"{path}: line {number}: {len(cells)} cells, but the header has {len(languages)} languages"
+            )
+        for language, column, cell in zip(languages, columns, cells, strict=True):
+            if not line_key(cell):
+                raise BitextmineError(f"{path}: line {number}: no sentence in '{language}'")
+            column.append(cell)
+    if not columns[0]:
+        raise BitextmineError(f"{path}: no row after the header")
+    return Queries(dict(zip(languages, columns, strict=True)))
+
+
+def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | None:
+    """The file ``distractors.LANG.txt`` (or ``distractors.LANG``), plain or compressed, in a folder; None without.
+
+    Raises BitextmineError when the folder is none.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise BitextmineError(f"{folder}: no such folder; it should hold distractors.LANG.txt files")
+    for name, suffix in itertools.product(
+        (f"distractors.{language}.txt", f"distractors.{language}"), COMPRESSED
+    ):
+        path = folder / (name + suffix)
+        if path.is_file():
+            return path
+    return None
+
+
+def language_pairs(wanted: str, languages: Sequence[str], pivot: str | None = None) -> list[tuple[str, str]]:
+    """``en-fr,fr-en`` -> [(en, fr), (fr, en)]; ``all``: both ways between the pivot and each other language.
+
+    Without a pivot ``all`` means every ordered pair. Raises BitextmineError for a language that is not there.
+    """
+    if wanted == "all":
+        if pivot is None:
+            return list(itertools.permutations(languages, 2))
+        if pivot not in languages:
+            raise BitextmineError(f"pivot '{pivot}': no such language; there are {', '.join(languages)}")
+        others = [lang for lang in languages if lang != pivot]
+        return [pair for lang in others for pair in ((pivot, lang), (lang, pivot))]
+    pairs = []
+    for word in wanted.split(","):
+        src, tgt = _split_pair(word.strip(), languages)
+        if (src, tgt) not in pairs:
+            pairs.append((src, tgt))
+    return pairs
+
+
+def _split_pair(word: str, languages: Sequence[str]) -> tuple[str, str]:
+    for src, tgt in itertools.permutations(
+        languages, 2
+    ):  # a language itself may hold a hyphen, as pt-BR does
+        if word == f"{src}-{tgt}":
+            return src, tgt
+    raise BitextmineError(
+        f"pairs: {word!r} is no pair of different languages of the queries; there are {', '.join(languages)}, "
+        "to be written like en-fr,fr-en"
+    )
+
+
+def muse_keys(
+    src_lines: Iterable[str], tgt_lines: Iterable[str], names: tuple[str, str]
+) -> tuple[list[str], list[str], NDArray[np.int64], int]:
+    """MUSE's sent_translation: the keys of both sides (aligned) and the positions of the queries among them.
+
+    The first 800,000 lines, lowercased and split at white space; only the first of equal sentences on the
+    source side is kept, then on the target side (so the order of the two matters, as it does there);
+    shuffled by RandomState(1234); the first 200,000 are the keys, RandomState(1234).choice(200000, 2000,
+    replace=False) the queries. With fewer sentences than that, all are keys, and up to 2,000 of them
+    queries. Returns (source keys, target keys, query positions int64, how many sentences there were before
+    the cut at 200,000).
+
+    Raises BitextmineError when one side has more lines than the other, and when nothing is left.
+    """
+    pairs: list[tuple[str, str]] = []
+    count = 0
+    for count, (s, t) in enumerate(itertools.zip_longest(_first(src_lines), _first(tgt_lines)), start=1):
+        if s is None or t is None:
+            shorter = names[0] if s is None else names[1]
+            raise BitextmineError(
+                f"{names[0]} and {names[1]} are not aligned: {shorter} ends after {count - 1} lines, the other goes on"
+            )
+        pairs.append((_muse_form(s), _muse_form(t)))
+    # np.unique(..., return_index=True): sorted, each at its first occurrence. "\0" between the tokens sorts
+    # the joined strings as the lists of tokens sort.
+    for which in (0, 1):
+        first: dict[str, tuple[str, str]] = {}
+        for pair in pairs:
+            first.setdefault(pair[which], pair)
+        pairs = [first[sentence] for sentence in sorted(first)]
+    if not pairs:
+        raise BitextmineError(f"{names[0]}: no sentence in it")
+    order = np.random.RandomState(MUSE_SEED).permutation(len(pairs))
+    kept = [pairs[i] for i in order[:MUSE_KEYS].tolist()]
+    queries = np.random.RandomState(MUSE_SEED).choice(
+        len(kept), size=min(MUSE_QUERIES, len(kept)), replace=False
+    )
+    src_keys, tgt_keys = ([pair[i].replace("\0", " ") for pair in kept] for i in (0, 1))
+    return src_keys, tgt_keys, queries.astype(np.int64), len(pairs)
+
+
+def _first(lines: Iterable[str]) -> Iterator[str]:
+    return itertools.islice(lines, MUSE_LINES)
+
+
+def _muse_form(line: str) -> str:
+    return "\0".join(line.lower().split())

@@ -1,0 +1,1 @@
+"""Bytes, lines and tables in files."""

@@ -1,0 +1,62 @@
+"""JSON objects in files: read with a message for a person, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import sync_folder
+
+__all__ = ["plain", "read_json", "stage_json", "write_json"]
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A JSON object from a file; BitextmineError when it is missing, unreadable or something else."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+    except (ValueError, RecursionError) as e:
+        raise BitextmineError(f"{path}: not valid JSON ({e}); remove it and make it again") from None
+    if not isinstance(found, dict):
+        raise BitextmineError(f"{path}: holds a JSON {type(found).__name__}, not an object; make it again")
+    return found
+
+
+def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a JSON object atomically and durably, with sorted keys: a rerun gives the same bytes."""
+    path = Path(path)
+    staged = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        stage_json(staged, content)
+        staged.replace(path)
+        sync_folder(path.parent)
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            staged.unlink()
+
+
+def stage_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON object to disk in place, as bytes that are safe there; OSError passes through."""
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:  # a file name that is not UTF-8
+        data = json.dumps(content, indent=1, sort_keys=True, allow_nan=False).encode()
+    with path.open("wb") as file:
+        file.write(data + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """As it comes back from JSON (tuples as lists, keys as text), for comparisons."""
+    result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+    return result

@@ -1,0 +1,1 @@
+"""Languages: what a text is in."""

@@ -1,0 +1,1 @@
+"""What multiplies and compares: compiled C, torch, Triton."""

@@ -1,0 +1,248 @@
+"""The search with torch: blocked products, survivors selected by threshold and rescored exactly. CPU and
+CUDA."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.search.best import Best
+from bitextmine.search.products import pair_products
+from bitextmine.search.rows import Rows, check_length
+
+_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_SMALLEST = 64
+_GPU_BLOCK, _CPU_BLOCK = (8192, 4096), (4096, 1024)  # rows of x, of y at a time; on a CPU, to stay in cache
+
+Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def default_precision(device: str) -> str:
+    """float16 on CUDA, where stored float16 vectors enter unrounded; bfloat16 on a CPU that has it; else
+    float32."""
+    if torch.device(device).type == "cuda":
+        return "float16"
+    for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        has = getattr(torch.cpu, probe, None)
+        if has is not None and has():
+            return "bfloat16"
+    return "float32"
+
+
+Area = tuple[int, int, int, int]
+
+
+def _halve(todo: list[Area], failed: Area) -> list[Area]:
+    """The areas still to do, last first, with the one that failed, and those it shares its rows with, cut
+    up."""
+    areas: set[Area] = set()
+    for a, b, c, e in [*todo, failed]:
+        if (a, b) != failed[:2]:
+            areas.add((a, b, c, e))
+            continue
+        i, j = (a + b + 1) // 2, (c + e + 1) // 2
+        areas.update(
+            (p, q, r, s) for p, q in ((a, i), (i, b)) for r, s in ((c, j), (j, e)) if q > p and s > r
+        )
+    return sorted(areas, reverse=True)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Rows x on the device, divided by `scale` and rounded to x'; the largest |x|, |x'|, |x - x'|, so divided."""
+
+    rows: torch.Tensor
+    scale: float
+    long: float
+    near: float
+    lost: float
+
+
+class BlockSearch:
+    """Compares blocks of x's rows with all of y, `tile` rows of y at a time.
+
+    `product` (for tests) replaces the matrix product. When the device runs out of memory the tile is halved,
+    along both sides, and the work goes on; below 64 x 64 a BitextmineError says so.
+
+    A pair is dropped when its computed product is further below the k-th best of its row and of its column
+    than the arithmetic's error bound: with unit roundoff u of the precision (and of its output), rows x and
+    y,
+
+        |computed - x.y|  <=  |x - x'| |y| + |x'| |y - y'| + d 2^-23 |x'||y'| + u |x'||y'|
+
+    where x', y' are the rows as rounded to that precision, and the sums are float32.
+    """
+
+    def __init__(
+        self,
+        x: Rows,
+        y: Rows,
+        *,
+        device: str = "cpu",
+        precision: str | None = None,
+        tile: int | None = None,
+        product: Product | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self._device = torch.device(device)
+        if self._device.type == "cuda" and not torch.cuda.is_available():
+            raise BitextmineError(f"device {device}: torch sees no CUDA device; use --device cpu")
+        self._dtype = _PRECISIONS[precision or default_precision(device)]
+        self._x, self._y = x, y
+        self.block_rows, self._tile = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
+        self._tile = tile or self._tile
+        if memory is not None and self._device.type == "cpu":
+            while max(self.block_rows, self._tile) > _SMALLEST and memory < _working(
+                self.block_rows, self._tile, x.dim
+            ):
+                self.block_rows, self._tile = (max(_SMALLEST, n // 2) for n in (self.block_rows, self._tile))
+        self._product: Product = product or (lambda a, b: a @ b.T)
+        self.rescored = 0
+
+    @staticmethod
+    def least_memory(x: Rows) -> int:
+        """Bytes that the search takes with the smallest blocks."""
+        return _working(_SMALLEST, _SMALLEST, x.dim)
+
+    def _load(self, rows: NDArray[Any]) -> _Loaded:
+        exact = torch.from_numpy(np.array(rows)).to(self._device).float()
+        if not len(rows):
+            return _Loaded(exact.to(self._dtype), 1.0, 0.0, 0.0, 0.0)
+        long = float(longest(exact))
+        check_length(long, "vectors")
+        if self._dtype == torch.float32:
+            return _Loaded(exact, 1.0, long, long, 0.0)
+        scale = 1.0
+        if self._dtype == torch.float16 and long > 16:  # products of float16 end at 65504
+            scale = 2.0 ** math.ceil(math.log2(long))
+            exact, long = exact / scale, long / scale
+        rounded = exact.to(self._dtype)
+        lost = float(longest(exact - rounded))
+        return _Loaded(rounded, scale, long, long + lost, lost)
+
+    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+        """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
+        self.cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
+
+    def cover(self, i0: int, i1: int, j0: int, j1: int, fwd: Best, bwd: Best | None) -> None:
+        """Compares x's rows i0..i1 with y's rows j0..j1."""
+        todo = [(i0, i1, j, min(j + self._tile, j1)) for j in range(j0, j1, self._tile)]
+        todo.reverse()
+        left: tuple[int, int, _Loaded] | None = None
+        while todo:
+            a, b, c, e = todo.pop()
+            try:
+                if left is None or left[:2] != (a, b):
+                    left = None  # frees the old block before the new one is loaded
+                    left = (a, b, self._load(self._x.block(a, b)))
+                found = self._compare(left[2], (a, b), (c, e), fwd, bwd)
+            except (torch.OutOfMemoryError, MemoryError) as error:
+                left = None
+                if self._device.type == "cuda":
+                    torch.cuda.empty_cache()
+                if max(b - a, e - c) <= _SMALLEST:
+                    raise BitextmineError(
+                        f"out of memory on {self._device} even with blocks of {b - a} x {e - c} vectors; "
+                        "free memory there or use --device cpu"
+                    ) from error
+                self._tile = max(_SMALLEST, self._tile // 2)
+                todo = _halve(todo, (a, b, c, e))
+                continue
+            for best, row, ids, sim in found:
+                best.merge(row, ids, sim)
+            self._y.release(c, e)
+        self._x.release(i0, i1)
+
+    def _compare(
+        self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: Best, bwd: Best | None
+    ) -> list[tuple[Best, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
+        a, b = block, self._load(self._y.block(*cols))
+        sims = self._product(a.rows, b.rows)
+        roundoff = torch.finfo(self._dtype).eps / 2
+        # float16 arithmetic on a GPU may add up partial sums in float16
+        roundings = 5 if self._dtype == torch.float16 else 1
+        relative = self._x.dim * 2.0**-23 + roundings * roundoff + 1e-6
+        error = a.lost * b.long + a.near * b.lost + relative * a.near * b.near
+        error += 1e-37  # where float32 begins to lose digits
+        scale = a.scale * b.scale
+        out = []
+        limit = _at_most(self._limit(sims, 1, fwd, rows, error, scale), sims.dtype)
+        hit = sims >= limit[:, None]
+        out.append((fwd, *self._select(hit, rows, cols)))
+        if bwd is not None:
+            limit = _at_most(self._limit(sims, 0, bwd, cols, error, scale), sims.dtype)
+            hit = torch.ge(sims, limit[None, :], out=hit)
+            row, col, sim = self._select(hit, rows, cols)
+            out.append((bwd, col, row, sim))
+        return out
+
+    def _limit(
+        self, sims: torch.Tensor, dim: int, best: Best, span: tuple[int, int], error: float, scale: float
+    ) -> torch.Tensor:
+        """What a computed product must reach: the k-th best so far less one error; where there are fewer
+        than k so far, a lower bound of this tile's k-th best less two errors."""
+        limit = torch.from_numpy(best.limit(*span) / np.float32(scale) - np.float32(error)).to(sims.device)
+        fresh = torch.isinf(limit)
+        if bool(fresh.any()) and sims.shape[dim] >= best.k:
+            limit[fresh] = _kth(sims, dim, best.k).float()[fresh] - 2 * error
+        return limit
+
+    def _select(
+        self, hit: torch.Tensor, rows: tuple[int, int], cols: tuple[int, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        at = _true(hit)
+        row, col = at // hit.shape[1], at % hit.shape[1]
+        x, y = self._x.block(*rows), self._y.block(*cols)
+        self.rescored += len(at)
+        return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
+
+
+def longest(rows: torch.Tensor) -> torch.Tensor:
+    """The length of the longest row; the squares of the smallest float32 numbers would vanish."""
+    largest = rows.abs().max().clamp(min=1e-38)
+    return largest * torch.linalg.vector_norm(rows / largest, dim=1).max()
+
+
+def _working(rows: int, tile: int, dim: int) -> int:
+    """Bytes at work on a block of so many rows of x and of y: both as stored, widened and rounded, their products,
+    which of those are large enough, the few that are, and what torch's own libraries take."""
+    return (rows + tile) * (dim * 12 + 2000) + rows * tile * 6 + (8 << 20)
+
+
+def _true(hit: torch.Tensor) -> NDArray[np.int64]:
+    """The flat positions of what is true, ascending. Few are, so eight are looked at together."""
+    if hit.device.type != "cpu" or hit.numel() % 8:
+        flat: NDArray[np.int64] = hit.view(-1).nonzero()[:, 0].cpu().numpy()
+        return flat
+    words = hit.view(-1).view(torch.int64).nonzero()[:, 0]
+    word, byte = hit.view(-1, 8)[words].numpy().nonzero()
+    where: NDArray[np.int64] = words.numpy()[word] * 8 + byte
+    return where
+
+
+def _at_most(limit: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The limits in a narrower type, rounded down."""
+    if dtype == torch.float32:
+        return limit
+    eps = torch.finfo(dtype).eps
+    return (limit - limit.abs() * eps - torch.finfo(dtype).tiny).to(dtype)
+
+
+def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
+    """A lower bound of the k-th largest along `dim`, close to it: the k-th largest of the maxima of parts.
+
+    The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost
+    one pass where a selection costs several."""
+    size, parts = sims.shape[dim], 32 * k
+    if size < 4 * parts:
+        return torch.topk(sims, k, dim=dim).values.select(dim, k - 1)
+    width = size // parts
+    cut = sims.narrow(dim, 0, width * parts).unflatten(dim, (parts, width)).amax(dim=dim + 1)
+    return torch.topk(cut, k, dim=dim).values.select(dim, k - 1)

@@ -1,0 +1,279 @@
+"""The compiled search: int8 or float32 products with the selection fused in, every survivor rescored exactly.
+
+Built from _fused.c where a C compiler is at hand; without it, or on a processor without AVX2, blocks.py does
+the same work with torch. The answer is the same, to the byte.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.search.best import Best
+from bitextmine.search.native import ISA, ISA_NAMES, aligned, library, pointer
+from bitextmine.search.rows import Rows, check_finite, check_length
+
+_PANEL, _MR = 64, 6
+_TILE = 1024
+# Rows of x compared at a time: more would not be faster, fewer make the work on y's rows tell.
+_MOST_ROWS, _LEAST_ROWS = 8192, 256
+_SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similarity, for vectors of length 1
+
+i64, i32 = ctypes.c_int64, ctypes.c_int32
+
+
+class _Tile(ctypes.Structure):
+    """Field by field what _fused.c calls `tile`."""
+
+    _fields_ = [
+        *[(name, i32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
+        *[(name, i64) for name in ("d", "dpad", "rows", "row_base")],
+        *[
+            (n, ctypes.c_void_p)
+            for n in ("xq", "xscale", "xloss", "xsum", "xrows", "row_sim", "row_id", "row_lock")
+        ],
+        *[(name, i64) for name in ("cols", "col_base")],
+        *[(n, ctypes.c_void_p) for n in ("ypack", "yscale", "yloss", "yrows", "col_sim", "col_id", "work")],
+        ("rescored", i64),
+    ]
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Rows as the products read them: int8 codes or floats, row by row or in panels. scale, sum of the codes: None
+    for floats. error: what a bound adds for the row, times the length of the other one; lengths: |x| and more."""
+
+    codes: NDArray[Any]
+    scale: NDArray[np.float32] | None
+    sum: NDArray[np.int32] | None
+    error: NDArray[np.float32]
+    lengths: NDArray[np.float32]
+
+    @property
+    def longest(self) -> float:
+        return float(self.lengths.max(initial=0.0))
+
+
+class FusedSearch:
+    """Compares blocks of x's rows with all of y; `rescored` counts the exact products that took.
+
+    arithmetic: "int8" or "float32". memory: bytes to hold besides the state of the search; least_memory() is the least
+    that will do. It decides `block_rows`, how many rows of x to give to block() at a time, and whether y is kept
+    in int8; without room for that, y is quantised again for every block. bases: what x's and y's first rows are called
+    in the answer, for a search of parts.
+    """
+
+    def __init__(
+        self,
+        x: Rows,
+        y: Rows,
+        *,
+        names: tuple[str, str],
+        threads: int,
+        memory: int,
+        k: int = 4,
+        isa: str | None = None,
+        arithmetic: str = "int8",
+        bases: tuple[int, int] = (0, 0),
+    ) -> None:
+        lib = library()
+        if lib is None:
+            raise RuntimeError("the compiled search is not available here")
+        best = int(lib.fused_isa())
+        self._isa = best if isa is None else ISA[isa]
+        if self._isa > best:
+            raise BitextmineError(f"this processor has {ISA_NAMES[best]}, not {isa}")
+        self._lib, self._x, self._y, self._names = lib, x, y, names
+        self._threads = max(1, threads)
+        self._bases = bases
+        self._wide = arithmetic == "float32"
+        self._dpad = _padded(x.dim)
+        # AVX2 adds pairs of products in 16 bits, which leaves room for 6 bits and a sign on one side
+        self._levels = 63 if self._isa == ISA["avx2"] else 127
+        self._tiles = range(0, len(y), _TILE)
+        self.block_rows = min(max(_LEAST_ROWS, len(x)), _MOST_ROWS)
+        while self.block_rows > _LEAST_ROWS and self._working(self.block_rows, k) > memory:
+            self.block_rows = max(_LEAST_ROWS, self.block_rows // 2)
+        kept = len(self._tiles) * (_TILE * self._dpad + 16 * _TILE)
+        self._keep = not self._wide and self._working(self.block_rows, k) + kept <= memory
+        self._packed: list[_Packed | None] = [None] * len(self._tiles)
+        self._local = threading.local()
+        self.rescored = 0
+
+    @staticmethod
+    def least_memory(x: Rows, y: Rows, k: int, threads: int, arithmetic: str = "int8") -> int:
+        """Bytes that the search takes with the smallest blocks."""
+        return _working(min(max(1, len(x)), _LEAST_ROWS), x, y, k, threads, arithmetic == "float32")
+
+    def _working(self, rows: int, k: int) -> int:
+        return _working(rows, self._x, self._y, k, self._threads, self._wide)
+
+    def _quantise(self, rows: NDArray[Any], levels: int, padding: int, name: str, first: int) -> _Packed:
+        n, d = rows.shape
+        codes = np.empty((n + padding, self._dpad), dtype=np.int8)
+        scale, loss, length = (np.empty(n, dtype=np.float32) for _ in range(3))
+        total = np.empty(n, dtype=np.int32)
+        codes[n:] = 0
+        bad = self._lib.fused_quantise(
+            pointer(rows),
+            i32(rows.dtype == np.float32),
+            i64(n),
+            i64(d),
+            i64(self._dpad),
+            i32(levels),
+            pointer(codes),
+            pointer(scale),
+            pointer(loss),
+            pointer(length),
+            pointer(total),
+        )
+        self._check(bad, rows, name, first)
+        return _Packed(codes, scale, total, loss, _usable(length, name))
+
+    def _interleave(self, rows: NDArray[Any], width: int, name: str, first: int) -> _Packed:
+        n, d = rows.shape
+        out = aligned(-(-n // width) * width * self._dpad * 4)
+        length = np.empty(n, dtype=np.float32)
+        bad = self._lib.fused_interleave(
+            pointer(rows),
+            i32(rows.dtype == np.float32),
+            i64(n),
+            i64(d),
+            i64(self._dpad),
+            i64(width),
+            pointer(out),
+            pointer(length),
+        )
+        self._check(bad, rows, name, first)
+        return _Packed(out, None, None, np.zeros(n, dtype=np.float32), _usable(length, name))
+
+    def _check(self, bad: int, rows: NDArray[Any], name: str, first: int) -> None:
+        if bad == -2:
+            raise MemoryError
+        if bad >= 0:
+            check_finite(rows, name, first)
+
+    def _row_block(self, rows: NDArray[Any], start: int) -> _Packed:
+        if self._wide:
+            return self._interleave(rows, _MR, self._names[0], start)
+        return self._quantise(rows, 127, _MR, self._names[0], start)
+
+    def _panels(self, rows: NDArray[Any], start: int) -> _Packed:
+        if self._wide:
+            return self._interleave(rows, _PANEL, self._names[1], start)
+        q = self._quantise(rows, self._levels, 0, self._names[1], start)
+        panels = aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
+        self._lib.fused_pack(
+            pointer(q.codes), i64(len(rows)), i64(self._dpad), i32(self._levels + 1), pointer(panels)
+        )
+        return _Packed(panels, q.scale, None, q.error, q.lengths)
+
+    def _errors(self, x: _Packed, y: _Packed) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """What the bound of a pair adds to its computed product, in two parts: by row of x, by row of y."""
+        if not self._wide:
+            longest = float((x.lengths + x.error).max(initial=0.0))
+            of_x = x.error * y.longest + _SLACK * longest * y.longest
+            return of_x.astype(np.float32), (y.error * longest).astype(np.float32)
+        # Twice d roundings, and as many numbers as may be too small for float32 (all that were 1e-38 or less, where
+        # somebody has switched denormals off)
+        lengths = x.lengths.astype(np.float64)
+        roundings, tiny = (self._dpad + 16) * 2.0**-23, 2e-38 * self._dpad
+        error = roundings * lengths * y.longest + tiny * (x.longest + y.longest + 1)
+        return (error * (1 + 1e-6)).astype(np.float32), None
+
+    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+        """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
+        rows = self._x.block(start, stop)
+        n, k = len(rows), fwd.k
+        cap = _room(k)
+        q = self._row_block(rows, start)
+        locks = np.zeros(n, dtype=np.uint8)
+        row_sim, row_id = fwd.sim[start:stop], fwd.id[start:stop]
+        space = int(self._lib.fused_workspace(i64(n), i32(k), i32(cap)))
+
+        def work(number: int) -> int:
+            if getattr(self._local, "size", 0) < space:
+                self._local.work, self._local.size = aligned(space), space
+            j = self._tiles[number]
+            cols = self._y.block(j, j + _TILE)
+            packed = self._packed[number] or self._panels(cols, j)
+            if self._keep:
+                self._packed[number] = packed
+            xloss, yloss = self._errors(q, packed)
+            col_sim = None if bwd is None else bwd.sim[j : j + _TILE]
+            col_id = None if bwd is None else bwd.id[j : j + _TILE]
+            at = [
+                None if a is None else a.ctypes.data
+                for a in (q.codes, q.scale, xloss, q.sum, rows, row_sim, row_id, locks)
+            ]
+            to = [
+                None if a is None else a.ctypes.data
+                for a in (packed.codes, packed.scale, yloss, cols, col_sim, col_id, self._local.work)
+            ]
+            tile = _Tile(
+                self._isa,
+                int(rows.dtype == np.float32),
+                k,
+                cap,
+                int(self._wide),
+                0,
+                self._x.dim,
+                self._dpad,
+                n,
+                self._bases[0] + start,
+                *at,
+                len(cols),
+                self._bases[1] + j,
+                *to,
+                0,
+            )
+            rescored = int(self._lib.fused_tile(ctypes.byref(tile)))
+            self._y.release(j, j + _TILE)
+            return rescored
+
+        self.rescored += _each(work, len(self._tiles), self._threads)
+        self._x.release(start, stop)
+
+
+def _padded(dim: int) -> int:
+    return -(-dim // 32) * 32
+
+
+def _room(k: int) -> int:
+    """Candidates of a row that may wait for their exact products."""
+    return 2 * k + 24
+
+
+def _usable(lengths: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+    check_length(float(lengths.max(initial=0.0)), name)
+    return lengths
+
+
+def _working(rows: int, x: Rows, y: Rows, k: int, threads: int, wide: bool) -> int:
+    """Bytes at work when `rows` rows of x are compared at a time: those rows and, on each thread, a tile of y, as
+    stored and as the products read them, and the candidates."""
+    lib = library()
+    assert lib is not None
+    stored, packed = x.dim * x.dtype.itemsize, _padded(x.dim) * (4 if wide else 1)
+    candidates = int(lib.fused_workspace(i64(rows), i32(k), i32(_room(k))))
+    tile = min(_TILE, -(-len(y) // _PANEL) * _PANEL) * (stored + packed * (1 if wide else 2) + 32)
+    return rows * (stored + packed + 40) + threads * (tile + candidates + 16 * rows)
+
+
+def _each(work: Callable[[int], int], count: int, threads: int) -> int:
+    """The sum of work(0..count-1), on several threads; the first error, or Ctrl-C, stops the rest."""
+    if threads == 1 or count == 1:
+        return sum(map(work, range(count)))
+    pool = ThreadPoolExecutor(min(threads, count))
+    try:
+        return sum(pool.map(work, range(count)))
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,51 @@
+"""Memory-mapped vectors that do not pile up in memory: pages that were read are given back."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["is_mapped", "release"]
+
+# The kernel maps this much around a page that is touched, in blocks aligned to it.
+_AROUND = 1 << 16
+
+
+def is_mapped(a: NDArray[Any]) -> bool:
+    """Whether the rows lie in a file that release() can make room of: a shared map (not copy-on-write, where
+    pages hold changes that exist nowhere else)."""
+    return isinstance(a, np.memmap) and a.mode != "c" and _map(a) is not None
+
+
+def release(a: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
+    """Gives the pages of rows start..stop of a memory map back to the system; other arrays are left alone.
+
+    What the rows hold stays as it is, in the file: whoever reads them again, at the same time even, has them
+    read again (from the system's cache, as a rule). Rows that are not contiguous are left alone too.
+    """
+    rows = a[start:stop]
+    if (
+        not is_mapped(a)
+        or not rows.nbytes
+        or not rows.flags.c_contiguous
+        or not hasattr(mmap, "MADV_DONTNEED")
+    ):
+        return
+    held = _map(a)
+    assert held is not None
+    with contextlib.suppress(ValueError, OSError):  # closed meanwhile, or a system that will not
+        base = np.frombuffer(held, dtype=np.uint8).ctypes.data
+        size = len(held)
+        first = rows.ctypes.data - base
+        low = first // _AROUND * _AROUND
+        high = min(-(-(first + rows.nbytes) // _AROUND) * _AROUND, size)
+        held.madvise(mmap.MADV_DONTNEED, low, high - low)
+
+
+def _map(a: NDArray[Any]) -> mmap.mmap | None:
+    held = getattr(a, "_mmap", None)
+    return held if isinstance(held, mmap.mmap) else None

@@ -1,0 +1,225 @@
+"""Rows of vectors on disk or in memory: checked, with identical rows folded into one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.search.pages import release
+
+Vectors = NDArray[np.floating[Any]]
+_SCAN_ROWS = 4096
+_REPEATS = 512  # looked up at a time: wherever they are, each brings in the pages around it
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a matrix (n, d), read block by block.
+
+    `index` (ascending row numbers) picks them; None stands for all of them. `dtype` is what blocks come out
+    as.
+    """
+
+    vectors: Vectors
+    dtype: np.dtype[Any]
+    index: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.vectors) if self.index is None else len(self.index)
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])
+
+    def block(self, start: int, stop: int) -> Vectors:
+        """Rows start..stop as one C-contiguous array, without a copy where the matrix already is that."""
+        rows = self.vectors[start:stop] if self.index is None else self.vectors[self.index[start:stop]]
+        return np.ascontiguousarray(rows, dtype=self.dtype)
+
+    def release(self, start: int, stop: int) -> None:
+        """Gives back the memory of rows start..stop where they are pages of a mapped file; they can be read again,
+        and a block of them that somebody still holds stays as it is."""
+        stop = min(stop, len(self))
+        if start >= stop:
+            return
+        if self.index is None:
+            release(self.vectors, start, stop)
+        else:
+            release(self.vectors, int(self.index[start]), int(self.index[stop - 1]) + 1)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which rows are byte for byte the same: `first` (g,) the lowest row of each group, ascending; `of` (n,)
+    the group of each row; `members` the rows ordered by group, then by number, group i from `bounds[i]`
+    on."""
+
+    first: NDArray[np.int64]
+    of: NDArray[np.int64]
+    members: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+
+def check_pair(x: Vectors, y: Vectors, x_name: str, y_name: str) -> np.dtype[Any]:
+    """The dtype to compute with; BitextmineError when the two are not matrices of the same width."""
+    for a, name in ((x, x_name), (y, y_name)):
+        if a.ndim != 2:
+            raise BitextmineError(
+                f"{name}: expected one vector a row (2 dimensions), found {a.ndim} dimension(s)"
+            )
+        if a.dtype.kind != "f":
+            raise BitextmineError(f"{name}: expected float16 or float32 vectors, found {a.dtype}")
+    if x.shape[1] != y.shape[1]:
+        raise BitextmineError(
+            f"the vectors have different dimensions: {x_name} {x.shape[1]}, {y_name} {y.shape[1]}; "
+            "embed both corpora with the same model"
+        )
+    if x.shape[1] == 0:
+        raise BitextmineError(f"{x_name} and {y_name} have vectors of no dimension")
+    half = x.dtype == np.float16 and y.dtype == np.float16
+    return np.dtype(np.float16 if half else np.float32)
+
+
+def check_finite(vectors: Vectors, name: str, first_row: int = 0) -> None:
+    """BitextmineError naming the first row (counted from 1, as lines are) that holds a NaN or an infinity."""
+    with np.errstate(invalid="ignore"):
+        bad = ~np.isfinite(vectors).all(axis=1)
+    if bad.any():
+        raise BitextmineError(
+            f"{name}: the vector of line {first_row + int(np.argmax(bad)) + 1} holds a NaN or an infinity; "
+            "embed the corpus again"
+        )
+
+
+def check_length(longest: float, name: str) -> None:
+    """BitextmineError for vectors so long that the searches' float32 bounds would overflow."""
+    if longest > 1e12:
+        raise BitextmineError(f"{name}: a vector of length {longest:.1e}; embed() makes them of length 1")
+
+
+def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row's bytes; checks on the way that every number is finite."""
+    n, d = vectors.shape
+    width = -(-d * vectors.dtype.itemsize // 8)
+    factors = np.random.default_rng(0x62697465).integers(0, 1 << 63, width, dtype=np.uint64) * np.uint64(
+        2
+    ) + np.uint64(1)
+    hashes = np.empty(n, dtype=np.uint64)
+    exact_width = d * vectors.dtype.itemsize == width * 8
+    for start in range(0, n, _SCAN_ROWS):
+        block = np.ascontiguousarray(
+            vectors[start : start + _SCAN_ROWS], dtype=vectors.dtype.newbyteorder("=")
+        )
+        if vectors.dtype == np.float16:
+            # an exponent of all ones is what infinities and NaNs share
+            suspicious = bool(((block.view(np.uint16) & np.uint16(0x7C00)) == np.uint16(0x7C00)).any())
+        else:
+            suspicious = not bool(np.isfinite(block).all())
+        if suspicious:
+            check_finite(block, name, start)
+        if exact_width:
+            words = block.view(np.uint64)
+        else:
+            raw = np.zeros((len(block), width * 8), dtype=np.uint8)
+            raw[:, : d * vectors.dtype.itemsize] = block.view(np.uint8).reshape(len(block), -1)
+            words = raw.view(np.uint64)
+        mixed = words ^ (words >> np.uint64(31))
+        hashes[start : start + len(block)] = (mixed * factors).sum(axis=1, dtype=np.uint64)
+        del block, words
+        release(vectors, start, start + _SCAN_ROWS)
+    return hashes
+
+
+def scan(vectors: Vectors, name: str) -> Groups | None:
+    """scan_digest() without the digest."""
+    return scan_digest(vectors, name)[0]
+
+
+def scan_digest(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
+    """Reads every row once: BitextmineError on a NaN or infinity; the groups of identical rows, None without
+    any; a digest of the rows, to tell whether vectors are the same as those of another day.
+
+    A corpus with a line many times over, or embeddings that collapsed, would make every one of those rows a
+    candidate of every other. Folding them first keeps the search at its normal speed.
+    """
+    n = len(vectors)
+    digest = hashlib.blake2b(f"{vectors.dtype.str} {vectors.shape}".encode(), digest_size=16)
+    if n == 0 or vectors.shape[1] == 0:
+        return None, digest.hexdigest()
+    hashes = _row_hashes(vectors, name)
+    digest.update(hashes.tobytes())
+    return _groups(vectors, hashes), digest.hexdigest()
+
+
+def _groups(vectors: Vectors, hashes: NDArray[np.uint64]) -> Groups | None:
+    n = len(hashes)
+    ordered = np.sort(hashes)
+    if not (
+        ordered[1:] == ordered[:-1]
+    ).any():  # what is usual, and takes a sixth of the memory of what follows
+        return None
+    del ordered
+    _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
+    first = first.astype(np.int64)
+    of = of.reshape(-1).astype(np.int64)
+    # A row whose bytes differ from those of its group's first row only shares the hash: it stands alone.
+    repeats = np.flatnonzero(first[of] != np.arange(n))
+    strangers: list[int] = []
+    for start in range(0, len(repeats), _REPEATS):
+        at = repeats[start : start + _REPEATS]
+        same = _bytes(vectors[at]) == _bytes(vectors[first[of[at]]])
+        strangers.extend(at[~same.all(axis=1)].tolist())
+        release(vectors)
+    if strangers:
+        of[strangers] = len(first) + np.arange(len(strangers))
+        first = np.concatenate([first, np.asarray(strangers, dtype=np.int64)])
+    if len(first) == n:
+        return None
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    first, of = first[order], rank[of]
+    members = np.argsort(of, kind="stable").astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(first)))]).astype(np.int64)
+    return Groups(first, of, members, bounds)
+
+
+def _bytes(rows: Vectors) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+
+
+def unfold(
+    sim: NDArray[np.float32], ids: NDArray[np.int64], queries: Groups | None, pool: Groups | None
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """From neighbours between groups (their ids are group numbers) to neighbours between rows.
+
+    k groups hold at least k rows that come before any row of another group, so nothing is missing.
+    """
+    k = ids.shape[1]
+    if pool is not None:
+        sizes = np.diff(pool.bounds)
+        crowded = np.flatnonzero(((sizes[ids] > 1) & (ids >= 0)).any(axis=1))
+        flat = np.where(ids >= 0, pool.first[ids], -1)
+        sim = sim.copy()
+        step = max(1, (1 << 20) // (k * k))
+        for start in range(0, len(crowded), step):
+            at = crowded[start : start + step]
+            group = ids[at]
+            offset = np.arange(k)
+            have = (group[:, :, None] >= 0) & (offset < sizes[group][:, :, None])
+            where = np.where(have, pool.bounds[group][:, :, None] + offset, 0)
+            all_ids = np.where(have, pool.members[where], np.iinfo(np.int64).max).reshape(len(at), -1)
+            all_sim = np.where(have, sim[at][:, :, None], -np.inf).reshape(len(at), -1)
+            order = np.lexsort((all_ids, -all_sim), axis=1)[:, :k]
+            best = np.take_along_axis(all_ids, order, axis=1)
+            flat[at] = np.where(best == np.iinfo(np.int64).max, -1, best)
+            sim[at] = np.take_along_axis(all_sim, order, axis=1)
+        ids = flat
+    if queries is not None:
+        sim, ids = sim[queries.of], ids[queries.of]
+    return sim, ids

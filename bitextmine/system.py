@@ -1,0 +1,95 @@
+"""What the machine has for this process: memory, and amounts of it as people write them; processors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from fractions import Fraction
+from pathlib import Path
+
+from bitextmine.errors import BitextmineError
+
+__all__ = ["available", "budget", "parse_size", "processors", "size"]
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:i?B)?", re.IGNORECASE)
+_UNKNOWN = 4 << 30  # taken to be free where the system does not tell
+
+
+def parse_size(text: str) -> int:
+    """Bytes from "512M", "2G", "1.5GiB": powers of 1,024. BitextmineError for anything else.
+
+    A number alone is refused: some programs take it for bytes, some for megabytes.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise BitextmineError(f"{text!r} is no amount of memory; write it with its unit, as 512M or 2G")
+    return int(Fraction(found[1]) * _UNITS[found[2].upper()])
+
+
+def size(count: int) -> str:
+    """Bytes in a form that parse_size() reads, rounded up: 2.5G, 300M, 12K."""
+    for unit in ("T", "G", "M"):
+        if count >= _UNITS[unit]:
+            tenths = -(-count * 10 // _UNITS[unit])
+            whole = tenths >= 1000 or tenths % 10 == 0
+            return f"{-(-tenths // 10)}{unit}" if whole else f"{tenths // 10}.{tenths % 10}{unit}"
+    return f"{max(1, -(-count // 1024))}K"
+
+
+def available() -> int:
+    """Bytes that this process could take without swapping: what the system has free or can free (Linux:
+    MemAvailable), and no more than is left of the control groups' limits that hold for it (containers, batch jobs)."""
+    free = _system()
+    for limit, used in _limits():
+        free = min(free, max(0, limit - used))
+    return free
+
+
+def budget(given: int | None = None) -> int:
+    """The bytes given, else half of what is available()."""
+    return available() // 2 if given is None else given
+
+
+def _system() -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return _UNKNOWN
+
+
+def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list[tuple[int, int]]:
+    """(limit, used) of each control group that this process is in; version 2, and version 1's memory groups."""
+    try:
+        lines = Path(of).read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0" and not controllers:
+            base, names = Path(root), ("memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            base, names = Path(root, "memory"), ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for each in (group, *group.parents):
+            with contextlib.suppress(OSError, ValueError):  # "max": no limit
+                limit, used = (int((base / each / name).read_text()) for name in names)
+                found.append((limit, used))
+    return found
+
+
+def processors() -> int:
+    """How many threads to use: OMP_NUM_THREADS if set, else the processors this process may run on."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

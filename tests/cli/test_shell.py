@@ -1,0 +1,217 @@
+"""How the program meets the shell: help, exit codes, interrupts, closed pipes. Failing commands are put in by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import click
+import pytest
+
+from bitextmine import __version__
+from bitextmine.cli.commands import program
+
+
+def all_commands(group: click.Group = program, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = [path]
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            found += all_commands(command, (*path, name))
+        else:
+            found.append((*path, name))
+    return found
+
+
+def run_with(body: str, *args: str, after: str = "", **kwargs) -> subprocess.CompletedProcess[bytes]:
+    """Run the program with a command `try` whose body is given."""
+    return subprocess.run(command_with(body, *args, after=after), capture_output=True, **kwargs)
+
+
+def command_with(body: str, *args: str, after: str = "") -> list[str]:
+    code = (
+        "import click, sys, time\n"
+        "from bitextmine.cli.commands import main, program\n"
+        "from bitextmine.errors import BitextmineError\n"
+        "@program.command('try', example='bitextmine try', resume='a rerun goes on')\n"
+        "def command():\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n"
+        "main()\n"
+    )
+    return [sys.executable, "-c", code, "try", *args]
+
+
+def test_version(bitextmine):
+    assert bitextmine("--version").out == f"bitextmine {__version__}\n"
+
+
+def test_python_dash_m():
+    done = subprocess.run([sys.executable, "-m", "bitextmine", "--version"], capture_output=True)
+    assert (done.returncode, done.stdout.decode()) == (0, f"bitextmine {__version__}\n")
+
+
+@pytest.mark.parametrize("path", all_commands(), ids=lambda path: " ".join(path) or "bitextmine")
+def test_help_opens_with_a_line_to_copy(path):
+    context = click.Context(program, info_name="bitextmine")
+    command: click.Command = program
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+        context = click.Context(command, info_name=name, parent=context)
+    first = command.get_help(context).splitlines()[0]
+    assert first.startswith("Example: ")
+    assert f"bitextmine {' '.join(path)}".strip() in first
+
+
+def test_the_commands_of_the_design_are_there():
+    assert {"train", "embed", "index", "mine", "evaluate", "info"} <= set(program.commands)
+    evaluate = program.commands["evaluate"]
+    assert isinstance(evaluate, click.Group)
+    assert {"retrieval", "mining"} <= set(evaluate.commands)
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["mine", "--help"], ["evaluate", "mining", "--help"], ["--version"]]
+)
+def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
+    """Which is what has it answer at once."""
+    code = (
+        "import sys\nbefore = set(sys.modules)\nfrom bitextmine.cli.commands import program\n"
+        f"program({args!r}, prog_name='bitextmine', standalone_mode=False)\n"
+        "print(*set(sys.modules) - before, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    loaded = done.stderr.decode().split()
+    ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"}
+    assert ours <= {"bitextmine", *(f"bitextmine.{name}" for name in ("cli", "errors", "options", "shell"))}
+    others = {name.partition(".")[0].lstrip("_") for name in loaded} - {"bitextmine", "click"}
+    assert others <= {name.lstrip("_") for name in sys.stdlib_module_names}
+
+
+def test_choices_are_those_of_the_stage():
+    """The command line lists them by itself, so that --help need not import the stage."""
+    from bitextmine.mine import dedup, margin, mining, retrieval
+
+    offered = {
+        option.name: set(option.type.choices)
+        for option in program.commands["mine"].params
+        if isinstance(option.type, click.Choice)
+    }
+    assert offered["margin"] == set(margin.MARGINS)
+    assert offered["retrieval"] == set(retrieval.RETRIEVALS)
+    assert offered["dedup"] == set(dedup.LEVELS)
+    assert offered["duplicates"] == set(mining.DUPLICATES)
+    assert offered["search"] == set(mining.SEARCHES)
+
+
+@pytest.mark.parametrize(
+    "args", [["nosuch"], ["--nosuch"], ["mine", "--nosuch"], ["mine"], ["embed"], ["mine", "--src", "en"]]
+)
+def test_wrong_usage_is_exit_2(bitextmine, args):
+    result = bitextmine(*args, code=2)
+    assert result.out == ""
+    assert "Usage: " in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(bitextmine, shell):
+    script = bitextmine(env={"_BITEXTMINE_COMPLETE": f"{shell}_source"}).out
+    assert "_BITEXTMINE_COMPLETE" in script
+    words = {"COMP_WORDS": "bitextmine em", "COMP_CWORD": "em" if shell == "fish" else "1"}
+    assert "embed" in bitextmine(env={"_BITEXTMINE_COMPLETE": f"{shell}_complete", **words}).out
+
+
+def test_an_error_of_ours_is_one_line_and_exit_1():
+    done = run_with("click.echo('row')\nraise BitextmineError('corpus.fr: no such file; check the path')")
+    assert done.returncode == 1
+    assert done.stdout == b"row\n"
+    assert done.stderr.decode() == "bitextmine: error: corpus.fr: no such file; check the path\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise MemoryError", ["out of memory", "--batch-tokens"]),
+        (
+            'raise RuntimeError("DefaultCPUAllocator: can\'t allocate memory: 9 bytes")',
+            ["out of memory", "9 bytes"],
+        ),
+        (
+            "class OutOfMemoryError(RuntimeError): pass\nraise OutOfMemoryError('CUDA out of memory.')",
+            ["CUDA"],
+        ),
+        (
+            "raise OSError(28, 'No space left on device', 'x.npy')",
+            ["x.npy", "No space left", "free some space"],
+        ),
+        ("open('/nonexistent/file')", ["/nonexistent/file", "No such file"]),
+        ("import nosuchpackage", ["nosuchpackage", "install"]),
+        ("raise EOFError('Compressed file ended')", ["ended too early", "Compressed file ended"]),
+    ],
+)
+def test_trouble_with_the_machine_is_told_in_words(body, words):
+    done = run_with(body)
+    message = done.stderr.decode()
+    assert done.returncode == 1
+    assert message.startswith("bitextmine: error: ")
+    assert message.count("\n") == 1
+    assert all(word in message for word in words), message
+
+
+def test_a_bug_keeps_its_traceback():
+    done = run_with("raise ValueError('a bug')")
+    assert done.returncode == 1
+    assert b"Traceback" in done.stderr
+
+
+def test_ctrl_c_says_what_a_rerun_does():
+    child = subprocess.Popen(
+        command_with("click.echo('ready')\nsys.stdout.flush()\ntime.sleep(60)"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate()
+    assert child.returncode == 130
+    assert err.decode() == "bitextmine: interrupted; a rerun goes on\n"
+
+
+@pytest.mark.parametrize("write", ["click.echo('row')", "print('row')", "sys.stdout.write('row')"])
+@pytest.mark.parametrize("rows", [1, 100_000])
+def test_a_closed_pipe_is_quiet(write, rows):
+    """One row stays in the buffer until the interpreter shuts down; many hit the closed pipe on the way."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            command_with(f"for _ in range({rows}): {write}"), stdout=writer, stderr=subprocess.PIPE
+        )
+    finally:
+        os.close(writer)
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("rows", [1, 100_000])
+def test_a_full_standard_output_is_an_error(rows):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command_with(f"for _ in range({rows}): print('row')"), stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("bitextmine: error: ")
+    assert "No space left" in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_log_records_of_the_library_go_to_standard_error():
+    done = run_with(
+        "import logging\nlogging.getLogger('bitextmine.embeddings.store').info('corpus.fr.npy is fresh')"
+    )
+    assert (done.stdout, done.stderr) == (b"", b"bitextmine: corpus.fr.npy is fresh\n")

@@ -1,0 +1,168 @@
+"""Corpus to embedding: row i is line i, reruns do nothing, broken runs end in the same bytes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.encoder import load_encoder, pipeline
+from bitextmine.errors import BitextmineError
+
+Make = Callable[..., Path]
+
+LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for i in range(500)]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.fr"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def model(make_folder: Make, tmp_path: Path) -> Path:
+    return make_folder(tmp_path / "model", 1)
+
+
+def test_row_i_is_line_i(corpus: Path, model: Path) -> None:
+    encoder = load_encoder(model)
+    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, chunk_lines=64))
+    assert vectors.dtype == np.float16 and vectors.shape == (500, 16)
+    np.testing.assert_allclose(vectors, encoder.encode(LINES), atol=1e-3)
+    assert not vectors[0].any(), "line 1 is empty"
+    assert (manifest.lang, manifest.corpus, manifest.model_hash) == ("fr", "corpus.fr", encoder.hash)
+
+
+def test_a_fresh_embedding_is_left_alone_and_a_stale_one_made_anew(
+    corpus: Path, model: Path, make_folder: Make, tmp_path: Path
+) -> None:
+    encoder = load_encoder(model)
+    npy = embed_corpus(corpus, encoder)
+    made = npy.stat().st_mtime_ns
+    corpus.touch()
+    assert embed_corpus(corpus, encoder).stat().st_mtime_ns == made, "freshness is content, not time"
+    corpus.write_text(corpus.read_text() + "one more\n")
+    embed_corpus(corpus, encoder)
+    assert open_embedding(npy)[0].shape == (501, 16)
+    other = load_encoder(make_folder(tmp_path / "other", 0, dim=8))
+    embed_corpus(corpus, other)
+    assert open_embedding(npy)[1].model_hash == other.hash
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize("chunks_done", [0, 1, 3, 7])
+def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(
+    corpus: Path, model: Path, tmp_path: Path, chunks_done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(model)
+    whole = embed_corpus(corpus, encoder, out=tmp_path / "whole.npy", chunk_lines=64).read_bytes()
+    calls = 0
+    encode = encoder.encode_pieces
+
+    def breaking(*args, **kwargs):  # type: ignore[no-untyped-def]
+        nonlocal calls
+        calls += 1
+        if calls > chunks_done:
+            raise Broken
+        return encode(*args, **kwargs)
+
+    monkeypatch.setattr("bitextmine.embeddings.writer.SYNC_SECONDS", 0.0)
+    with monkeypatch.context() as m:
+        m.setattr(encoder, "encode_pieces", breaking)
+        with pytest.raises(Broken):
+            embed_corpus(corpus, encoder, out=tmp_path / "part.npy", chunk_lines=64)
+    assert not (tmp_path / "part.npy").exists()
+    assert embed_corpus(corpus, encoder, out=tmp_path / "part.npy", chunk_lines=64).read_bytes() == whole
+
+
+def test_cut_lines_are_counted(corpus: Path, model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    corpus.write_text("short\n" + "word " * 600 + "\n")
+    with caplog.at_level(logging.WARNING):
+        embed_corpus(corpus, load_encoder(model))
+    assert "longer than 50 pieces, and cut: at least 1 of 2 lines" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("mat 300", "hat 300"),
+        lambda text: "".join(text.splitlines(keepends=True)[:320]),
+        lambda text: text + "one more\n",
+        lambda text: text + "and more\n" * 100,
+    ],
+    ids=["a word", "shorter", "longer", "longer by a chunk"],
+)
+def test_a_text_that_changes_meanwhile_leaves_no_wrong_row(
+    corpus: Path, model: Path, tmp_path: Path, change: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(model)
+    whole = embed_corpus(corpus, encoder, out=tmp_path / "whole.npy", chunk_lines=64).read_bytes()
+    was = corpus.read_text()
+    identity = pipeline.text_identity
+
+    def changing(*args: object) -> pipeline.TextIdentity:
+        found = identity(*args)  # type: ignore[arg-type]
+        corpus.write_text(change(was))
+        return found
+
+    with monkeypatch.context() as m:
+        m.setattr(pipeline, "text_identity", changing)
+        with pytest.raises(BitextmineError, match="changed while"):
+            embed_corpus(corpus, encoder, chunk_lines=64)
+    assert not (tmp_path / "corpus.fr.npy").exists()
+    # What was written belongs to the text as it was, and can be built on if that comes back.
+    corpus.write_text(was)
+    assert embed_corpus(corpus, encoder, chunk_lines=64).read_bytes() == whole
+
+
+def test_a_line_that_comes_again_has_the_row_it_had(
+    corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(model)
+    corpus.write_text("\n".join(LINES * 3 + ["new"]) + "\n")
+    encoded = 0
+    encode = encoder.encode_pieces
+
+    def counting(pieces, **kwargs):  # type: ignore[no-untyped-def]
+        nonlocal encoded
+        encoded += len(pieces)
+        return encode(pieces, **kwargs)
+
+    monkeypatch.setattr(encoder, "encode_pieces", counting)
+    vectors, _ = open_embedding(embed_corpus(corpus, encoder, chunk_lines=128))
+    assert encoded == len(set(LINES)) + 1
+    assert (vectors[:500] == vectors[500:1000]).all() and (vectors[:500] == vectors[1000:1500]).all()
+    np.testing.assert_allclose(vectors, encoder.encode(LINES * 3 + ["new"]), atol=2e-3)
+
+
+def test_repeats_are_found_within_bounds() -> None:
+    repeats = pipeline.Repeats(remembered=3)
+    assert repeats.find(["a", "b", "a"], 0).tolist() == [-1, -1, -1], "the third is of the same chunk"
+    assert repeats.find(["b", "c", "d"], 3).tolist() == [1, -1, -1]
+    assert repeats.find(["a", "c"], 6).tolist() == [0, 4]
+    many = [f"{i}" for i in range(10)]
+    assert repeats.find([*many, "a"], 8).tolist() == [-1] * 11, "a is forgotten"
+    assert len(repeats._old) <= 3 and len(repeats._new) <= 3
+
+
+def test_an_empty_corpus_and_a_language_never_trained_on(
+    corpus: Path, model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = load_encoder(model)
+    empty = tmp_path / "empty.fr"
+    empty.write_text("")
+    with pytest.raises(BitextmineError, match="empty"):
+        embed_corpus(empty, encoder)
+    with caplog.at_level(logging.WARNING):
+        embed_corpus(corpus, encoder, lang="ja", out=tmp_path / "x.npy")
+    assert "not trained on 'ja'" in caplog.text

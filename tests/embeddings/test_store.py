@@ -1,0 +1,309 @@
+"""Embeddings and manifests: what is read is right, or the message says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest, write_manifest
+from bitextmine.embeddings.npy import open_vectors
+from bitextmine.embeddings.store import (
+    check_fresh,
+    describe_embedding,
+    embedding_paths,
+    open_embedding,
+    verify_embedding,
+)
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import read_json, write_json
+
+ROWS, DIM = 5, 4
+SETTINGS = {"batch_tokens": 4096, "max_pieces": [128, None]}
+
+
+@pytest.fixture
+def npy(tmp_path: Path) -> Path:
+    path = tmp_path / "c.fr.npy"
+    with EmbeddingWriter(path, ROWS, DIM, {}) as writer:
+        writer.write(0, np.eye(ROWS, DIM))
+        writer.finish(
+            Manifest(
+                lang="fr",
+                corpus="c.fr.gz",
+                text_sha256="a" * 64,
+                model="small",
+                model_hash="0123456789abcdef",
+                settings=SETTINGS,
+            )
+        )
+    return path
+
+
+def test_an_embedding_lies_beside_its_text() -> None:
+    assert embedding_paths("a/c.fr") == (Path("a/c.fr.npy"), Path("a/c.fr.json"))
+    assert embedding_paths(Path("a.b/c.fr.zst")) == (Path("a.b/c.fr.npy"), Path("a.b/c.fr.json"))
+    assert manifest_path("x.npy") == Path("x.json")
+
+
+# --- opening ---
+
+
+def test_vectors_are_a_read_only_map(npy: Path) -> None:
+    vectors, manifest = open_embedding(npy, rows=ROWS, dim=DIM)
+    assert isinstance(vectors, np.memmap)
+    np.testing.assert_array_equal(vectors, np.eye(ROWS, DIM, dtype=np.float16))
+    assert (manifest.lang, manifest.settings) == ("fr", SETTINGS)
+    with pytest.raises(ValueError, match="read-only"):
+        vectors[0, 0] = 1
+
+
+def test_every_truncation_is_found(npy: Path) -> None:
+    whole = npy.read_bytes()
+    for size in range(len(whole)):
+        npy.write_bytes(whole[:size])
+        with pytest.raises(BitextmineError, match=r"c\.fr\.npy: .*embed again"):
+            open_embedding(npy)
+    npy.write_bytes(whole[:-1])
+    with pytest.raises(
+        BitextmineError, match="truncated: it has 167 bytes, but 5 rows of 4 numbers need 168"
+    ):
+        open_vectors(npy)
+    npy.write_bytes(whole + b"x")
+    with pytest.raises(BitextmineError, match="damaged: it has 169 bytes"):
+        open_vectors(npy)
+
+
+@given(data=st.data())
+def test_no_damage_to_a_header_goes_past_the_error_type(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("npy") / "c.npy"
+    np.save(path, np.zeros((ROWS, DIM), np.float16))
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw)
+    try:
+        vectors = open_vectors(path)
+    except BitextmineError:
+        return
+    assert vectors.dtype == np.float16
+    assert vectors.size == ROWS * DIM
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((5, 4), np.float32),
+        np.zeros((5, 4), ">f2"),
+        np.zeros(20, np.float16),
+        np.zeros((5, 2, 2), np.float16),
+        np.zeros((5, 4), np.float16, order="F"),
+        np.array([[None]], dtype=object),
+    ],
+)
+def test_other_arrays_are_refused(npy: Path, array: np.ndarray) -> None:
+    np.save(npy, array)
+    with pytest.raises(BitextmineError, match=r"c\.fr\.npy: holds .* not float16 of shape \(rows, dim\)"):
+        open_vectors(npy)
+
+
+def test_numpy_files_of_other_makers_open_without_a_manifest(tmp_path: Path) -> None:
+    for shape in ((3, 4), (0, 4), (3, 0)):
+        array = np.ones(shape, np.float16)
+        np.save(tmp_path / "x.npy", array)
+        np.testing.assert_array_equal(open_vectors(tmp_path / "x.npy"), array)
+        with pytest.raises(BitextmineError, match=r"x\.json: no such manifest"):
+            open_embedding(tmp_path / "x.npy")
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    npy = tmp_path / "c.npy"
+    with pytest.raises(BitextmineError, match=r"c\.npy: no such embedding; run embed first"):
+        open_embedding(npy)
+    with EmbeddingWriter(npy, 2, 2, {}):
+        pass
+    with pytest.raises(BitextmineError, match="an unfinished run left a part"):
+        open_embedding(npy)
+    with pytest.raises(BitextmineError, match="directory"):
+        open_embedding(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("rows", 6, "5 rows of 4 numbers, but c.fr.json says 6 rows of 4"),
+        ("dim", 8, "5 rows of 4 numbers, but c.fr.json says 5 rows of 8"),
+        ("rows", "5", "'rows' is \"5\", not a count"),
+        ("rows", -5, "'rows' is -5, not a count"),
+        ("rows", True, "'rows' is true, not a count"),
+        ("lang", 3, "'lang' is 3, not text"),
+        ("settings", [], "'settings' is [], not an object"),
+        ("dtype", "float32", "says float32"),
+        ("kind", "index", "of kind 'index', not an embedding"),
+    ],
+)
+def test_a_manifest_that_disagrees_is_refused(npy: Path, key: str, value: Any, message: str) -> None:
+    path = manifest_path(npy)
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with pytest.raises(BitextmineError) as error:
+        open_embedding(npy)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "{}", '{"kind": "embedding"}', "\0", '{"a": ' * 100_000]
+)
+def test_a_manifest_that_is_none_is_refused(npy: Path, text: str) -> None:
+    manifest_path(npy).write_text(text)
+    with pytest.raises(BitextmineError, match=r"c\.fr\.json: "):
+        open_embedding(npy)
+    manifest_path(npy).write_bytes(b"\xff")
+    with pytest.raises(BitextmineError, match=r"c\.fr\.json: not valid JSON"):
+        open_embedding(npy)
+
+
+def test_rows_and_dimension_are_compared_with_text_and_model(npy: Path) -> None:
+    with pytest.raises(BitextmineError, match=r"c\.fr\.npy: 5 rows, but the text has 7 lines"):
+        open_embedding(npy, rows=7)
+    with pytest.raises(BitextmineError, match="vectors of 4 numbers, but 8 are wanted"):
+        open_embedding(npy, dim=8)
+
+
+# --- freshness ---
+
+
+def test_a_fresh_embedding_has_no_reason_to_be_made_again(npy: Path) -> None:
+    same = {"max_pieces": (128, None), "batch_tokens": 4096}
+    assert check_fresh(npy, "a" * 64, "0123456789abcdef", same) is None
+    assert check_fresh(npy, "a" * 64, "0123456789abcdef") is None
+
+
+def test_what_changed_is_told_in_words(npy: Path, tmp_path: Path) -> None:
+    text, model = "a" * 64, "0123456789abcdef"
+    assert check_fresh(tmp_path / "other.npy", text, model, SETTINGS) == "not embedded yet"
+    assert check_fresh(npy, "b" * 64, model, SETTINGS) == "the text changed"
+    assert (
+        check_fresh(npy, text, "f" * 16, SETTINGS)
+        == f"made by another model ('small' {model}, not {'f' * 16})"
+    )
+    assert (
+        check_fresh(npy, text, model, {**SETTINGS, "batch_tokens": 1})
+        == "made with another setting (batch_tokens: 4096, not 1)"
+    )
+    assert check_fresh(npy, text, model, {**SETTINGS, "x": 1}) == "made with another setting (x: null, not 1)"
+    assert "max_pieces" in (check_fresh(npy, text, model, {"batch_tokens": 4096}) or "")
+    npy.write_bytes(npy.read_bytes()[:-2])
+    assert (check_fresh(npy, text, model, SETTINGS) or "").startswith("unusable: ")
+    manifest_path(npy).unlink()
+    assert (check_fresh(npy, text, model, SETTINGS) or "").startswith("unusable: ")
+
+
+def test_one_flipped_bit_is_found_on_demand(npy: Path) -> None:
+    assert verify_embedding(npy).rows == ROWS
+    raw = bytearray(npy.read_bytes())
+    raw[-1] ^= 1
+    npy.write_bytes(raw)
+    open_embedding(npy)  # not worth reading everything each time
+    with pytest.raises(BitextmineError, match="damaged: the digest of the vectors"):
+        verify_embedding(npy)
+
+
+# --- describing ---
+
+
+def test_an_embedding_in_words(npy: Path) -> None:
+    facts = describe_embedding(npy)
+    assert list(facts)[:4] == ["what", "rows", "dim", "numbers"]
+    assert facts["rows"] == "5"
+    assert facts["language"] == "fr"
+    assert facts["model"] == "small"
+    assert facts["settings"] == "batch_tokens=4096, max_pieces=[128, null]"
+    assert facts["made by"].startswith("bitextmine ")
+
+
+def test_an_unfinished_embedding_in_words(tmp_path: Path) -> None:
+    npy = tmp_path / "c.npy"
+    with EmbeddingWriter(npy, 10, 2, {"model": "small", "settings": {"a": 1}}) as writer:
+        writer.write(0, np.zeros((3, 2)))
+    facts = describe_embedding(npy)
+    assert facts["what"].startswith("unfinished")
+    assert facts["rows"] == "3 of 10"
+    assert facts["model"] == "small"
+    with pytest.raises(BitextmineError, match="no such embedding"):
+        describe_embedding(tmp_path / "none.npy")
+
+
+# --- manifests ---
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+own_keys = {"rows", "dim", "lang", "corpus", "text_sha256", "model", "model_hash", "settings"}
+own_keys |= {"vectors_blake2b", "dtype", "kind", "version"}
+manifests = st.builds(
+    Manifest,
+    rows=st.integers(0),
+    dim=st.integers(0),
+    lang=st.text(),
+    corpus=st.text(st.characters()),  # lone surrogates too: a file name that is not UTF-8
+    text_sha256=st.text(),
+    model=st.text(),
+    model_hash=st.text(),
+    settings=st.dictionaries(st.text(), json_values, max_size=4),
+    vectors_blake2b=st.text(),
+    version=st.text(),
+    extra=st.dictionaries(st.text().filter(lambda key: key not in own_keys), json_values, max_size=3),
+)
+
+
+@given(manifests)
+def test_a_manifest_comes_back_whole(tmp_path_factory: pytest.TempPathFactory, manifest: Manifest) -> None:
+    path = tmp_path_factory.mktemp("manifest") / "c.json"
+    write_manifest(path, manifest)
+    assert read_manifest(path) == manifest
+    first = path.read_bytes()
+    write_manifest(path, read_manifest(path))
+    assert path.read_bytes() == first
+    assert [p.name for p in path.parent.iterdir()] == ["c.json"]
+
+
+@given(st.dictionaries(st.sampled_from(sorted(own_keys)), json_values))
+def test_any_json_is_a_manifest_or_an_error(content: dict[str, Any]) -> None:
+    try:
+        manifest = Manifest.from_json(content, "c.json")
+    except BitextmineError as e:
+        assert str(e).startswith("c.json: ")
+    else:
+        assert manifest.to_json().items() >= content.items()
+
+
+def test_the_same_embedding_gives_the_same_bytes(npy: Path, tmp_path: Path) -> None:
+    vectors, manifest = open_embedding(npy)
+    (tmp_path / "again").mkdir()
+    with EmbeddingWriter(tmp_path / "again" / "c.fr.npy", ROWS, DIM, {"other": 1}) as writer:
+        writer.write(0, vectors[:1])
+        writer.write(1, vectors[1:])
+        writer.finish(Manifest(**{key: getattr(manifest, key) for key in own_keys - {"vectors_blake2b"}}))
+    for path in (npy, manifest_path(npy)):
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_json_keeps_an_earlier_file_when_writing_fails(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(BitextmineError, match=r"c\.json: cannot write"):
+        write_json(tmp_path / "nowhere" / "c.json", {})

@@ -1,0 +1,563 @@
+"""The embedding writer: whatever stops it, the next run ends with the same bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import check_fresh, open_embedding, verify_embedding
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import read_json
+
+ROWS, DIM, BATCH = 7, 3, 2
+
+
+def vectors(name: str, rows: int = ROWS, dim: int = DIM) -> np.ndarray:
+    return np.random.default_rng(ord(name)).normal(size=(rows, dim)).astype(np.float32)
+
+
+def embed(npy: Path, name: str, **kwargs: Any) -> int:
+    """Embed under an identity, going on where an earlier run was; returns the row it began at."""
+    if check_fresh(npy, name, "h") is None:
+        return ROWS
+    rows = vectors(name)
+    with EmbeddingWriter(npy, ROWS, DIM, {"text": name}, sync_seconds=0, **kwargs) as writer:
+        for start in range(writer.resume_row, ROWS, BATCH):
+            writer.write(start, rows[start : start + BATCH])
+        writer.finish(Manifest(lang="fr", corpus="c.fr", text_sha256=name, model="m", model_hash="h"))
+        return writer.resume_row
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill loses nothing that fsync would save, and fsync is slow."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def finished(folder: Path) -> dict[str, bytes]:
+    """The contents without what runs that never came to their end left behind."""
+    return {name: data for name, data in contents(folder).items() if ".npy.part" not in name}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+    """What an undisturbed run leaves, by identity."""
+    result = {}
+    for name in "AB":
+        folder = tmp_path_factory.mktemp("reference")
+        embed(folder / "c.fr.npy", name)
+        result[name] = contents(folder)
+        assert sorted(result[name]) == ["c.fr.json", "c.fr.npy"]
+    return result
+
+
+# --- without a disturbance ---
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_are_stored_as_float16(tmp_path: Path, rows: int, dtype: type) -> None:
+    npy = tmp_path / "c.fr.npy"
+    data = vectors("A", rows, 4).astype(dtype)
+    with EmbeddingWriter(npy, rows, 4, {}) as writer:
+        assert writer.resume_row == 0
+        writer.write(0, data[:2])
+        writer.write(len(data[:2]), data[2:])
+        assert not npy.exists()
+        written = writer.finish(Manifest(lang="fr"))
+    found, manifest = open_embedding(npy)
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, data.astype(np.float16))
+    np.testing.assert_array_equal(np.load(npy), found)
+    assert manifest == written
+    assert (manifest.rows, manifest.dim, manifest.dtype) == (rows, 4, "float16")
+    verify_embedding(npy)
+
+
+def test_an_empty_text_needs_no_write(tmp_path: Path) -> None:
+    with EmbeddingWriter(tmp_path / "c.fr.npy", 0, 512, {}) as writer:
+        writer.finish(Manifest())
+    assert open_embedding(tmp_path / "c.fr.npy")[0].shape == (0, 512)
+
+
+def test_arrays_of_any_layout_are_stored_row_by_row(tmp_path: Path) -> None:
+    data = vectors("A", 6, 4)
+    with EmbeddingWriter(tmp_path / "c.fr.npy", 6, 4, {}) as writer:
+        writer.write(0, np.asfortranarray(data[:3]))
+        writer.write(3, np.repeat(data, 2, axis=0)[6::2].astype(">f4"))
+        writer.finish(Manifest())
+    np.testing.assert_array_equal(open_embedding(tmp_path / "c.fr.npy")[0], data.astype(np.float16))
+
+
+def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with EmbeddingWriter(tmp_path / "c.fr.npy", 3, 2, {}) as writer:
+        writer.write(0, np.zeros((1, 2)))
+        for start, shape in ((0, (1, 2)), (2, (1, 2)), (1, (3, 2)), (1, (1, 3)), (1, (2,))):
+            with pytest.raises(ValueError, match="row"):
+                writer.write(start, np.zeros(shape))
+        with pytest.raises(ValueError, match="only 1 of 3 rows"):
+            writer.finish(Manifest())
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(1, np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e6])
+def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path: Path, bad: float) -> None:
+    data = np.ones((5, 2), dtype=np.float32)
+    data[3, 1] = bad
+    with EmbeddingWriter(tmp_path / "c.fr.npy", 9, 2, {}) as writer:
+        writer.write(0, np.ones((2, 2)))
+        with pytest.raises(BitextmineError, match="vector of line 6 has NaN"):
+            writer.write(2, data)
+
+
+# --- resuming ---
+
+
+def test_a_closed_writer_goes_on_where_it_was(tmp_path: Path, reference: dict[str, dict[str, bytes]]) -> None:
+    npy, rows = tmp_path / "c.fr.npy", vectors("A")
+    with pytest.raises(KeyboardInterrupt), EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
+        writer.write(0, rows[:2])
+        writer.write(2, rows[2:4])
+        raise KeyboardInterrupt
+    assert read_json(f"{npy}.part.json")["done_rows"] == 4
+    assert embed(npy, "A") == 4
+    assert contents(tmp_path) == reference["A"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "dim", "identity"), [(ROWS, DIM, "B"), (ROWS + 1, DIM, "A"), (ROWS, DIM + 1, "A")]
+)
+def test_a_part_of_another_identity_is_discarded(
+    tmp_path: Path, reference: dict[str, dict[str, bytes]], rows: int, dim: int, identity: str
+) -> None:
+    npy = tmp_path / "c.fr.npy"
+    with EmbeddingWriter(npy, rows, dim, {"text": identity}) as writer:
+        writer.write(0, np.full((4, dim), 9.0))
+    assert embed(npy, "A") == 0
+    assert contents(tmp_path) == reference["A"]
+
+
+def test_an_identity_may_hold_what_json_changes(tmp_path: Path) -> None:
+    for expected in (0, 2):
+        with EmbeddingWriter(tmp_path / "c.npy", 4, 1, {"shape": (1, 2), "é": None, "x": 0.1}) as writer:
+            assert writer.resume_row == expected
+            writer.write(expected, np.zeros((2, 1)))
+
+
+@pytest.mark.parametrize(
+    "damage", ["no state", "bad state", "empty part", "longer part", "other header", "too many"]
+)
+def test_a_damaged_part_is_discarded(
+    tmp_path: Path, reference: dict[str, dict[str, bytes]], damage: str
+) -> None:
+    npy = tmp_path / "c.fr.npy"
+    part, state = Path(f"{npy}.part"), Path(f"{npy}.part.json")
+    with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
+        writer.write(0, np.full((4, DIM), 9.0))
+    if damage == "no state":
+        state.unlink()
+    elif damage == "bad state":
+        state.write_text("{")
+    elif damage == "empty part":
+        part.write_bytes(b"")
+    elif damage == "longer part":
+        part.write_bytes(part.read_bytes() + b"x")
+    elif damage == "other header":
+        part.write_bytes(part.read_bytes().replace(b"descr", b"DESCR"))
+    else:
+        state.write_text(state.read_text().replace('"done_rows": 4', f'"done_rows": {ROWS + 1}'))
+    assert embed(npy, "A") == 0
+    assert contents(tmp_path) == reference["A"]
+
+
+# --- kills ---
+
+CALLS = (
+    (os, "ftruncate"),
+    (os, "posix_fallocate"),
+    (os, "pwrite"),
+    (os, "fsync"),
+    (Path, "unlink"),
+    (Path, "replace"),
+    (Path, "open"),
+)
+
+
+def killed_at(call: int, work: Callable[[], object]) -> bool:
+    """Run ``work`` in a child that dies at its n-th change of the disk, if it gets that far; else True.
+
+    It dies without any clean-up, as by SIGKILL, before the change, or half-way if that is a write.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            left = call
+
+            def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
+                def change(*args: Any, **kwargs: Any) -> Any:
+                    nonlocal left
+                    left -= 1
+                    if left < 0:
+                        if real is pwrite:
+                            real(args[0], args[1][: len(args[1]) // 2], args[2])
+                        os._exit(9)
+                    return real(*args, **kwargs)
+
+                return change
+
+            pwrite = os.pwrite
+            for owner, name in CALLS:
+                if hasattr(owner, name):
+                    setattr(owner, name, deadly(getattr(owner, name)))
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, 9)
+    return code == 0
+
+
+def check_what_is_visible(folder: Path, reference: dict[str, dict[str, bytes]]) -> None:
+    """A complete pair is a right pair."""
+    if {"c.fr.npy", "c.fr.json"} <= {path.name for path in folder.iterdir()}:
+        text = verify_embedding(folder / "c.fr.npy").text_sha256
+        assert (folder / "c.fr.npy").read_bytes() == reference[text]["c.fr.npy"]
+        assert (folder / "c.fr.json").read_bytes() == reference[text]["c.fr.json"]
+
+
+def test_killed_at_any_moment_the_next_run_gives_the_same_bytes(
+    tmp_path: Path, no_fsync: None, reference: dict[str, dict[str, bytes]]
+) -> None:
+    """At every change of the disk, over an older embedding of another text and of the same shape."""
+    resumed = []
+    for call in range(200):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        npy = folder / "c.fr.npy"
+        embed(npy, "B")
+        done = killed_at(call, lambda npy=npy: embed(npy, "A"))  # type: ignore[misc]
+        check_what_is_visible(folder, reference)
+        if done:
+            break
+        resumed.append(embed(npy, "A"))
+        assert finished(folder) == reference["A"]
+    else:
+        pytest.fail("never came to the end")
+    assert len(resumed) > 20
+    assert resumed == sorted(resumed)  # what was done once is never done again
+    assert set(resumed) == {0, 2, 4, 6, ROWS}
+
+
+def test_killed_while_discarding_another_part_the_other_does_not_go_on_from_it(
+    tmp_path: Path, no_fsync: None, reference: dict[str, dict[str, bytes]]
+) -> None:
+    """At every change of the disk by a run that takes the place of one with four rows done."""
+    for call in range(200):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        npy = folder / "c.fr.npy"
+        with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
+            writer.write(0, vectors("A")[:4])
+        done = killed_at(call, lambda npy=npy: embed(npy, "B"))  # type: ignore[misc]
+        embed(npy, "A")
+        assert finished(folder) == reference["A"]
+        if done:
+            break
+    else:
+        pytest.fail("never came to the end")
+
+
+def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path: Path) -> None:
+    npy = tmp_path / "c.fr.npy"
+    embed(npy, "A")
+    for other in (np.zeros((ROWS, DIM), np.float16), np.zeros(3)):
+        (tmp_path / "c.fr.json").replace(f"{npy}.part.manifest.json")
+        np.save(npy, other)
+        with EmbeddingWriter(npy, ROWS, DIM, {"text": "B"}) as writer:
+            assert writer.resume_row == 0
+            np.testing.assert_array_equal(np.load(npy), other)
+        embed(npy, "A")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(runs=st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 60)), max_size=5))
+def test_any_row_of_kills_and_identities_ends_well(
+    tmp_path_factory: pytest.TempPathFactory,
+    no_fsync: None,
+    reference: dict[str, dict[str, bytes]],
+    runs: list[tuple[str, int]],
+) -> None:
+    folder = tmp_path_factory.mktemp("kills")
+    npy = folder / "c.fr.npy"
+    for name, call in runs:
+        killed_at(call, lambda name=name: embed(npy, name))  # type: ignore[misc]
+        check_what_is_visible(folder, reference)
+    embed(npy, "A")
+    assert finished(folder) == reference["A"]
+    shutil.rmtree(folder)
+
+
+# Writes 300 blocks of rows; says first where it begins. Kills itself after so many blocks, or waits there for ever.
+MORTAL = """
+import os, signal, sys, pathlib
+import numpy as np
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import check_fresh
+from bitextmine.embeddings.writer import EmbeddingWriter
+npy, blocks, then = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+rows = np.random.default_rng(0).normal(size=(3000, 64)).astype(np.float32)
+if check_fresh(npy, "slow", "") is None:
+    print(3000, flush=True)
+    sys.exit()
+with EmbeddingWriter(npy, 3000, 64, {"text": "slow"}, sync_seconds=0) as writer:
+    print(writer.resume_row, flush=True)
+    for start in range(writer.resume_row, 3000, 10):
+        if not blocks:
+            sys.stdin.read() if then == "wait" else os.kill(os.getpid(), signal.SIGKILL)
+        blocks -= 1
+        writer.write(start, rows[start : start + 10])
+    writer.finish(Manifest(lang="fr", text_sha256="slow"))
+"""
+
+
+def mortal(npy: Path, blocks: int = -1, then: str = "die") -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", MORTAL, str(npy), str(blocks), then],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+def test_kill_9_and_again_until_done(tmp_path: Path) -> None:
+    (tmp_path / "once").mkdir()
+    (tmp_path / "often").mkdir()
+    with mortal(tmp_path / "once" / "c.npy") as process:
+        process.communicate()
+    assert process.returncode == 0
+
+    begun = []
+    for blocks in (0, 1, 7, 50, 100, -1):
+        with mortal(tmp_path / "often" / "c.npy", blocks) as process:
+            begun.append(int(process.communicate()[0]))
+        assert process.returncode == (-signal.SIGKILL if blocks >= 0 else 0)
+    assert begun == [0, 0, 10, 80, 580, 1580], "what was written is never written again"
+    assert finished(tmp_path / "often") == contents(tmp_path / "once")
+
+
+# --- two at once ---
+
+
+def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+    npy = tmp_path / "c.npy"
+    with mortal(npy, 1, "wait") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(BitextmineError, match=rf"c\.npy: process {process.pid} on .* is writing"):
+            EmbeddingWriter(npy, 3000, 64, {"text": "slow"})
+        with pytest.raises(BitextmineError, match="is writing"):
+            EmbeddingWriter(npy, 1, 1, {"text": "other"})
+        process.kill()
+    with EmbeddingWriter(npy, 3000, 64, {"text": "slow"}):  # the lock died with its holder
+        pass
+
+
+def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
+    npy = tmp_path / "c.npy"
+
+    def work(name: str) -> None:
+        rows = vectors(name, 4, 2)
+        done = 0
+        while done < 10:
+            try:
+                with EmbeddingWriter(npy, 4, 2, {"text": name}, sync_seconds=0) as writer:
+                    for start in range(writer.resume_row, 4):
+                        writer.write(start, rows[start : start + 1])
+                    writer.finish(Manifest(text_sha256=name))
+                done += 1
+            except BitextmineError as e:
+                if "is writing" not in str(e):
+                    raise
+
+    children = []
+    for name in "ABCD":
+        child = os.fork()
+        if child == 0:
+            try:
+                work(name)
+            except BaseException as e:
+                os.write(2, f"{e!r}\n".encode())
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    manifest = verify_embedding(npy)
+    np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
+    assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
+
+
+def test_the_next_writer_waits_until_both_names_are_in_place(
+    tmp_path: Path, reference: dict[str, dict[str, bytes]]
+) -> None:
+    npy = tmp_path / "c.fr.npy"
+    child = os.fork()
+    if child == 0:
+        try:
+            replace = Path.replace
+
+            def dawdling(self: Path, target: Path) -> None:
+                replace(self, target)
+                if target == npy:
+                    (tmp_path / "between").touch()
+                    time.sleep(0.5)
+
+            Path.replace = dawdling  # type: ignore[assignment, method-assign]
+            embed(npy, "A")
+        except BaseException as e:
+            os.write(2, f"{e!r}\n".encode())
+            os._exit(1)
+        os._exit(0)
+    while not (tmp_path / "between").exists():
+        time.sleep(0.01)
+    embed(npy, "B")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    (tmp_path / "between").unlink()
+    assert contents(tmp_path) == reference["B"]
+
+
+# --- a full disk ---
+
+
+def test_a_file_that_may_not_grow_so_far_is_found_at_the_start(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(
+            BitextmineError, match=r"c\.npy: .*1,000 rows of 64 float16 numbers need 128,128 bytes"
+        ):
+            EmbeddingWriter(tmp_path / "c.npy", 1000, 64, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert contents(tmp_path) == {}
+
+
+DISK_BYTES = 256 * 1024
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a quarter of a mebibyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs to mount a tmpfs")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_disk_that_is_too_small_is_found_at_the_start(small_disk: Path) -> None:
+    with pytest.raises(
+        BitextmineError, match=r"No space left.* need 1,024,128 bytes, and 262,144 are free .*--out"
+    ):
+        EmbeddingWriter(small_disk / "c.npy", 1000, 512, {})
+    assert contents(small_disk) == {}
+
+
+def test_a_disk_with_room_for_the_rows_and_nothing_else(small_disk: Path) -> None:
+    with pytest.raises(BitextmineError, match="No space left"):
+        EmbeddingWriter(small_disk / "c.npy", (DISK_BYTES - 128) // 2, 1, {})
+    assert contents(small_disk) == {}
+
+
+def no_allocation(*args: object) -> None:
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+
+def test_without_allocation_the_free_space_is_asked_for(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "posix_fallocate", no_allocation)
+    with pytest.raises(BitextmineError, match="No space left"):
+        EmbeddingWriter(small_disk / "c.npy", 1000, 512, {})
+    assert contents(small_disk) == {}
+
+
+def test_a_disk_that_fills_up_underway_costs_no_finished_rows(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "posix_fallocate", no_allocation)  # or the space would be taken already
+    npy, filler, rows = small_disk / "c.npy", small_disk / "filler", vectors("A", 1000, 64)
+    with EmbeddingWriter(npy, 1000, 64, {}, sync_seconds=0) as writer:
+        writer.write(0, rows[:200])
+        with pytest.raises(OSError, match="No space"):
+            filler.write_bytes(bytes(DISK_BYTES))
+        with pytest.raises(BitextmineError, match=r"No space left.*200 of 1,000 rows are kept"):
+            writer.write(200, rows[200:])
+    filler.unlink()
+    assert not npy.exists()
+    with EmbeddingWriter(npy, 1000, 64, {}) as writer:
+        assert writer.resume_row == 200
+        writer.write(200, rows[200:])
+        with pytest.raises(OSError, match="No space"):
+            filler.write_bytes(bytes(DISK_BYTES))
+        with pytest.raises(BitextmineError, match="No space left"):  # now the manifest has no room
+            writer.finish(Manifest(lang="fr"))
+        assert not npy.exists()
+        filler.unlink()
+    with EmbeddingWriter(npy, 1000, 64, {}) as writer:
+        assert writer.resume_row == 1000
+        writer.finish(Manifest(lang="fr"))
+    verify_embedding(npy)
+    np.testing.assert_array_equal(np.load(npy), rows.astype(np.float16))
+    assert sorted(contents(small_disk)) == ["c.json", "c.npy"]
+
+
+# --- elsewhere ---
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BitextmineError, match=r"there is no folder .*nowhere; create it"):
+        EmbeddingWriter(tmp_path / "nowhere" / "c.npy", 1, 1, {})
+
+
+def test_writing_takes_no_memory_for_the_file(tmp_path: Path) -> None:
+    """400 MB of rows pass through a process that grows by a batch."""
+    script = f"""
+import resource, numpy as np
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.writer import EmbeddingWriter
+batch = np.ones((2000, 512), np.float32)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with EmbeddingWriter({str(tmp_path / "c.npy")!r}, 200_000, 512, {{}}) as writer:
+    for start in range(0, 200_000, 2000):
+        writer.write(start, batch)
+    writer.finish(Manifest())
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown) // 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert int(done.stdout) < 40 * (1024 if sys.platform == "darwin" else 1)

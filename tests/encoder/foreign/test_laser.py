@@ -1,0 +1,234 @@
+"""Folders of LASER: a tiny one made on the spot, against LSTM's equations in NumPy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder.foreign.laser import END, UNKNOWN
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+from bitextmine.info import describe
+
+LINES = [
+    "The doctor buys a red bicycle.", "", "Le médecin achète", "  ", "every student", "a", "漢字", "Every  STUDENT",
+    "two umbrellas " * 30,
+]  # fmt: skip
+WIDTH, HIDDEN, LAYERS = 5, 6, 2
+
+Weights = dict[str, np.ndarray]
+Make = Callable[..., Path]
+
+
+def weights(rows: int, layers: int = LAYERS, ways: tuple[str, ...] = ("", "_reverse")) -> Weights:
+    rng = np.random.default_rng(1)
+    made = {"embed_tokens.weight": rng.standard_normal((rows, WIDTH))}
+    width = WIDTH
+    for layer in range(layers):
+        for way in ways:
+            made[f"lstm.weight_ih_l{layer}{way}"] = rng.standard_normal((4 * HIDDEN, width))
+            made[f"lstm.weight_hh_l{layer}{way}"] = rng.standard_normal((4 * HIDDEN, HIDDEN))
+            made[f"lstm.bias_ih_l{layer}{way}"] = rng.standard_normal(4 * HIDDEN)
+            made[f"lstm.bias_hh_l{layer}{way}"] = rng.standard_normal(4 * HIDDEN)
+        width = HIDDEN * len(ways)
+    return {name: array.astype(np.float32) for name, array in made.items()}
+
+
+@pytest.fixture
+def make(tiny_tokenizer: Path, tmp_path: Path) -> Make:
+    """Makes a folder with laser2.spm and laser2.safetensors; every seventh piece is not in the dictionary."""
+    from safetensors.numpy import save_file
+
+    def write(metadata: bool = True, content: Weights | None = None) -> Path:
+        folder = tmp_path / "laser"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(tiny_tokenizer, folder / "laser2.spm")
+        found = dictionary(folder)
+        save_file(
+            content or weights(4 + len(found)),
+            folder / "laser2.safetensors",
+            {"dictionary": json.dumps(found)} if metadata else None,
+        )
+        return folder
+
+    return write
+
+
+def dictionary(folder: Path) -> dict[str, int]:
+    names = [name for i, name in enumerate(Tokenizer(folder / "laser2.spm").pieces()) if i % 7]
+    return {name: row for row, name in enumerate(reversed(names), start=4)}
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def one_way(inputs: np.ndarray, state: Weights, name: str) -> np.ndarray:
+    """(n, width) -> (n, hidden): input, forget, cell and output gate, one step after the other."""
+    h, c, out = np.zeros(HIDDEN), np.zeros(HIDDEN), []
+    for x in inputs:
+        gates = state[f"weight_ih_{name}"] @ x + state[f"bias_ih_{name}"]
+        i, f, g, o = np.split(gates + state[f"weight_hh_{name}"] @ h + state[f"bias_hh_{name}"], 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        out.append(h)
+    return np.array(out)
+
+
+def oracle(rows: list[int], content: Weights) -> np.ndarray:
+    """The unit vector of a sentence, given as rows of the embedding with the end."""
+    state = {name.removeprefix("lstm."): array.astype(np.float64) for name, array in content.items()}
+    states = state["embed_tokens.weight"][rows]
+    for layer in range(LAYERS):
+        there = one_way(states, state, f"l{layer}")
+        back = one_way(states[::-1], state, f"l{layer}_reverse")[::-1]
+        states = np.concatenate([there, back], axis=1)
+    vector = states.max(axis=0)
+    return vector / np.linalg.norm(vector)
+
+
+def rows_of(line: str, folder: Path) -> list[int]:
+    names = Tokenizer(folder / "laser2.spm")
+    known = dictionary(folder)
+    return [known.get(names.pieces()[i], UNKNOWN) for i in names.encode([line.lower()])[0].ids] + [END]
+
+
+def expected(folder: Path, content: Weights) -> Iterator[np.ndarray]:
+    for line in LINES:
+        yield oracle(rows_of(line, folder), content) if line.strip() else np.zeros(2 * HIDDEN)
+
+
+def test_vectors_are_those_of_the_equations(make: Make) -> None:
+    folder = make()
+    content = weights(4 + len(dictionary(folder)))
+    assert any(UNKNOWN in rows_of(line, folder) for line in LINES)
+    encoder = load_encoder(folder)
+    wanted = np.array(list(expected(folder, content)))
+    assert (encoder.name, encoder.dim) == ("laser", 2 * HIDDEN)
+    np.testing.assert_allclose(encoder.encode(LINES), wanted, atol=1e-6)
+    for tokens in (1, 40):  # whatever else is in the batch, and how much padding
+        np.testing.assert_allclose(encoder.encode(LINES, batch_tokens=tokens), wanted, atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(LINES[5:6]), wanted[5:6], atol=1e-6)
+
+
+def test_a_dictionary_in_a_file_of_its_own(make: Make) -> None:
+    whole = load_encoder(make())
+    folder = make(metadata=False)
+    with pytest.raises(BitextmineError, match=r"no dictionary: .* no laser2\.cvocab"):
+        load_encoder(folder)
+    known = dictionary(folder)
+    lines = [f"{piece} 17" for piece in sorted(known, key=known.__getitem__)]
+    (folder / "laser2.cvocab").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    apart = load_encoder(folder)
+    assert (apart.encode(LINES) == whole.encode(LINES)).all()
+    assert apart.hash != whole.hash
+    (folder / "laser2.cvocab").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    with pytest.raises(
+        BitextmineError, match=rf"{len(lines) - 1} pieces and 4 special ones, .* has {len(lines) + 4} rows"
+    ):
+        load_encoder(folder)
+
+
+def test_typography_is_made_plain(make: Make) -> None:
+    encoder = load_encoder(make())
+    one, other = encoder.encode(["« L’été », dit-il… – “Non”", '" L\'été ", dit-il... - "Non"'])
+    assert (one == other).all()
+
+
+def test_long_lines_are_cut(make: Make) -> None:
+    encoder = load_encoder(make())
+    pieces, cut = encoder.tokenizer.encode(LINES, 10)
+    assert (pieces.lengths <= 10).all()
+    assert cut == (encoder.tokenizer.encode(LINES)[0].lengths > 10).sum() > 1
+    ends = pieces.ids[pieces.offsets[1:][pieces.lengths > 0] - 1]
+    assert (ends == END).all()
+
+
+def without(name: str) -> Callable[[Weights], None]:
+    return lambda content: content.__delitem__(name)
+
+
+def nan(content: Weights) -> None:
+    content["lstm.bias_ih_l1"][3] = np.nan
+
+
+def narrow(content: Weights) -> None:
+    content["lstm.weight_ih_l1"] = content["lstm.weight_ih_l1"][:, :-1].copy()
+
+
+def more(content: Weights) -> None:
+    content["decoder.weight"] = np.zeros(3, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("embed_tokens.weight"), "no matrix 'embed_tokens.weight'"),
+        (without("lstm.weight_hh_l0"), "no tensor 'lstm.weight_hh_l0'"),
+        (without("lstm.bias_hh_l1_reverse"), "no tensor 'lstm.bias_hh_l1_reverse'"),
+        (nan, "'lstm.bias_ih_l1' holds NaN"),
+        (narrow, r"'lstm.weight_ih_l1' has shape \(24, 11\), expected \(24, 12\)"),
+        (more, "'decoder.weight' has no place"),
+    ],
+)
+def test_weights_that_are_not_laser(make: Make, change: Callable[[Weights], None], said: str) -> None:
+    content = weights(4 + len(dictionary(make())))
+    change(content)
+    with pytest.raises(BitextmineError, match=said):
+        load_encoder(make(content=content))
+
+
+def test_a_pickle_is_not_read(make: Make) -> None:
+    folder = make()
+    (folder / "laser2.safetensors").unlink()
+    (folder / "laser2.pt").write_bytes(b"\x80\x04.")
+    with pytest.raises(
+        BitextmineError, match=r"found none; laser2\.pt is a pickle, which is not read: convert it"
+    ):
+        load_encoder(folder)
+
+
+def test_a_dictionary_that_does_not_fit(make: Make) -> None:
+    rows = len(dictionary(make()))
+    with pytest.raises(BitextmineError, match=rf"is row {rows}, but the embedding has {rows} rows"):
+        load_encoder(make(content=weights(rows)))
+
+
+def test_by_the_commands(bitextmine: Callable[..., object], make: Make, tmp_path: Path) -> None:
+    facts = describe(make())
+    assert facts["what"] == "encoder (LASER: LSTM, maximum over time)"
+    assert (facts["layers"], facts["dim"]) == ("2", "12")
+    (tmp_path / "corpus.fr").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    bitextmine("embed", "corpus.fr", "--model", "laser", cwd=tmp_path)
+    stored = np.load(tmp_path / "corpus.fr.npy")
+    np.testing.assert_allclose(stored, load_encoder(make()).encode(LINES), atol=2e-3)
+
+
+def test_a_checkpoint_is_converted_as_the_readme_says(
+    make: Make, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    lines = readme[readme.index("    import json, torch\n") :].partition("\n\n")[0].splitlines()
+    folder = make()
+    content = weights(4 + len(dictionary(folder)))
+    wanted = load_encoder(folder)
+    (folder / "laser2.safetensors").unlink()
+    checkpoint = {
+        "params": {"num_embeddings": 4, "bidirectional": True},
+        "dictionary": dictionary(folder),
+        "model": {name: torch.from_numpy(array) for name, array in content.items()},
+    }
+    torch.save(checkpoint, folder / "laser2.pt")
+    monkeypatch.chdir(folder)
+    exec("\n".join(line.removeprefix("    ") for line in lines), {})
+    (folder / "laser2.pt").unlink()
+    found: Encoder = load_encoder(folder)
+    assert (found.encode(LINES) == wanted.encode(LINES)).all()

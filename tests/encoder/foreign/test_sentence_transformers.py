@@ -1,0 +1,284 @@
+"""Folders of sentence-transformers: tiny ones made on the spot, against transformers and sentence-transformers."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError
+from bitextmine.info import describe
+
+tokenizers = pytest.importorskip("tokenizers")
+
+LINES = [
+    "the cat sat on the mat", "", "Le chat", "   ", "word " * 60, "Le chat", "naïve café — 12,5 %", "x" * 5000, "漢字",
+]  # fmt: skip
+SOME = [i for i, line in enumerate(LINES) if line.strip()]
+LONGEST = 30
+
+
+def vocabulary(path: Path) -> Any:
+    """A WordPiece tokenizer.json of a few hundred pieces."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    trainer = tokenizers.trainers.WordPieceTrainer(vocab_size=200, special_tokens=special)
+    tokenizer.train_from_iterator([*LINES, "the dog and the cat sat in a café"] * 3, trainer)
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.save(str(path))
+    return tokenizer
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
+    entries = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(modules)
+    ]
+    write(folder / "modules.json", entries)
+
+
+@pytest.fixture
+def static(tmp_path: Path) -> Path:
+    from safetensors.numpy import save_file
+
+    folder = tmp_path / "static"
+    folder.mkdir()
+    size = vocabulary(folder / "tokenizer.json").get_vocab_size()
+    table = np.random.default_rng(0).standard_normal((size, 24)).astype(np.float32)
+    save_file({"embedding.weight": table}, folder / "model.safetensors")
+    write_modules(folder, ("StaticEmbedding", ""), ("Normalize", "1_Normalize"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two layers of BERT with mean pooling."""
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    folder = tmp_path_factory.mktemp("bert")
+    size = vocabulary(folder / "tokenizer.json").get_vocab_size()
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=size,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        initializer_range=0.3,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    write(folder / "sentence_bert_config.json", {"max_seq_length": LONGEST, "do_lower_case": False})
+    write(
+        folder / "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]", "model_max_length": LONGEST},
+    )
+    write(folder / "1_Pooling/config.json", {"embedding_dimension": 32, "pooling_mode": "mean"})
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
+    return folder
+
+
+@pytest.fixture
+def folder(bert: Path, tmp_path: Path) -> Path:
+    """A copy of it to change."""
+    return Path(shutil.copytree(bert, tmp_path / "bert"))
+
+
+def oracle(folder: Path, line: str, pooling: str = "mean") -> np.ndarray:
+    """One line at a time through transformers itself."""
+    import torch
+    import transformers
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(LONGEST)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        states = model(torch.tensor([tokenizer.encode(line).ids])).last_hidden_state[0]
+    pooled = {"mean": states.mean(0), "cls": states[0], "max": states.amax(0)}[pooling]
+    return np.asarray(pooled / pooled.norm())
+
+
+def test_a_static_embedding_is_the_mean_of_its_pieces(static: Path) -> None:
+    from safetensors.numpy import load_file
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(static / "tokenizer.json"))
+    table = load_file(static / "model.safetensors")["embedding.weight"].astype(np.float64)
+    encoder = load_encoder(static)
+    vectors = encoder.encode(LINES)
+    assert vectors.shape == (len(LINES), 24) and not vectors[[1, 3]].any()
+    for i in SOME:
+        mean = table[tokenizer.encode(LINES[i], add_special_tokens=False).ids].mean(0)
+        np.testing.assert_allclose(vectors[i], mean / np.linalg.norm(mean), atol=1e-5)
+
+
+def test_model2vec_may_share_rows_and_weigh_them(static: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    table = load_file(static / "model.safetensors")["embedding.weight"]
+    expected = load_encoder(static).encode(LINES)
+    rng = np.random.default_rng(1)
+    mapping = rng.permutation(len(table))
+    weights = rng.uniform(0.5, 2, len(table)).astype(np.float32)
+    rows = np.empty_like(table)
+    rows[mapping] = table / weights[:, None]
+    save_file({"embeddings": rows, "mapping": mapping, "weights": weights}, static / "model.safetensors")
+    np.testing.assert_allclose(load_encoder(static).encode(LINES), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_a_transformer_agrees_with_transformers(folder: Path, pooling: str) -> None:
+    write(folder / "1_Pooling/config.json", {"pooling_mode": pooling})
+    encoder = load_encoder(folder, "cpu", precision="float32")
+    assert (encoder.dim, encoder.max_pieces, encoder.name) == (32, LONGEST, "bert")
+    vectors = encoder.encode(LINES)
+    assert not vectors[[1, 3]].any(), "blank lines get the zero row"
+    for i in SOME:
+        np.testing.assert_allclose(vectors[i], oracle(folder, LINES[i], pooling), atol=1e-5)
+    for budget in (1, 40):
+        np.testing.assert_allclose(encoder.encode(LINES, batch_tokens=budget), vectors, atol=1e-5)
+
+
+def test_older_pooling_files_and_dense_layers(folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    write(
+        folder / "1_Pooling/config.json",
+        {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+    )
+    rng = np.random.default_rng(0)
+    weight, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((12, 32), (12,)))
+    write(
+        folder / "2_Dense/config.json",
+        {"in_features": 32, "out_features": 12, "activation_function": "torch.nn.modules.activation.Tanh"},
+    )
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense"))
+    save_file({"linear.weight": weight, "linear.bias": bias}, folder / "2_Dense/model.safetensors")
+    found = load_encoder(folder, "cpu", precision="float32").encode([LINES[0]])[0]
+    # Only the direction of what comes out of the layers counts; what goes into them is not normalised.
+    import torch
+    import transformers
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        first = model(torch.tensor([tokenizer.encode(LINES[0]).ids])).last_hidden_state[0, 0].numpy()
+    expected = np.tanh(weight @ first + bias)
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_agrees_with_sentence_transformers(folder: Path, static: Path) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    for path in (folder, static):
+        theirs = library.SentenceTransformer(str(path), device="cpu").encode(
+            [LINES[i] for i in SOME], normalize_embeddings=True
+        )
+        ours = load_encoder(path, "cpu", precision="float32").encode([LINES[i] for i in SOME])
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_low_precision_stays_close(folder: Path) -> None:
+    exact, low = (
+        load_encoder(folder, "cpu", precision=p).encode(LINES)[SOME] for p in ("float32", "bfloat16")
+    )
+    assert (exact * low).sum(1).min() > 0.995
+
+
+def test_the_pipeline_takes_it(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = tmp_path / "corpus.fr"
+    corpus.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    encoder = load_encoder(folder, "cpu")
+    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, chunk_lines=4))
+    np.testing.assert_allclose(vectors, encoder.encode(LINES), atol=2e-3)
+    assert manifest.model_hash == encoder.hash
+    facts = describe(folder)
+    assert "bert" in facts["what"] and facts["hash"] == encoder.hash
+
+
+def test_info_knows_a_static_embedding(static: Path) -> None:
+    assert describe(static)["dim"] == "24"
+
+
+def test_the_default_prompt_is_put_before_each_line(folder: Path) -> None:
+    plain = load_encoder(folder, "cpu", precision="float32").encode(["query: the cat", ""])
+    write(
+        folder / "config_sentence_transformers.json",
+        {"prompts": {"query": "query: "}, "default_prompt_name": "query"},
+    )
+    prompted = load_encoder(folder, "cpu", precision="float32")
+    np.testing.assert_allclose(prompted.encode(["the cat", ""]), plain, atol=1e-6)
+
+
+def test_hash_follows_what_is_read(folder: Path) -> None:
+    def hash_now() -> str:
+        return load_encoder(folder, "cpu").hash
+
+    before = hash_now()
+    (folder / "README.md").write_text("words")
+    assert hash_now() == before
+    write(folder / "sentence_bert_config.json", {"max_seq_length": 10})
+    after = hash_now()
+    assert after != before
+    write(folder / "1_Pooling/config.json", {"pooling_mode": "max"})
+    assert hash_now() not in (before, after)
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({}))
+
+
+def own_code(folder: Path) -> None:
+    (folder / "own.py").write_text("raise SystemExit('run')")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "own", "auto_map": {"AutoModel": "own.Own", "AutoConfig": "own.Own"}}
+    write(folder / "config.json", config)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda f: (f / "modules.json").write_text("{"), "not the modules of"),
+        (lambda f: write(f / "modules.json", []), "begins with nothing"),
+        (lambda f: write_modules(f, ("CLIPModel", "")), "CLIPModel"),
+        (lambda f: write_modules(f, ("Transformer", "")), "Pooling"),
+        (lambda f: write_modules(f, ("Transformer", ""), ("Pooling", "1_Pooling"), ("LSTM", "x")), "LSTM"),
+        (lambda f: write(f / "1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}), "cls + mean"),
+        (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json: no such file"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "not a tokenizer"),
+        (lambda f: (f / "config.json").unlink(), "config.json"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"x" * 50), "transformers cannot load it"),
+        (pickled, "pickles among them, are not read"),
+        (own_code, "transformers cannot load it"),
+    ],
+)
+def test_damage_is_told(folder: Path, damage: Callable[[Path], None], said: str) -> None:
+    damage(folder)
+    with pytest.raises(BitextmineError) as e:
+        load_encoder(folder, "cpu")
+    assert said in str(e.value) and "bert" in str(e.value)
+
+
+def test_without_the_library_the_extra_is_named(static: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
+    with pytest.raises(BitextmineError, match=r"bitextmine\[transformers\]"):
+        load_encoder(static)

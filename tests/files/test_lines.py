@@ -1,0 +1,349 @@
+"""Corpora: lines, digests, names."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files import lines as text
+from bitextmine.files.lines import (
+    LineHasher,
+    corpus_language,
+    corpus_stem,
+    find_corpus,
+    iter_lines,
+    line_digest,
+    read_lines,
+)
+from bitextmine.files.streams import BLOCK_BYTES, open_output
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+suffixes = pytest.mark.parametrize("suffix", list(COMPRESS))
+
+
+def put(folder: Path, data: bytes, name: str = "corpus.fr") -> Path:
+    path = folder / name
+    path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](data))
+    return path
+
+
+# --- lines ---
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"\n\n", ["", ""]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\r\nb\r", ["a", "b"]),
+        (b"a\r\r\n", ["a\r"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b"\r\n", [""]),
+        ("a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\n".encode(), ["a\u2028b\u2029c\x85d\x0be\x0cf\x1cg"]),
+        (b"a\0b\n\0\n", ["a\0b", "\0"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbf\n", [""]),
+        (b" a \t\n", [" a \t"]),
+    ],
+)
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path: Path, data: bytes, lines: list[str]) -> None:
+    assert read_lines(put(tmp_path, data)) == lines
+
+
+text_lines = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n")))
+
+
+@given(
+    lines=text_lines,
+    final_newline=st.booleans(),
+    suffix=st.sampled_from(list(COMPRESS)),
+    block=st.integers(1, 40),
+)
+def test_any_unicode_survives_any_compression_and_any_block_size(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], final_newline: bool, suffix: str, block: int
+) -> None:
+    data = "\n".join(lines) + ("\n" if final_newline and lines else "")
+    expected = [line.removesuffix("\r") for line in lines]
+    if lines and not final_newline and lines[-1] == "":
+        expected.pop()  # nothing after the last newline is no line
+    if expected:
+        expected[0] = data.removeprefix("\ufeff").split("\n")[0].removesuffix("\r")
+    if data == "\ufeff" or data == "":
+        expected = []
+    path = put(tmp_path_factory.mktemp("text"), data.encode(), f"corpus.fr{suffix}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bitextmine.files.streams.BLOCK_BYTES", block)
+        patch.setattr("bitextmine.files.streams.PACKED_BYTES", block)
+        assert read_lines(path) == expected
+        assert read_lines(path, errors="replace") == expected
+
+
+@suffixes
+@given(lines=text_lines)
+def test_what_open_output_writes_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, lines: list[str]
+) -> None:
+    lines = [line.replace("\r", " ").replace("\ufeff", " ") for line in lines]
+    path = tmp_path_factory.mktemp("text") / f"corpus.fr{suffix}"
+    with open_output(path) as file:
+        file.writelines(f"{line}\n" for line in lines)
+    assert read_lines(path) == lines
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_line_of_several_megabytes_takes_no_quadratic_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read in blocks of 64 bytes, which would mean to copy 3 terabytes if each were added to what is there."""
+    monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", 64)
+    path = put(tmp_path, b"a\n" + b"x" * 20_000_000 + b"\nb\n")
+    assert [len(line) for line in iter_lines(path)] == [1, 20_000_000, 1]
+
+
+def test_lines_stream(tmp_path: Path) -> None:
+    """The first line comes before the rest is read: here the rest is invalid, some blocks on."""
+    path = put(tmp_path, b"good\n" * 200_000 + b"\xff\n")
+    lines = iter_lines(path)
+    assert [next(lines) for _ in range(1000)] == ["good"] * 1000
+    with pytest.raises(BitextmineError, match="line 200001:"):
+        list(lines)
+
+
+def test_lines_are_decoded_by_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is what makes reading fast."""
+    decode, calls = text._decode, 0
+
+    def counting(*args: Any) -> str:
+        nonlocal calls
+        calls += 1
+        return decode(*args)
+
+    monkeypatch.setattr(text, "_decode", counting)
+    path = put(
+        tmp_path,
+        "Une phrase assez longue pour ressembler à celles d'un vrai corpus, numéro 1.\n".encode() * 200_000,
+    )
+    assert sum(1 for _ in iter_lines(path)) == 200_000
+    assert calls <= 1 + path.stat().st_size / BLOCK_BYTES
+
+
+# --- invalid UTF-8 ---
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "column"),
+    [
+        (b"\xff", 1, 1),
+        (b"a\nb\xe9\n", 2, 2),
+        (b"a\n\nabc\xc3\n", 3, 4),  # cut short by the newline
+        (b"a\nb\xc3", 2, 2),  # cut short by the end
+        (b"ok\n" * 300_000 + b"ab\x80", 300_001, 3),
+        (b"ok\n\xed\xa0\x80\n", 2, 1),  # a surrogate
+    ],
+)
+@suffixes
+def test_invalid_utf8_names_line_and_byte(
+    tmp_path: Path, suffix: str, data: bytes, line: int, column: int
+) -> None:
+    path = put(tmp_path, data, f"corpus.fr{suffix}")
+    with pytest.raises(
+        BitextmineError, match=rf"corpus\.fr{suffix}: line {line}: .* at byte {column} .*--errors replace"
+    ):
+        list(iter_lines(path))
+
+
+@given(data=st.binary(), block=st.integers(1, 20))
+def test_replacing_invalid_bytes_keeps_the_number_of_lines(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, block: int
+) -> None:
+    path = put(tmp_path_factory.mktemp("text"), data)
+    body = data.removeprefix(b"\xef\xbb\xbf")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bitextmine.files.streams.BLOCK_BYTES", block)
+        lines = read_lines(path, errors="replace")
+    assert len(lines) == body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        (gzip.compress(b"a\n"), "gzip"),
+        (lzma.compress(b"a\n"), "xz"),
+        (zstandard.ZstdCompressor().compress(b"a\n"), "zstd"),
+        ("abc\n".encode("utf-16"), "UTF-16"),
+        (b"\x93NUMPY\x01\x00", "NumPy"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, hint: str) -> None:
+    with pytest.raises(BitextmineError, match=rf"line 1: .*{hint}"):
+        read_lines(put(tmp_path, data))
+
+
+def test_an_unknown_error_policy_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'ignore'"):
+        iter_lines(tmp_path / "corpus.fr", errors="ignore")
+
+
+# --- stdin ---
+
+
+def test_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é\nb".encode()), encoding="ascii"))
+    assert read_lines("-") == ["é", "b"]
+
+
+def test_errors_on_stdin_say_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"a\n"))))
+    with pytest.raises(BitextmineError, match=r"<stdin>: line 1: .*gzip -dc"):
+        read_lines("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(BitextmineError, match="stdin is closed"):
+        read_lines("-")
+
+
+# --- digests ---
+
+
+@suffixes
+def test_the_digest_is_of_the_lines_and_not_of_the_file(tmp_path: Path, suffix: str) -> None:
+    import hashlib
+
+    expected = hashlib.sha256("é\nb\n".encode()).hexdigest()
+    for data in ("é\nb\n", "é\nb", "é\r\nb\r\n", "\ufeffé\nb\n"):
+        assert line_digest(iter_lines(put(tmp_path, data.encode(), f"corpus.fr{suffix}"))) == expected
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n"))), st.integers(0, 50))
+def test_a_digest_does_not_depend_on_the_portions(lines: list[str], cut: int) -> None:
+    hasher = LineHasher()
+    hasher.update(lines[:cut])
+    hasher.update(iter(lines[cut:]))
+    assert hasher.hexdigest() == line_digest(lines)
+    assert hasher.lines == len(lines)
+
+
+def test_a_digest_tells_lines_apart() -> None:
+    texts = [[], [""], ["", ""], ["a"], ["a", ""], ["a", "b"], ["ab"], ["b", "a"]]
+    assert len({line_digest(lines) for lines in texts}) == len(texts)
+    assert line_digest(f"line {i}" for i in range(10_000)) == line_digest(
+        [f"line {i}" for i in range(10_000)]
+    )
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("path", "stem", "language"),
+    [
+        ("corpus.fr", "corpus.fr", "fr"),
+        ("a/b.c/corpus.fr.gz", "a/b.c/corpus.fr", "fr"),
+        ("corpus.fr.XZ", "corpus.fr", "fr"),
+        ("europarl-v7.fr-en.fr.zst", "europarl-v7.fr-en.fr", "fr"),
+        ("news.2024.zh-Hans", "news.2024.zh-Hans", "zh-Hans"),
+        ("c.pt_BR", "c.pt_BR", "pt_BR"),
+        ("c.fra_Latn", "c.fra_Latn", "fra_Latn"),
+    ],
+)
+def test_a_name_tells_the_language(path: str, stem: str, language: str) -> None:
+    assert corpus_stem(path) == Path(stem)
+    assert corpus_language(path) == language
+    assert corpus_language(path, "xx") == "xx"
+
+
+@pytest.mark.parametrize(
+    "path", ["corpus", "corpus.gz", "corpus.txt", "corpus.txt.gz", ".fr", "a.fr/corpus", "c.v2", "-"]
+)
+def test_a_name_without_a_language_asks_for_one(path: str) -> None:
+    with pytest.raises(BitextmineError, match="--lang"):
+        corpus_language(path)
+    assert corpus_language(path, "fr") == "fr"
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_bytes(b"")
+
+
+def test_the_one_corpus_of_a_language_is_found(tmp_path: Path) -> None:
+    touch(
+        tmp_path,
+        "c.en",
+        "c.fr.gz",
+        "c.en.npy",
+        "c.en.json",
+        "c.en.faiss",
+        "c.en.npy.part",
+        ".c.fr.12.tmp",
+        "README.md",
+    )
+    (tmp_path / "folder.en").mkdir()
+    assert find_corpus(tmp_path, "en") == tmp_path / "c.en"
+    assert find_corpus(str(tmp_path), "fr") == tmp_path / "c.fr.gz"
+    with pytest.raises(BitextmineError, match=r"no corpus in language 'de' .*languages seen there: en, fr"):
+        find_corpus(tmp_path, "de")
+
+
+def test_one_of_several_corpora_is_chosen_by_name(tmp_path: Path) -> None:
+    touch(tmp_path, "a.fr", "b.fr.gz", "b.c.fr")
+    with pytest.raises(
+        BitextmineError, match=r"3 corpora in language 'fr': a\.fr, b\.c\.fr, b\.fr\.gz; .*--name a"
+    ):
+        find_corpus(tmp_path, "fr")
+    assert find_corpus(tmp_path, "fr", "b").name == "b.fr.gz"
+    assert find_corpus(tmp_path, "fr", "b.fr").name == "b.fr.gz"
+    assert find_corpus(tmp_path, "fr", "b.c").name == "b.c.fr"
+    with pytest.raises(
+        BitextmineError, match=r"no corpus 'x' in language 'fr'; names seen there: a, b, b\.c"
+    ):
+        find_corpus(tmp_path, "fr", "x")
+
+
+def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path: Path) -> None:
+    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
+    (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"Bonjour.\n"))
+    (tmp_path / "a.fr.xz").write_bytes(lzma.compress(b"Bonjour.\n"))
+    assert find_corpus(tmp_path, "fr").name == "a.fr"
+    (tmp_path / "a.fr").unlink()
+    assert find_corpus(tmp_path, "fr").name == "a.fr.gz"
+
+
+@pytest.mark.parametrize(
+    "copy", [gzip.compress(b"Bonsoir.\n"), b"no gzip", gzip.compress(b"Bonjour.\n")[:-5]]
+)
+def test_a_compressed_copy_that_is_none_is_refused(tmp_path: Path, copy: bytes) -> None:
+    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
+    (tmp_path / "a.fr.gz").write_bytes(copy)
+    with pytest.raises(BitextmineError, match=r"a\.fr, a\.fr\.gz are one corpus .* different texts"):
+        find_corpus(tmp_path, "fr")
+    for name in ("a.fr", "a.fr.gz"):
+        assert find_corpus(tmp_path, "fr", name).name == name
+
+
+def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BitextmineError, match=r"nowhere.*No such file.*--dir"):
+        find_corpus(tmp_path / "nowhere", "fr")
+    touch(tmp_path, "a.fr")
+    with pytest.raises(BitextmineError, match="Not a directory"):
+        find_corpus(tmp_path / "a.fr", "fr")

@@ -1,0 +1,302 @@
+"""Files and archives that are missing, cut short or damaged; outputs that appear complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.streams import open_output, read_blocks
+
+BODY = b"".join(b"line number %d\n" % i for i in range(20_000))
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+}
+packed = pytest.mark.parametrize("suffix", list(PACK))
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    return b"".join(read_blocks(path))
+
+
+# --- reading ---
+
+
+@packed
+def test_all_members_are_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"c.fr.{suffix}"
+    path.write_bytes(PACK[suffix](BODY) + PACK[suffix](b"") + PACK[suffix](b"more\n"))
+    assert read(path) == BODY + b"more\n"
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz"])
+def test_padding_with_zero_bytes_is_no_damage(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"c.fr.{suffix}"
+    path.write_bytes(PACK[suffix](BODY) + bytes(512) + PACK[suffix](b"more\n") + bytes(100_000))
+    assert read(path) == BODY + b"more\n"
+
+
+def test_zstd_skippable_frames_and_long_windows(tmp_path: Path) -> None:
+    path = tmp_path / "c.fr.zst"
+    skippable = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"note!"
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=28, enable_ldm=True)
+    long = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path.write_bytes(skippable + PACK["zst"](b"a\n") + skippable + long.compress(BODY) + long.flush())
+    assert read(path) == b"a\n" + BODY
+
+
+@packed
+def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"c.fr.{suffix}"
+    whole = PACK[suffix](b"".join(b"line %d\n" % i for i in range(40)))
+    for cut in range(1, len(whole)):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(BitextmineError, match=rf"c\.fr\.{suffix}: truncated .* its {cut} bytes"):
+            read(path)
+        path.write_bytes(whole + whole[:cut])  # in the second member
+        with pytest.raises(BitextmineError, match="truncated"):
+            read(path)
+    path.write_bytes(b"")
+    with pytest.raises(BitextmineError, match="an empty file"):
+        read(path)
+
+
+@packed
+def test_a_truncated_archive_gives_what_it_holds_first(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"c.fr.{suffix}"
+    noise = os.urandom(400_000).hex().encode()
+    whole = PACK[suffix](noise)
+    path.write_bytes(whole[: len(whole) // 2])
+    got = b""
+    with pytest.raises(BitextmineError, match="truncated"):
+        for block in read_blocks(path):
+            got += block
+    assert len(got) > 100_000
+    assert noise.startswith(got)
+
+
+@packed
+def test_a_damaged_archive_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"c.fr.{suffix}"
+    for data in (b"plain text\n", PACK[suffix](BODY) + b"garbage"):
+        path.write_bytes(data)
+        with pytest.raises(BitextmineError, match=rf"c\.fr\.{suffix}: not valid"):
+            read(path)
+    if suffix != "zst":  # without a checksum, zstd cannot tell
+        whole = bytearray(PACK[suffix](BODY))
+        whole[len(whole) // 2] ^= 0xFF
+        path.write_bytes(whole)
+        with pytest.raises(BitextmineError):
+            read(path)
+
+
+def test_a_missing_file_is_named_and_another_suffix_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "c.fr"
+    with pytest.raises(BitextmineError, match=r"c\.fr: no such file; check"):
+        read(path)
+    (tmp_path / "c.fr.gz").write_bytes(b"")
+    with pytest.raises(BitextmineError, match=r"c\.fr: no such file; did you mean c\.fr\.gz\?"):
+        read(path)
+
+
+def test_a_folder_and_an_unreadable_file_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BitextmineError, match="is a directory"):
+        read(tmp_path)
+    path = tmp_path / "c.fr"
+    path.write_bytes(b"a\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # root reads everything
+
+        def refuse(*args: object, **kwargs: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(BitextmineError, match=r"c\.fr: permission denied"):
+        read(path)
+
+
+def test_a_named_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.fr"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["sh", "-c", f"echo one > {pipe}"]):
+        assert read(pipe) == b"one\n"
+
+
+# --- writing ---
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("mode", ["text", "binary"])
+def test_an_output_appears_only_when_complete(tmp_path: Path, suffix: str, mode: str) -> None:
+    path = tmp_path / f"out.tsv{suffix}"
+    path.write_bytes(b"old")
+    a, b = (BODY, b"end\n") if mode == "binary" else (BODY.decode(), "end\n")
+    with pytest.raises(KeyboardInterrupt), open_output(path, mode) as file:  # type: ignore[call-overload]
+        file.write(a)
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old"
+    with open_output(path, mode) as file:  # type: ignore[call-overload]
+        file.write(a)
+        assert path.read_bytes() == b"old"
+        file.write(b)
+    assert read(path) == BODY + b"end\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@packed
+def test_compressed_outputs_are_the_same_bytes_every_time(tmp_path: Path, suffix: str) -> None:
+    paths = [tmp_path / f"{name}.tsv.{suffix}" for name in "ab"]
+    for path in paths:
+        with open_output(path) as file:
+            file.write("é\n" * 1000)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_an_output_keeps_links_and_permissions(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.tsv", tmp_path / "link.tsv"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to("target.tsv")
+    with open_output(link) as file:
+        file.write("new\n")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new\n"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_outputs_that_cannot_be_are_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for path, words in (
+        (tmp_path / "no" / "out.tsv", "there is no folder .*no; create it"),
+        (tmp_path / "file" / "out.tsv", "there is no folder"),
+        (tmp_path, "it is a directory"),
+    ):
+        with pytest.raises(BitextmineError, match=words), open_output(path):
+            pytest.fail("must not get here")
+
+
+def test_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
+    with open_output(os.devnull) as file:
+        file.write("gone\n")
+    assert not Path(os.devnull).is_file()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as cat:
+        with open_output(pipe) as file:
+            file.write("through\n")
+        assert cat.communicate()[0] == b"through\n"
+    assert pipe.is_fifo()
+
+
+def limit_file_size(size: int) -> tuple[int, int]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    return before
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"out.tsv{suffix}"
+    path.write_bytes(b"old")
+    before = limit_file_size(50_000)
+    try:
+        with (
+            pytest.raises(BitextmineError, match=r"out\.tsv.*: cannot write: File too large"),
+            open_output(path) as file,
+        ):
+            file.write(os.urandom(200_000).hex())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_errors_in_the_body_pass_through(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), open_output(tmp_path / "out.tsv"):
+        1 / 0  # noqa: B018
+    with pytest.raises(FileNotFoundError), open_output(tmp_path / "out.tsv"):
+        (tmp_path / "none").read_bytes()
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- stdout ---
+
+
+def test_dash_is_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    stdout = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    print("before", file=stdout)
+    with open_output("-") as file:
+        file.write("é\n")
+    with open_output("-", "binary") as binary:
+        binary.write(b"\xff\n")
+    print("after", file=stdout)
+    stdout.flush()
+    assert raw.getvalue() == "before\r\né\n".encode() + b"\xff\nafter\r\n"
+
+
+WRITE_MUCH = """
+import sys
+from bitextmine.errors import BitextmineError
+from bitextmine.files.streams import open_output
+try:
+    with open_output(sys.argv[1]) as file:
+        for i in range(200_000):
+            file.write(f"line {i}\\n")
+except BitextmineError as e:
+    sys.exit(f"said: {e}")
+except BrokenPipeError:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_a_reader_that_stops_early_leaves_no_complaint(name: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_MUCH, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"line 0\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 7
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_a_full_stdout_is_told_once(name: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", WRITE_MUCH, name], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    message = done.stderr.decode().splitlines()
+    assert len(message) == 1, message
+    assert "No space left on device" in message[0]
+
+
+@pytest.mark.parametrize(("name", "fd"), [("/dev/stdout", "stdout"), ("/dev/stderr", "stderr")])
+def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path: Path, name: str, fd: str) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"old\n")
+    script = (
+        f"from bitextmine.files.lines import open_output\nwith open_output('{name}') as f: f.write('new\\n')"
+    )
+    with log.open("ab") as file:
+        subprocess.run([sys.executable, "-c", script], check=True, **{fd: file})  # type: ignore[call-overload]
+    assert log.read_bytes() == b"old\nnew\n"

@@ -1,0 +1,216 @@
+"""Scores by margin and matched pieces: features against plain loops, and a scorer that mining gains by."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.mine.piece_features import (
+    FEATURES,
+    LIMITS,
+    PARTS,
+    SIDE_FEATURES,
+    TOGETHER,
+    WIDTHS,
+    WINDOW_LIMITS,
+    Aligner,
+)
+from bitextmine.mine.retrieval import candidates
+from bitextmine.mine.scorer import CANDIDATE_FEATURES, Rescorer, Scorer, candidate_features, packaged_scorer
+
+VOCABULARY, DIM = 30, 12
+RNG = np.random.default_rng(5)
+ROWS = RNG.integers(-127, 128, (VOCABULARY, DIM)).astype(np.int8)
+LENGTHS = RNG.random(VOCABULARY).astype(np.float32) + 0.1
+VECTORS = ROWS / np.linalg.norm(ROWS.astype(np.float64), axis=1, keepdims=True) * LENGTHS[:, None]
+WEIGHTS = LENGTHS.astype(np.float64) / LENGTHS.mean(dtype=np.float64)
+SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=7), min_size=1, max_size=4)
+
+
+def slow_matches(a: list[int], b: list[int]) -> list[float]:
+    units = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    weights = WEIGHTS
+    best = [max(units[p] @ units[q] for q in b) for p in a]
+    match, back = (
+        [
+            places.index(max(places))
+            for places in ([round(float(units[p] @ units[q]), 5) for q in y] for p in x)
+        ]
+        for x, y in ((a, b), (b, a))
+    )
+    found = [
+        math.log1p(sum(weights[p] for p, m in zip(a, best, strict=True) if m < limit)) for limit in LIMITS
+    ]
+    sure = [max(m, 0) * weights[p] for p, m in zip(a, best, strict=True)]
+    away = [abs(i / len(a) - match[i] / len(b)) for i in range(len(a))]
+    found.append(sum(x * w for x, w in zip(away, sure, strict=True)) / max(sum(sure), 1e-9))
+    both = [math.sqrt(sure[i] * sure[i - 1]) for i in range(1, len(a))]
+    near = [abs(match[i] - match[i - 1]) <= TOGETHER for i in range(1, len(a))]
+    found.append(sum(w for w, x in zip(both, near, strict=True) if x) / max(sum(both), 1e-9))
+    mutual = [back[match[i]] == i for i in range(len(a))]
+    found.append(math.log1p(sum(weights[p] for p, m in zip(a, mutual, strict=True) if not m)))
+    found.append(sum(s for s, m in zip(sure, mutual, strict=True) if m) / sum(weights[p] for p in a))
+    return found
+
+
+def cosine(x: np.ndarray, y: np.ndarray) -> float:
+    lengths = np.linalg.norm(x) * np.linalg.norm(y)
+    return float(x @ y / lengths) if lengths > 0 else 0.0
+
+
+def slow_windows(a: list[int], b: list[int], width: int) -> tuple[list[float], float]:
+    """How much weight is unmatched at each limit, give or take what a cosine so near to it that rounding decides
+    weighs; the mean; the lowest."""
+    sums = [
+        [VECTORS[side[max(0, i - width // 2) : i + width // 2 + 1]].sum(0) for i in range(len(side))]
+        for side in (a, b)
+    ]
+    best = [max(cosine(x, y) for y in sums[1]) for x in sums[0]]
+    weights = [WEIGHTS[p] for p in a]
+    found, unsure = [], 0.0
+    for limit in WINDOW_LIMITS:
+        found.append(math.log1p(sum(w for w, x in zip(weights, best, strict=True) if x < limit)))
+        unsure += sum(w for w, x in zip(weights, best, strict=True) if abs(x - limit) < 5e-3)
+    mean = sum(w * x for w, x in zip(weights, best, strict=True)) / sum(weights)
+    return [*found, mean, min(best)], unsure
+
+
+def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], float]:
+    """Of the parts; and the distance of the middle of a piece from an edge, where rounding may decide."""
+    sums, edge = np.zeros((2, parts, DIM)), 1.0
+    for side, sentence in enumerate((a, b)):
+        weights = np.array([WEIGHTS[p] for p in sentence])
+        for i, piece in enumerate(sentence):
+            middle = (weights[:i].sum() + weights[i] / 2) / weights.sum() * parts
+            sums[side, int(middle)] += VECTORS[piece]
+            edge = min(edge, abs(middle - round(middle)))
+    all_ = [[cosine(x, y) for y in sums[1]] for x in sums[0]]
+    others = [all_[i][j] for i in range(parts) for j in range(parts) if i != j]
+    return [*(all_[i][i] for i in range(parts)), sum(others) / len(others)], edge
+
+
+@given(SENTENCES, SENTENCES)
+def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> None:
+    n = min(len(a), len(b))
+    found = Aligner(ROWS, LENGTHS).features(Pieces.from_lists(a[:n]), Pieces.from_lists(b[:n]))
+    assert found.shape == (n, FEATURES) and found.dtype == np.float32
+    for row, x, y in zip(found, a, b, strict=False):
+        if not x or not y:
+            assert not row.any()
+            continue
+        assert row[-2:] == pytest.approx([math.log1p(len(x)), math.log1p(len(y))], abs=1e-4)
+        for side, (here, there) in zip(
+            (row[:SIDE_FEATURES], row[SIDE_FEATURES:]), ((x, y), (y, x)), strict=False
+        ):
+            matched = slow_matches(here, there)
+            np.testing.assert_allclose(side[: len(matched)], matched, atol=1e-4)
+            at = len(matched)
+            for width in WIDTHS:
+                expected, unsure = slow_windows(here, there, width)
+                if not unsure:
+                    np.testing.assert_allclose(side[at : at + len(expected)], expected, atol=1e-2)
+                at += len(expected)
+            assert at == SIDE_FEATURES
+        at = 2 * SIDE_FEATURES
+        for parts in PARTS:
+            expected, edge = slow_parts(x, y, parts)
+            if edge > 1e-3:
+                np.testing.assert_allclose(row[at : at + len(expected)], expected, atol=1e-2)
+            at += len(expected)
+        assert at + 2 == FEATURES
+
+
+def neighbours(n: int, m: int, k: int) -> SimpleNamespace:
+    rng = np.random.default_rng(n)
+    x, y = rng.standard_normal((n, 8)), rng.standard_normal((m, 8))
+    y[: n // 2] = x[: n // 2] + 0.3 * rng.standard_normal((n // 2, 8))
+    x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
+    sim = (x @ y.T).astype(np.float32)
+    fwd, bwd = np.argsort(-sim, axis=1)[:, :k], np.argsort(-sim.T, axis=1)[:, :k]
+    return SimpleNamespace(
+        fwd_id=fwd,
+        fwd_sim=np.take_along_axis(sim, fwd, 1),
+        bwd_id=bwd,
+        bwd_sim=np.take_along_axis(sim.T, bwd, 1),
+    )
+
+
+def slow_candidate(found: SimpleNamespace, i: int, j: int, cosine: float) -> list[float]:
+    means, gaps = [], []
+    for sims, ids, other in ((found.fwd_sim[i], found.fwd_id[i], j), (found.bwd_sim[j], found.bwd_id[j], i)):
+        means.append(float(np.mean(sims)) if len(sims) else cosine)
+        rivals = [s for s, r in zip(sims, ids, strict=True) if r != other]
+        gaps.append(cosine - max(rivals) if rivals else 0.0)
+    ratio = cosine / ((means[0] + means[1]) / 2)
+    return [ratio, math.log(ratio), cosine, *means, *gaps]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_features_of_candidates(k: int) -> None:
+    found = neighbours(20, 30, k)
+    src, tgt = np.arange(20), found.fwd_id[:, k - 1].copy()
+    cosine = found.fwd_sim[:, k - 1].astype(np.float64)
+    cosine = np.abs(cosine) + 0.1
+    features = candidate_features(src, tgt, cosine, found, k)
+    assert features.shape == (20, CANDIDATE_FEATURES)
+    for i, row in enumerate(features):
+        np.testing.assert_allclose(row, slow_candidate(found, i, tgt[i], cosine[i]), rtol=1e-4, atol=1e-6)
+
+
+def some_scorer(hidden: int = 4) -> Scorer:
+    rng = np.random.default_rng(1)
+    width = CANDIDATE_FEATURES + FEATURES
+    shapes = ((hidden, width), (hidden,), (hidden,), (1,), (width,), (width,))
+    *parts, scale = (rng.standard_normal(shape).astype(np.float32) * 0.3 for shape in shapes)
+    return Scorer(*parts, np.abs(scale) + 1)
+
+
+def test_scores_of_candidates_both_ways_and_again() -> None:
+    n, m, k = 20, 30, 3
+    rng = np.random.default_rng(2)
+    src, tgt = (
+        Pieces.from_lists([rng.integers(0, VOCABULARY, c).tolist() for c in rng.integers(1, 9, size)])
+        for size in (n, m)
+    )
+    found, scorer, aligner = neighbours(n, m, k), some_scorer(), Aligner(ROWS, LENGTHS)
+    best = candidates(found, k)
+    compared = []
+    rescorer = Rescorer(aligner, src, tgt, scorer, compared.append)
+    again = rescorer(best, found, k)
+    assert (again.forward.id == best.forward.id).all() and (again.backward.id == best.backward.id).all()
+    pairs = {(i, int(j)) for i, j in enumerate(best.forward.id)} | {
+        (int(i), j) for j, i in enumerate(best.backward.id)
+    }
+    assert sum(compared) == len(pairs), "each pair's pieces are compared once"
+    for forward, one in ((True, again.forward), (False, again.backward)):
+        for row, other in enumerate(one.id):
+            i, j = (row, int(other)) if forward else (int(other), row)
+            sims, ids = (found.fwd_sim, found.fwd_id) if forward else (found.bwd_sim, found.bwd_id)
+            base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]))])
+            pieces = aligner.features(src.take(np.array([i])), tgt.take(np.array([j])))
+            x = (np.concatenate([base, pieces], axis=1)[0] - scorer.mean) / scorer.scale
+            expected = scorer.out @ np.tanh(scorer.hidden @ x + scorer.bias) + scorer.constant[0]
+            assert one.score[row] == pytest.approx(expected, abs=1e-4)
+    mutual = [i for i, j in enumerate(again.forward.id) if again.backward.id[j] == i]
+    assert mutual and all(again.forward.score[i] == again.backward.score[again.forward.id[i]] for i in mutual)
+    compared.clear()
+    once_more = rescorer(best, found, k)
+    assert not compared and (once_more.forward.score == again.forward.score).all()
+
+
+def test_the_scorer_in_the_package() -> None:
+    scorer = packaged_scorer()
+    assert scorer.hidden.shape == (len(scorer.bias), CANDIDATE_FEATURES + FEATURES)
+    assert scorer.mean.shape == scorer.scale.shape == (CANDIDATE_FEATURES + FEATURES,)
+    assert (scorer.scale > 0).all() and len(scorer.hash) == 8
+    typical = scorer.mean[None].copy()
+    better = typical.copy()
+    better[0, [0, 1, 2, 5, 6]] += 3 * scorer.scale[[0, 1, 2, 5, 6]]
+    high, low = (float(scorer.score(scorer.drive(x, 0))[0]) for x in (better, typical))
+    assert high > low, "the margin counts"

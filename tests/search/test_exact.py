@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.search import native
+from bitextmine.search.best import Best
+from bitextmine.search.engines.blocks import BlockSearch
+from bitextmine.search.exact import Neighbours, search_both, search_one
+from bitextmine.search.native import ISA, instruction_set
+from bitextmine.search.rows import Rows
+from bitextmine.system import parse_size
+
+from . import oracle
+
+BEST = instruction_set()
+COMPILED = [f"fused:{name}" for name, code in ISA.items() if BEST is not None and code <= ISA[BEST]]
+COMPILED += ["fused:float32", "fused:float32-avx2"] if BEST is not None else []
+METHODS = [*COMPILED, "torch:float32", "torch:bfloat16", "torch:float16"]
+
+
+def arrays(found: Neighbours):
+    return found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id
+
+
+def search_with_least_memory(x, y, k, **options) -> Neighbours:
+    """With one byte it says how much it takes; that must do."""
+    try:
+        return search_both(x, y, k, memory=1, **options)
+    except BitextmineError as error:
+        found = re.search(r"allow (\S+) or more", str(error))
+        assert found is not None, str(error)
+    return search_both(x, y, k, memory=parse_size(found[1]), **options)
+
+
+def assert_same(got, want):
+    for name, a, b in zip(("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"), got, want, strict=True):
+        assert a.dtype == b.dtype, name
+        assert a.tobytes() == b.tobytes(), f"{name} differs in {(a != b).sum()} places"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("n", "m", "d", "k"),
+    [(1, 1, 1, 1), (3, 70, 16, 4), (70, 3, 16, 4), (129, 200, 33, 1), (400, 1500, 100, 7), (300, 90, 64, 40)],
+)
+def test_equals_the_oracle(method, n, m, d, k):
+    rng = np.random.default_rng(n * m)
+    x, y = oracle.corpus(rng, n, d, 0.1, 0.02), oracle.corpus(rng, m, d, 0.1, 0.02)
+    y[: min(n, m) // 2] = x[: min(n, m) // 2]
+    assert_same(arrays(search_both(x, y, k, method=method)), oracle.both(x, y, k))
+
+
+sides = st.integers(0, 90)
+shares = st.sampled_from([0.0, 0.1, 0.9])
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    n=sides,
+    m=sides,
+    d=st.sampled_from([1, 2, 7, 32, 65]),
+    k=st.integers(1, 12),
+    repeats=shares,
+    zeros=shares,
+    near=shares,
+    coarse=st.booleans(),
+    block=st.sampled_from([1, 7, 64, 8192]),
+    method=st.sampled_from(METHODS),
+    little=st.booleans(),
+    threads=st.sampled_from([1, 3]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@example(90, 90, 7, 4, 0.9, 0.9, 0.9, True, 7, "torch:bfloat16", True, 3, 0)
+@example(0, 5, 7, 4, 0.0, 0.0, 0.0, False, 7, METHODS[0], True, 1, 0)
+@example(5, 0, 7, 4, 0.0, 0.0, 0.0, False, 7, METHODS[0], True, 1, 0)
+def test_equals_the_oracle_whatever_the_rows(
+    n, m, d, k, repeats, zeros, near, coarse, block, method, little, threads, seed
+):
+    rng = np.random.default_rng(seed)
+    x = oracle.corpus(rng, n, d, repeats, zeros, near, coarse)
+    y = oracle.corpus(rng, m, d, repeats, zeros, near, coarse)
+    shared = min(n, m) // 3
+    y[m - shared :] = x[:shared]
+    search = search_with_least_memory if little else search_both
+    got = search(x, y, k, block_rows=block, method=method, threads=threads)
+    assert_same(arrays(got), oracle.both(x, y, k))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_rows_tie_exactly_and_go_by_id(method):
+    rng = np.random.default_rng(1)
+    one = oracle.vectors(rng, 1, 512)
+    x, y = np.repeat(one, 300, axis=0), np.repeat(one, 2500, axis=0)
+    got = search_both(x, y, 4, method=method)
+    assert (got.fwd_id == np.arange(4)).all()
+    assert (got.bwd_id == np.arange(4)).all()
+    assert len(np.unique(got.fwd_sim)) == len(np.unique(got.bwd_sim)) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_rows_within_the_error_of_the_arithmetic(method):
+    """A thousand near copies: int8 and bfloat16 cannot tell them apart, the answer must."""
+    rng = np.random.default_rng(2)
+    x = np.repeat(oracle.vectors(rng, 1, 96).astype(np.float32), 700, axis=0)
+    x += 2e-4 * rng.standard_normal(x.shape).astype(np.float32)
+    x = x.astype(np.float16)
+    y = np.concatenate([x[::-1], oracle.vectors(rng, 400, 96)])
+    assert_same(arrays(search_both(x, y, 5, method=method)), oracle.both(x, y, 5))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_vectors_that_quantise_badly(method):
+    """One large component leaves the others a handful of the int8 levels."""
+    rng = np.random.default_rng(3)
+    x, y = (oracle.vectors(rng, n, 64).astype(np.float32) for n in (300, 1300))
+    for v in (x, y):
+        v[:, 5] = 3
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+    x, y = x.astype(np.float16), y.astype(np.float16)
+    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_float32_lengths_near_the_ends_of_the_range(method):
+    rng = np.random.default_rng(17)
+    x, y = (oracle.vectors(rng, n, 40, np.float32) for n in (60, 70))
+    x[::3] *= np.float32(1e-35)
+    x[1::3] *= np.float32(1e-44)
+    y[::4] *= np.float32(1e9)
+    assert_same(
+        arrays(search_both(x, y, 4, method=method)), arrays(search_both(x, y, 4, method="torch:float32"))
+    )
+    y[5] *= np.float32(1e30)
+    with pytest.raises(BitextmineError, match="vector of length"):
+        search_both(x, y, 4, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_float32_rows_whose_squares_vanish(method):
+    """Their lengths are not zero, nor is what the arithmetic may be wrong by."""
+    rng = np.random.default_rng(18)
+    x, y = (oracle.vectors(rng, n, 96, np.float32) for n in (90, 120))
+    x *= np.float32(1e-22)
+    y[::2] *= np.float32(1e-13)
+    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lengths_other_than_one(method):
+    rng = np.random.default_rng(4)
+    x, y = (oracle.vectors(rng, n, 48).astype(np.float32) for n in (200, 1100))
+    x *= rng.uniform(0.01, 4, (len(x), 1)).astype(np.float32)
+    y *= rng.uniform(0.01, 4, (len(y), 1)).astype(np.float32)
+    x, y = x.astype(np.float16), y.astype(np.float16)
+    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+
+
+def test_float32_rows_give_the_same_by_every_method():
+    rng = np.random.default_rng(5)
+    x, y = (
+        oracle.corpus(rng, 500, 130, 0.2, dtype=np.float32),
+        oracle.corpus(rng, 1400, 130, 0.2, dtype=np.float32),
+    )
+    y[:100] = x[:100]
+    want = arrays(search_both(x, y, 4, method="torch:float32"))
+    for method in METHODS:
+        assert_same(arrays(search_both(x, y, 4, method=method, block_rows=77)), want)
+    sims = x.astype(np.float64) @ y.astype(np.float64).T
+    np.testing.assert_allclose(np.take_along_axis(sims, want[1], axis=1), want[0], rtol=1e-6)
+    np.testing.assert_allclose(np.sort(sims, axis=1)[:, :-5:-1], want[0], rtol=1e-6)
+
+
+def test_float16_against_float32_rows():
+    rng = np.random.default_rng(6)
+    x, y = oracle.vectors(rng, 50, 32), oracle.vectors(rng, 60, 32, np.float32)
+    wide = search_both(x.astype(np.float32), y, 3)
+    assert_same(arrays(search_both(x, y, 3)), arrays(wide))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("block", [13, 4096])
+def test_one_direction_is_half_of_both(method, block):
+    rng = np.random.default_rng(7)
+    x, y = oracle.corpus(rng, 300, 40, 0.2, 0.1), oracle.corpus(rng, 1100, 40, 0.2, 0.1)
+    whole = search_both(x, y, 4)
+    sim, ids = search_one(x, y, 4, method=method, block_rows=block)
+    assert_same((sim, ids, whole.bwd_sim, whole.bwd_id), arrays(whole))
+
+
+def test_more_neighbours_than_there_are_rows():
+    rng = np.random.default_rng(8)
+    x, y = oracle.vectors(rng, 5, 8), oracle.vectors(rng, 2, 8)
+    got = search_both(x, y, 4)
+    assert (got.fwd_id[:, 2:] == -1).all()
+    assert np.isneginf(got.fwd_sim[:, 2:]).all()
+    assert (got.fwd_id[:, :2] >= 0).all()
+    assert (got.bwd_id >= 0).all()
+
+
+def test_memory_mapped_rows(tmp_path):
+    rng = np.random.default_rng(9)
+    x, y = oracle.vectors(rng, 300, 24), oracle.vectors(rng, 200, 24)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    x_map, y_map = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
+    assert_same(arrays(search_both(x_map, y_map, 3)), oracle.both(x, y, 3))
+
+
+def test_rows_that_are_not_contiguous():
+    rng = np.random.default_rng(10)
+    x, y = oracle.vectors(rng, 60, 24), oracle.vectors(rng, 80, 24)
+    assert_same(arrays(search_both(x[::2, ::3], y[::-1, ::3], 3)), oracle.both(x[::2, ::3], y[::-1, ::3], 3))
+
+
+def test_progress_counts_the_rows():
+    rng = np.random.default_rng(11)
+    seen: list[int] = []
+    search_both(
+        oracle.vectors(rng, 100, 8), oracle.vectors(rng, 10, 8), 2, block_rows=30, progress=seen.append
+    )
+    assert seen == [30, 30, 30, 10]
+    search_both(np.ones((100, 8), np.float16), np.ones((10, 8), np.float16), 2, progress=seen.append)
+    assert sum(seen) == 200
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_nan_is_named_by_its_line(value, dtype, side):
+    rng = np.random.default_rng(12)
+    pair = [oracle.vectors(rng, 50, 8, dtype), oracle.vectors(rng, 5000, 8, dtype)]
+    row = (41, 4321)[side]
+    pair[side][row, 3] = value
+    with pytest.raises(BitextmineError, match=rf"{('source', 'target')[side]} vectors.*line {row + 1} .*NaN"):
+        search_both(*pair, 2)
+
+
+def test_input_that_cannot_be_searched():
+    rng = np.random.default_rng(13)
+    x = oracle.vectors(rng, 5, 8)
+    with pytest.raises(BitextmineError, match=r"8.* 9"):
+        search_both(x, oracle.vectors(rng, 5, 9), 2)
+    with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
+        search_both(x, x, 0)
+    with pytest.raises(BitextmineError, match="2 dimensions"):
+        search_both(x[0], x, 2)
+    with pytest.raises(BitextmineError, match="int8"):
+        search_both(x.astype(np.int8), x, 2)
+    with pytest.raises(BitextmineError, match="unknown search method 'fast'"):
+        search_both(x, x, 2, method="fast")
+
+
+def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
+    monkeypatch.setattr(native, "library", lambda: None)
+    rng = np.random.default_rng(14)
+    x, y = oracle.vectors(rng, 30, 8), oracle.vectors(rng, 40, 8)
+    assert_same(arrays(search_both(x, y, 3)), oracle.both(x, y, 3))
+    with pytest.raises(BitextmineError, match="method torch"):
+        search_both(x, y, 3, method="fused")
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
+def test_out_of_memory_halves_the_block_and_goes_on(error):
+    rng = np.random.default_rng(15)
+    x, y = oracle.corpus(rng, 700, 16, 0.1), oracle.corpus(rng, 1500, 16, 0.1)
+    asked: list[tuple[int, int]] = []
+
+    def product(a, b):
+        asked.append((len(a), len(b)))
+        if len(a) * len(b) > 200 * 300:
+            raise error("CUDA out of memory")
+        return a @ b.T
+
+    fwd, bwd = Best.empty(700, 4), Best.empty(1500, 4)
+    search = BlockSearch(Rows(x, x.dtype), Rows(y, y.dtype), product=product, tile=1024, precision="float32")
+    for start in range(0, 700, 350):
+        search.block(start, start + 350, fwd, bwd)
+    assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 4))
+    failed = sum(a * b > 200 * 300 for a, b in asked)
+    assert 0 < failed < len(asked) / 2
+
+
+def test_out_of_memory_that_nothing_helps_against():
+    def product(a, b):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    rng = np.random.default_rng(16)
+    rows = Rows(oracle.vectors(rng, 500, 8), np.dtype(np.float16))
+    with pytest.raises(BitextmineError, match="out of memory on cpu"):
+        BlockSearch(rows, rows, product=product).block(0, 500, Best.empty(500, 2), Best.empty(500, 2))
