@@ -1,3 +1,3 @@
 """bitextmine: sentence pairs out of two piles of text."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

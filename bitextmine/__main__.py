@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bitextmine.cli import main
+from bitextmine.cli.program import main
 
 if __name__ == "__main__":
     main()

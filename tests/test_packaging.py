@@ -76,7 +76,7 @@ def test_metadata(wheel, root):
     assert metadata["License-Expression"] == "MIT"
     assert {"gpu", "dev"} <= set(metadata.get_all("Provides-Extra"))
     assert f"{info}/licenses/LICENSE" in archive.namelist()
-    assert "bitextmine = bitextmine.cli:main" in archive.read(f"{info}/entry_points.txt").decode()
+    assert "bitextmine = bitextmine.cli.program:main" in archive.read(f"{info}/entry_points.txt").decode()
 
 
 def test_the_size_of_the_wheel(wheel):

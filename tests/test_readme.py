@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from bitextmine.cli.commands import program
+from bitextmine.cli.program import program
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
 COMMANDS = sorted(

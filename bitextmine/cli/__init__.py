@@ -1,7 +1,1 @@
-"""The command line."""
-
-from __future__ import annotations
-
-from bitextmine.cli.commands import main, program
-
-__all__ = ["main", "program"]
+"""The command line: one module a command, `options` that they share, `types` of values, `shell` around them all."""

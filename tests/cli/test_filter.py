@@ -10,7 +10,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from bitextmine.cli.commands import program
+from bitextmine.cli.program import program
 
 GOOD = [
     ("The doctor buys a red bicycle.", "Le médecin achète un vélo rouge."),

@@ -1,0 +1,52 @@
+"""bitextmine embed"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.shell import Command
+from bitextmine.cli.types import Language, NpyFile
+
+
+@click.command(
+    cls=Command,
+    name="embed",
+    example="bitextmine embed corpus.fr",
+    resume="the same command again goes on where this one stopped",
+)
+@click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
+@options.model
+@click.option(
+    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
+)
+@click.option(
+    "--out",
+    type=NpyFile(),
+    metavar="FILE.npy",
+    help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
+)
+@click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@options.device
+@options.batch_tokens
+@options.errors
+def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **options: Any) -> None:
+    """Turn each line of a corpus into a vector.
+
+    Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
+    corpus.fr. An embedding of the same text and model is left as it is; an interrupted one is taken up.
+
+    \b
+    bitextmine embed corpus.en corpus.fr.gz
+    zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
+    """
+    if out is not None and len(corpora) > 1:
+        raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
+    from bitextmine.embeddings.embed import embed_corpus
+    from bitextmine.encoder import load_encoder
+
+    encoder = load_encoder(model, device)
+    for corpus in corpora:
+        embed_corpus(corpus, encoder, out=out, **options)

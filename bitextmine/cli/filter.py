@@ -1,0 +1,101 @@
+"""bitextmine filter"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.shell import Command
+from bitextmine.cli.types import Language, Limit, Setting
+
+
+@click.command(
+    cls=Command, name="filter", example="bitextmine filter scored.tsv --rejected bad.tsv > clean.tsv"
+)
+@click.argument("path", metavar="[SCORED.tsv]", default="-")
+@options.stream_output
+@click.option("--rejected", metavar="FILE", help="Where the others go, with the rule that each fails.")
+@click.option(
+    "--preset",
+    type=click.Choice(["mild", "strict", "cheap", "none"]),
+    help="A set of rules; cheap needs no scores.  [default: mild, unless rules are given]",
+)
+@click.option(
+    "--rules", "rules_file", metavar="RULES.toml", help="Rules from a file, after those of the preset."
+)
+@click.option(
+    "--min", "least", type=Limit(), multiple=True, metavar="COL=X", help="Keep X and more; may be repeated."
+)
+@click.option(
+    "--max", "most", type=Limit(), multiple=True, metavar="COL=X", help="Keep X and less; may be repeated."
+)
+@click.option(
+    "--equal", type=Setting(), multiple=True, metavar="COL=TEXT", help="Keep just this; may be repeated."
+)
+@click.option(
+    "--duplicates",
+    type=click.Choice(["exact", "near", "none"]),
+    help="Keep the first of equal pairs; near: up to case, digits and punctuation.  [default: as the preset says, "
+    "else none]",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    metavar="MIB",
+    help="Most that the search for duplicates may take; 100 million pairs need 1,024.",
+)
+@click.option(
+    "--explain",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Show N pairs just outside and just inside each rule.",
+)
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="What the last columns are, as given to 'score'.  [default: its default, where rows look so]",
+)
+@options.scol
+@options.tcol
+@options.header
+@click.option(
+    "--src",
+    type=Language(),
+    default="",
+    metavar="L",
+    help="For a rule on lang, where 'score' did not add it.",
+)
+@click.option("--tgt", type=Language(), default="", metavar="L", help="Likewise.")
+def filter_command(
+    path: str,
+    output: str,
+    preset: str | None,
+    rules_file: str | None,
+    least: tuple[tuple[str, Any], ...],
+    most: tuple[tuple[str, Any], ...],
+    equal: tuple[tuple[str, Any], ...],
+    duplicates: str | None,
+    memory: int,
+    **options: Any,
+) -> None:
+    """Keep the sentence pairs that meet every rule.
+
+    A rule is on a column: its name, or its position from 1. What 'score' did not add is computed from the texts, but
+    for cosine, margin and quality. Rows of another width and invalid UTF-8 count as malformed.
+
+    \b
+    bitextmine filter scored.tsv --preset strict --min numbers=1 --explain 3 > clean.tsv
+    bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv
+    bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet
+    """
+    from bitextmine.clean.filter import filter_rows
+    from bitextmine.clean.rules import choose_rules
+
+    rules = choose_rules(preset, rules_file, {"min": least, "max": most, "equal": equal}, duplicates)
+    done = filter_rows(path, output, rules, memory=memory << 20, **options)
+    click.echo(done.to_table(), err=True)

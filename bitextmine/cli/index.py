@@ -1,0 +1,114 @@
+"""bitextmine index"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.shell import Command
+from bitextmine.cli.types import IndexType, Language, Memory, Number
+
+
+@click.command(
+    cls=Command,
+    name="index",
+    example="bitextmine index corpus.fr",
+    resume="the same command again goes on where this one stopped",
+)
+@click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
+@click.option(
+    "--type",
+    "kind",
+    type=IndexType(),
+    default="auto",
+    show_default=True,
+    metavar="auto|flat|ivf|pq|hnsw|FACTORY",
+    help="Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: what costs least, measured here.",
+)
+@click.option(
+    "--recall-sample",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Rows that the recall is measured on.",
+)
+@click.option(
+    "--recall",
+    "--recall-target",
+    "recall_target",
+    type=Number(0, 1),
+    default=0.99,
+    show_default=True,
+    metavar="X",
+    help="Search harder (nprobe, efSearch) until the nearest row is found this often.",
+)
+@click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours that the recall counts.",
+)
+@click.option(
+    "--seed",
+    type=options.SEED,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Of training rows and sample.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many searches 'auto' counts on.  [default: as many as rows]",
+)
+@click.option(
+    "--memory",
+    type=Memory(),
+    metavar="SIZE",
+    help="Most that building may take, as 500M or 2G.  [default: half of what is free]",
+)
+@click.option("--force", is_flag=True, help="Build again what is up to date.")
+@options.model
+@click.option(
+    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
+)
+@options.device
+@options.batch_tokens
+@options.errors
+def index(
+    corpora: tuple[str, ...],
+    model: str,
+    device: str,
+    lang: str | None,
+    batch_tokens: int | None,
+    errors: str,
+    **options: Any,
+) -> None:
+    """Build a FAISS index of a corpus, for searches too large to be exact.
+
+    Writes corpus.fr.faiss and corpus.fr.faiss.json beside the vectors, with the recall measured against exact search.
+    A corpus whose vectors are missing or stale is embedded first; of FILE.npy the vectors are taken as they are.
+
+    \b
+    bitextmine index corpus.fr --type ivf
+    bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index
+    """
+    from bitextmine.console import progress
+    from bitextmine.embeddings.embed import embed_corpus
+    from bitextmine.encoder import load_encoder
+    from bitextmine.index.file import index_corpus
+
+    for corpus in corpora:
+        vectors = corpus
+        if not corpus.endswith(".npy"):
+            encoder = load_encoder(model, device)
+            vectors = str(embed_corpus(corpus, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens))
+        with progress(None, f"index {corpus}", "vectors") as bar:
+            report = index_corpus(vectors, progress=bar.update, **options)
+        click.echo(report.to_table(), err=True)

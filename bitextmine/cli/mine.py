@@ -1,0 +1,134 @@
+"""bitextmine mine"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.shell import Command
+from bitextmine.cli.types import Language, Number, Threshold
+
+
+@click.command(
+    cls=Command,
+    name="mine",
+    example="bitextmine mine --src en --tgt fr",
+    resume="the same command again goes on where this one stopped",
+)
+@click.option(
+    "--src", type=Language(), metavar="L", help="Source language: its corpus is looked for in --dir."
+)
+@click.option("--tgt", type=Language(), metavar="L", help="Target language, likewise.")
+@click.option(
+    "--dir", "directory", default=".", metavar="FOLDER", help="Where the corpora lie.  [default: here]"
+)
+@click.option(
+    "--name", metavar="NAME", help="Which corpora, if --dir holds several: news for news.en and news.fr."
+)
+@click.option(
+    "--src-file", "src_corpus", metavar="FILE", help="The source corpus itself, instead of a search."
+)
+@click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
+@options.model
+@click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours that a margin is taken over.",
+)
+@click.option(
+    "--margin",
+    type=click.Choice(["ratio", "distance", "absolute"]),
+    default="ratio",
+    show_default=True,
+    help="Score: cosine over, minus, or regardless of the mean cosine to the neighbours.",
+)
+@click.option(
+    "--retrieval",
+    type=click.Choice(["max", "matching", "intersect", "union", "forward", "backward"]),
+    default="max",
+    show_default=True,
+    help="One to one, best first; one to one, highest total; chosen by both sides; by either; by the source; "
+    "by the target.",
+)
+@click.option(
+    "--threshold",
+    type=Threshold(),
+    default="auto",
+    show_default=True,
+    metavar="NUMBER|auto|none",
+    help="Lowest score kept. auto: the best F1 on --gold, else the score that a share --fpr of the lines "
+    "without a translation would reach.",
+)
+@click.option(
+    "--gold", metavar="FILE", help="Known pairs for --threshold auto: source line, tab, target line, from 1."
+)
+@click.option(
+    "--fpr",
+    type=Number(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    metavar="X",
+    help="False-positive rate for --threshold auto.",
+)
+@click.option(
+    "--rescore",
+    is_flag=True,
+    help="Score by the pieces' matches, too: better pairs, in more time. Scores and --threshold are then log odds.",
+)
+@click.option(
+    "--dedup",
+    type=click.Choice(["exact", "near", "none"]),
+    default="exact",
+    show_default=True,
+    help="Which lines count as the same and are mined once; near: up to case, digits and punctuation.",
+)
+@click.option(
+    "--duplicates",
+    type=click.Choice(["first", "all"]),
+    default="first",
+    show_default=True,
+    help="Pairs for the first of equal lines, or for each.",
+)
+@click.option(
+    "--search",
+    type=click.Choice(["auto", "exact", "index"]),
+    default="auto",
+    show_default=True,
+    help="Compare every line with every line, or use FAISS; auto: exact up to 10^12 comparisons.",
+)
+@click.option("--ids", is_flag=True, help="Add two columns after the score: both line numbers, from 1.")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    help="Where the pairs go, with FILE.json.  [default: standard output]",
+)
+@click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@options.memory
+@options.device
+@options.batch_tokens
+@options.errors
+def mine(output: str, ids: bool, **options: Any) -> None:
+    """Find the sentence pairs in two corpora.
+
+    Prints score, source sentence, target sentence, separated by tabs, best first. Corpora that are not embedded, or
+    whose text or model changed, are embedded first.
+
+    \b
+    bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz
+    bitextmine mine --src-file a.en --tgt-file b.fr --threshold 1.1 | cut -f 2,3
+    """
+    for side in ("src", "tgt"):
+        if options[side] is None and options[f"{side}_corpus"] is None:
+            raise click.UsageError(f"give --{side} or --{side}-file")
+    from bitextmine.mine.run import mine as mine_corpora
+
+    bitext = mine_corpora(output=output, **options)
+    bitext.write(output, ids)
+    click.echo(bitext.to_table(), err=True)

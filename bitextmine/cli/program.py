@@ -1,0 +1,46 @@
+"""The command `bitextmine`: its name, its help, its commands in the order of the work.
+
+Stages are imported inside the commands: `bitextmine --help` must not wait for torch.
+"""
+
+from __future__ import annotations
+
+import click
+
+from bitextmine import __version__
+from bitextmine.cli.embed import embed
+from bitextmine.cli.evaluate import evaluate
+from bitextmine.cli.filter import filter_command
+from bitextmine.cli.index import index
+from bitextmine.cli.info import info
+from bitextmine.cli.mine import mine
+from bitextmine.cli.report import report
+from bitextmine.cli.score import score
+from bitextmine.cli.shell import Program
+from bitextmine.cli.train import train
+
+
+@click.group(
+    cls=Program,
+    example="bitextmine mine --src en --tgt fr",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Completion with the Tab key (bash; zsh_source and fish_source for those shells):
+eval "$(_BITEXTMINE_COMPLETE=bash_source bitextmine)\"""",
+)
+@click.version_option(__version__, prog_name="bitextmine", message="%(prog)s %(version)s")
+def program() -> None:
+    """Sentence pairs out of two piles of text.
+
+    A corpus is a text file with one sentence per line; its language is its last suffix: corpus.fr,
+    corpus.fr.gz, corpus.fr.xz, corpus.fr.zst. "-" is standard input or standard output.
+    """
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    program(prog_name="bitextmine")
+
+
+for _command in (train, embed, index, mine, evaluate, info, report, score, filter_command):
+    program.add_command(_command)

@@ -1,0 +1,56 @@
+"""bitextmine report"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.shell import Command
+from bitextmine.cli.types import Threshold
+
+
+@click.command(cls=Command, name="report", example="bitextmine report bitext.tsv -o report.html")
+@click.argument("bitext", metavar="BITEXT.tsv")
+@click.option("-o", "--output", metavar="FILE.html", help='Where the page goes; "-" is standard output.')
+@click.option("--png", metavar="FILE.png", help="The plots alone, as a picture (needs matplotlib).")
+@click.option(
+    "--threshold",
+    type=Threshold(),
+    default="auto",
+    show_default=True,
+    metavar="NUMBER|auto|none",
+    help="Score to mark and count at. auto: the one that the file was mined with.",
+)
+@click.option(
+    "--score-col", "score", metavar="COL", help="Column of the score: position from 1, or name in the header."
+)
+@click.option("--scol", "src", metavar="COL", help="Column of the source sentence.")
+@click.option("--tcol", "tgt", metavar="COL", help="Column of the target sentence.")
+@click.option(
+    "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: look]"
+)
+@click.option("--manifest", metavar="FILE.json", help="How it was mined.  [default: BITEXT.tsv.json]")
+@options.errors
+def report(
+    bitext: str, score: str | None, src: str | None, tgt: str | None, header: bool | None, **options: Any
+) -> None:
+    """Show what is in a file of sentence pairs.
+
+    Makes one HTML file that needs no network: scores and thresholds, lengths, languages, high scores to doubt,
+    examples, how the file was made. Reads what 'mine' writes, and any tab-separated pairs, with scores or without.
+
+    \b
+    bitextmine report crawl.tsv.gz --scol 4 --tcol 5 --score-col 3 -o report.html
+    bitextmine mine --src en --tgt fr | bitextmine report - --threshold 1.1 -o report.html
+    """
+    if options["output"] is None and options["png"] is None:
+        raise click.UsageError("give -o FILE.html, --png FILE.png, or both")
+    from bitextmine.console import counted
+    from bitextmine.report import Columns, write_report
+
+    pairs = write_report(bitext, columns=Columns(score, src, tgt, header), **options)
+    made = ", ".join(path for path in (options["output"], options["png"]) if path not in (None, "-"))
+    if made:
+        click.echo(f"{made}: a report on {counted(pairs, 'pair')}", err=True)

@@ -1,0 +1,94 @@
+"""bitextmine score"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.shell import Command
+from bitextmine.cli.types import Language
+
+
+@click.command(cls=Command, name="score", example="bitextmine score pairs.tsv > scored.tsv")
+@click.argument("path", metavar="[PAIRS.tsv]", default="-")
+@options.stream_output
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="Columns to add, in this order.  [default: cosine,margin,length_ratio,numbers,copy,quality, and lang "
+    "before quality where --src and --tgt are given]",
+)
+@click.option("--score-only", is_flag=True, help="Print the added columns alone, for 'paste'.")
+@click.option(
+    "--src", type=Language(), default="", metavar="L", help="The language that the sources should be in."
+)
+@click.option(
+    "--tgt", type=Language(), default="", metavar="L", help="The language that the targets should be in."
+)
+@options.scol
+@options.tcol
+@options.header
+@click.option(
+    "--strict", is_flag=True, help="Stop at a row that is no pair, instead of leaving its scores empty."
+)
+@options.model
+@click.option(
+    "-k",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Neighbours that the margin is taken over.",
+)
+@click.option(
+    "--margin",
+    type=click.Choice(["ratio", "distance", "absolute"]),
+    default="ratio",
+    show_default=True,
+    help="Cosine over, minus, or regardless of the mean cosine to the neighbours.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Pairs of the stream that the margin's neighbours are looked for among.",
+)
+@click.option(
+    "--src-index",
+    metavar="FILE",
+    help="Look for them in this embedded corpus instead (corpus.en, .npy or .faiss), and in --tgt-index: such margins "
+    "compare with those of 'mine'.",
+)
+@click.option("--tgt-index", metavar="FILE", help="See --src-index.")
+@options.device
+@options.batch_tokens
+def score(path: str, **options: Any) -> None:
+    """Add columns to sentence pairs: one line out for each line in.
+
+    Reads tab-separated lines, or Parquet by its suffix; a row of another width or that is not UTF-8 keeps its place,
+    with empty scores.
+
+    \b
+    cosine              of the two sentence vectors
+    margin              that, against the cosines to the nearest neighbours
+    length_ratio        characters of the longer side over those of the shorter
+    numbers             agreement of the numbers, from 0 to 1 (1: all of them, or none there)
+    copy                words that both sides have, from 0 to 1 (1: nothing is translated)
+    lang                both sides look like --src and --tgt: above 0.5
+    quality             margin, cosine, length, numbers, copy and lang in one probability
+    shorter, longer     characters of that side
+    letters             share of letters, in the side that has fewer
+    src_lang, tgt_lang  what language a side looks like
+    key                 the same for pairs that differ in case, digits and punctuation alone
+
+    \b
+    zstdcat crawl.tsv.zst | bitextmine score | bitextmine filter --rejected bad.tsv > clean.tsv
+    bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | sort -k 1,1gr
+    """
+    from bitextmine.clean.score import score as score_rows
+
+    click.echo(score_rows(path, **options).to_table(), err=True)
