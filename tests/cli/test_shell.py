@@ -84,7 +84,10 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     loaded = done.stderr.decode().split()
-    ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"} - {"bitextmine", "bitextmine.errors"}
+    ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"} - {
+        "bitextmine",
+        "bitextmine.errors",
+    }
     assert {name.split(".")[1] for name in ours} == {"cli"}
     others = {name.partition(".")[0].lstrip("_") for name in loaded} - {"bitextmine", "click"}
     assert others <= {name.lstrip("_") for name in sys.stdlib_module_names}
