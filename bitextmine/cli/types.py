@@ -63,9 +63,9 @@ class Language(click.ParamType):
     name = "language"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from bitextmine.files.lines import LANGUAGE
+        from bitextmine.languages.codes import is_code
 
-        if not LANGUAGE.fullmatch(value) and (param is None or value != param.default):
+        if not is_code(value) and (param is None or value != param.default):
             self.fail(f"{value!r} is not the code of a language, such as fr or pt-BR.", param, ctx)
         return str(value)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
+from bitextmine.languages.codes import is_code
 from bitextmine.mine.dedup import line_key
 
 __all__ = [
@@ -38,7 +38,6 @@ MUSE_SEED = 1234
 
 
 # As in a file's suffix: en, fra, zh-Hant.
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 
 
 @dataclass(frozen=True)
@@ -69,11 +68,7 @@ def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Querie
             f"{path}: empty; expected a header of languages, then one sentence per row in each"
         )
     languages = [cell.strip() for cell in header.split("\t")]
-    if (
-        len(languages) < 2
-        or not all(map(_LANGUAGE.fullmatch, languages))
-        or len(set(languages)) < len(languages)
-    ):
+    if len(languages) < 2 or not all(map(is_code, languages)) or len(set(languages)) < len(languages):
         raise BitextmineError(
             f"{path}: line 1: expected a header of two or more languages between tabs, like 'en<tab>fr', "
             f"found {header[:60]!r}"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.streams import compression, display_name, open_output, read_blocks, strip_compression
+from bitextmine.languages.codes import is_code
 
 __all__ = [
     "LineHasher",
@@ -56,7 +56,6 @@ NOT_LANGUAGES = {
     "log",
 }
 NOT_LANGUAGES |= {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
-LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
 def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
@@ -177,7 +176,7 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None) -
 
 def _language_suffix(stem: Path) -> str | None:
     suffix = stem.suffix[1:]
-    if not LANGUAGE.fullmatch(suffix) or suffix.lower() in NOT_LANGUAGES:
+    if not is_code(suffix) or suffix.lower() in NOT_LANGUAGES:
         return None
     return suffix
 

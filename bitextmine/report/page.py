@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ from html import escape
 import numpy as np
 
 from bitextmine.console import counted
+from bitextmine.languages.codes import is_code
 from bitextmine.report.charts import (
     histogram,
     length_grid,
@@ -37,7 +37,6 @@ _CELL_BYTES = 900
 
 _KEPT_INVISIBLE = "\u200c\u200d"  # the joiners are part of how some scripts and emoji are spelled
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 
 
 def visible(text: str) -> str:
@@ -525,7 +524,7 @@ class _Page:
 
 
 def _code(language: str) -> str:
-    return language if _CODE.fullmatch(language) else ""
+    return language if is_code(language) else ""
 
 
 def _shares(shares: Sequence[tuple[str, float]]) -> str:

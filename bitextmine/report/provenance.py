@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,11 +12,10 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
+from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
 __all__ = ["Provenance", "load_provenance"]
-
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 
 
 @dataclass
@@ -41,7 +39,7 @@ class Provenance:
     def language(self, side: str) -> str:
         """The language of a side (src, tgt), empty if not known."""
         language = self.parts.get(side, "")
-        return language if _LANGUAGE.fullmatch(language) else ""
+        return language if is_code(language) else ""
 
     def counts(self) -> list[dict[str, float]]:
         """What mining counted around its threshold: threshold, pairs, and perhaps false_positive_rate and
