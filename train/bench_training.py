@@ -26,7 +26,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.distribution import piece_counts
-from bitextmine.train.objectives import Objectives
+from bitextmine.train.objectives.registry import Objectives
 from bitextmine.train.objectives.views import Views
 from bitextmine.train.optimizer import make_optimizer, set_rates
 from bitextmine.train.recipe import Recipe, recipe_from_pairs

@@ -9,6 +9,7 @@ import click
 
 from bitextmine import __version__
 from bitextmine.cli.embed import embed
+from bitextmine.cli.encoder import encoder
 from bitextmine.cli.evaluate import evaluate
 from bitextmine.cli.filter import filter_command
 from bitextmine.cli.index import index
@@ -42,5 +43,5 @@ def main() -> None:
     program(prog_name="bitextmine")
 
 
-for _command in (train, embed, index, mine, evaluate, info, report, score, filter_command):
+for _command in (train, encoder, embed, index, mine, evaluate, info, report, score, filter_command):
     program.add_command(_command)

@@ -101,7 +101,7 @@ def train(
     bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1
     """
     if print_recipe is not None:
-        from bitextmine.train.template import recipe_text
+        from bitextmine.train.recipe import recipe_text
 
         click.echo(recipe_text(print_recipe), nl=False)
         return

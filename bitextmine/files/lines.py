@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.streams import compression, display_name, open_output, read_blocks, strip_compression
 from bitextmine.languages.codes import is_code
 
@@ -102,13 +102,10 @@ def _decode(raw: bytes, errors: str, name: str, lines_before: int) -> str:
     except UnicodeDecodeError as e:
         line = lines_before + raw.count(b"\n", 0, e.start) + 1
         column = e.start - raw.rfind(b"\n", 0, e.start)
-        hint = "fix the file, or pass --errors replace to read such bytes as U+FFFD"
-        if lines_before == 0:
-            hint = next((advice for magic, advice in MAGIC if raw.startswith(magic)), hint)
-        raise BitextmineError(
-            f"{name}: line {line}: invalid UTF-8: byte 0x{raw[e.start]:02x} at byte {column} of the line "
-            f"({e.reason}); {hint}"
-        ) from None
+        at_start = lines_before == 0
+        cure = next((advice for magic, advice in MAGIC if at_start and raw.startswith(magic)), "")
+        problem = f"byte 0x{raw[e.start]:02x} at byte {column} of the line ({e.reason})"
+        raise InvalidUtf8(name, line, problem, cure) from None
     return text.removeprefix("\ufeff") if lines_before == 0 else text
 
 

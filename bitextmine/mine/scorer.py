@@ -3,7 +3,7 @@
 The score is the logarithm of the odds that a pair is a translation, as they were where it was fitted: about one line
 in sixty had a translation, and four neighbours counted. Elsewhere it ranks pairs, and a threshold is estimated as for
 margins. A small network (one hidden layer) gives it from the features of `candidate_features` and `alignment`;
-mine/fit_rescoring.py fits it to mined candidates whose translations are known.
+`bitextmine encoder fit-scorer` fits it to mined candidates whose translations are known.
 """
 
 from __future__ import annotations

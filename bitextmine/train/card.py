@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from bitextmine import __version__
 from bitextmine.signature import signature
 from bitextmine.train.cache import DROPPED, PairCache
-from bitextmine.train.recipe import Recipe
-from bitextmine.train.template import recipe_settings
+from bitextmine.train.recipe import Recipe, recipe_settings
 
 __all__ = ["model_card", "training_signature"]
 

@@ -124,20 +124,20 @@ class _SoftmaxDivergence(torch.autograd.Function):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Block:
+class _RowBlock:
     slice: slice
     row: Tensor  # within the block
     piece: Tensor
     mass: Tensor  # times the row's weight
 
 
-def _blocks(targets: Targets, weights: np.ndarray, device: torch.device) -> Iterator[_Block]:
+def _blocks(targets: Targets, weights: np.ndarray, device: torch.device) -> Iterator[_RowBlock]:
     mass = targets.mass * weights[targets.row]
     order = np.argsort(targets.row, kind="stable")
     row = targets.row[order]
     for start in range(0, targets.rows, BLOCK_ROWS):
         part = order[np.searchsorted(row, start) : np.searchsorted(row, start + BLOCK_ROWS)]
-        yield _Block(
+        yield _RowBlock(
             slice(start, min(start + BLOCK_ROWS, targets.rows)),
             torch.from_numpy(targets.row[part] - start).to(device),
             torch.from_numpy(targets.piece[part]).to(device),

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.train.forward import sentence_vectors
-from bitextmine.train.objectives.views import ALONE
-from bitextmine.train.parallel import World
+from bitextmine.train.parallel import ALONE, World
 from bitextmine.train.precision import layer_precision, product_precision
 from bitextmine.train.recipe import Training
 from bitextmine.train.sampling import Batch

@@ -16,7 +16,7 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 
-__all__ = ["RECORD", "PairFile", "PairWriter", "Pairs", "sentence_keys"]
+__all__ = ["RECORD", "PairFile", "PairWriter", "TokenPairs", "blocks", "sentence_keys"]
 
 # One pair in the index: where its pieces begin in the other file (counted in pieces), how many are the source's and
 # the target's, and a key for each of the two sentences.
@@ -24,8 +24,8 @@ RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (
 
 
 @dataclasses.dataclass(frozen=True)
-class Pairs:
-    """n pairs in memory.
+class TokenPairs:
+    """n tokenised pairs in memory.
 
     src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal for sentences of equal pieces.
     """
@@ -66,7 +66,7 @@ class PairFile:
     def __len__(self) -> int:
         return self._n
 
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> Pairs:
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
         """The pairs of ``rows`` (m,) int, in that order, each sentence cut to ``max_pieces``."""
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and (rows.min() < 0 or rows.max() >= self._n):
@@ -82,7 +82,7 @@ class PairFile:
         where, length = np.array([start * size]), np.array([max(0, stop - start) * size])
         return np.frombuffer(self._read(self._index, self.index, where, length), dtype=RECORD)
 
-    def _pairs(self, records: np.ndarray, max_pieces: int | None) -> Pairs:
+    def _pairs(self, records: np.ndarray, max_pieces: int | None) -> TokenPairs:
         lengths = records["lengths"].astype(np.int64)
         item = self.dtype.itemsize
         starts = records["start"].astype(np.int64) * item
@@ -91,7 +91,9 @@ class PairFile:
         np.cumsum(lengths.ravel(), out=offsets[1:])
         both = Pieces(np.frombuffer(raw, dtype=self.dtype), offsets)
         even = np.arange(0, 2 * len(records), 2)
-        return Pairs(both.take(even, max_pieces), both.take(even + 1, max_pieces), records["keys"].T.copy())
+        return TokenPairs(
+            both.take(even, max_pieces), both.take(even + 1, max_pieces), records["keys"].T.copy()
+        )
 
     def _read(self, file: int, path: Path, starts: np.ndarray, sizes: np.ndarray) -> bytes:
         """``sizes`` bytes from each of ``starts``, one after another."""

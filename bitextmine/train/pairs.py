@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages import identify as languages
 from bitextmine.train.recipe import Corpus, Recipe
 
-__all__ = ["check_corpora", "corpus_files", "pair_chunks", "read_pairs"]
+__all__ = ["check_corpora", "corpus_files", "filter_codes", "find_corpora", "pair_chunks", "read_pairs"]
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Path]:
 
     Raises BitextmineError for a file that is missing, and for one that can be read only once, as a pipe.
     """
-    paths = [recipe.path(name) for name in ([corpus.pairs] if corpus.pairs else [corpus.src, corpus.tgt])]
+    paths = [recipe.path(name) for name in corpus.files]
     for path in paths:
         try:
             regular = path.is_file() or not path.exists()  # what is missing is told better when it is opened
@@ -58,10 +58,9 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
             yield from _columns(paths[0], recipe.data.errors, size)
         else:
             yield from _side_by_side(paths[0], paths[1], recipe.data.errors, size)
-    except BitextmineError as e:
-        # The reader's advice is for commands that have that option.
-        told = str(e).replace("pass --errors replace", 'set data.errors = "replace" in the recipe')
-        raise BitextmineError(told) from None
+    except InvalidUtf8 as e:
+        replace = 'set data.errors = "replace" in the recipe'
+        raise InvalidUtf8(e.file, e.line, e.problem, e.cure, replace) from None
 
 
 def _columns(path: Path, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
@@ -98,6 +97,17 @@ def _side_by_side(src: Path, tgt: Path, errors: str, size: int) -> Iterator[tupl
 
 
 # --- before training ----------------------------------------------------------------------------------------
+
+
+def find_corpora(recipe: Recipe) -> None:
+    """Raises BitextmineError for the first file of a corpus that is not there: before hours of work on the others."""
+    for corpus in recipe.data.corpora:
+        for path in map(recipe.path, corpus.files):
+            if not path.exists():
+                raise BitextmineError(
+                    f"{path}: no such file; the recipe's corpora are looked for in {recipe.path('.')}: --data FOLDER "
+                    "names another folder, --pairs FILE other corpora"
+                )
 
 
 def check_corpora(recipe: Recipe) -> None:

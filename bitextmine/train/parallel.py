@@ -22,7 +22,7 @@ from torch import Tensor
 
 from bitextmine.encoder.device import pick_device
 
-__all__ = ["World", "join_world"]
+__all__ = ["ALONE", "World", "join_world"]
 
 # While the first process tokenises the corpora, the others wait.
 LONGEST_WAIT = datetime.timedelta(days=2)
@@ -72,6 +72,9 @@ class World:
         """Until every process is here."""
         self.tell(None)
         self.add_up([torch.zeros(())])
+
+
+ALONE = World()
 
 
 class _Gather(torch.autograd.Function):

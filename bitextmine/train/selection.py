@@ -6,12 +6,12 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bitextmine.train.pairfile import RECORD, PairFile
+from bitextmine.train.pairfile import RECORD, PairFile, blocks
 
 __all__ = ["Chosen", "choose"]
 
@@ -85,7 +85,7 @@ class Repeats:
         self._rows.mkdir()
         self._twins.mkdir()
         for file, start in zip(files, first.tolist(), strict=False):
-            for row, records in _blocks(file):
+            for row, records in blocks(file, BLOCK):
                 keys = records["keys"]
                 twins = np.zeros(len(records), dtype=TWIN)
                 twins["low"], twins["high"] = keys.min(axis=1), keys.max(axis=1)
@@ -134,11 +134,6 @@ def _mix(keys: np.ndarray) -> np.ndarray:
     return keys ^ (keys >> np.uint64(32))
 
 
-def _blocks(file: PairFile) -> Iterator[tuple[int, np.ndarray]]:
-    for start in range(0, len(file), BLOCK):
-        yield start, file.records(start, start + BLOCK)
-
-
 def _at(file: PairFile, rows: np.ndarray) -> np.ndarray:
     parts = [file.records(row, row + 1) for row in rows.tolist()]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=RECORD)
@@ -150,7 +145,7 @@ def _held_out(
     """(m,) int64, increasing: the rows to hold out."""
     keys, rows = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     total = 0
-    for row, records in _blocks(file):
+    for row, records in blocks(file, BLOCK):
         fresh = np.flatnonzero(~repeats.among(start + row, len(records)))
         total += len(fresh)
         found = records["keys"][fresh, 0]
@@ -175,7 +170,7 @@ def _write(
 ) -> Chosen:
     train = repeated = 0
     with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
-        for row, records in _blocks(file):
+        for row, records in blocks(file, BLOCK):
             again = repeats.among(start + row, len(records))
             keep = ~again
             if len(shared):

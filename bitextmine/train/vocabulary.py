@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,15 +13,51 @@ import numpy as np
 import sentencepiece
 
 from bitextmine.console import progress
+from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.train.pairs import pair_chunks
-from bitextmine.train.recipe import Recipe
+from bitextmine.train.recipe import Corpus, Recipe
 
-__all__ = ["content_pieces", "sample_lines", "train_vocabulary"]
+__all__ = ["content_pieces", "open_vocabulary", "sample_lines", "train_vocabulary"]
+
+log = logging.getLogger(__name__)
 
 # SentencePiece refuses longer sentences itself; bytes.
 LONGEST_LINE = 4192
+
+
+def open_vocabulary(recipe: Recipe, work: Path) -> Tokenizer:
+    """The run's vocabulary, in its work folder: a model that is already in the folder of the model stays usable
+    meanwhile. Made where the one that lies there is of another recipe or of other corpora.
+
+    Raises BitextmineError as `train_vocabulary` does, and for corpora that cannot be read.
+    """
+    path = work / TOKENIZER
+    given = recipe.vocabulary.tokenizer
+    if given:
+        source = Tokenizer(recipe.path(given)).path
+        if source.resolve() != path.resolve():
+            path.write_bytes(source.read_bytes())
+        return Tokenizer(path)
+    # The note says for which recipe and data the vocabulary was made: another one must not use it.
+    note = work / "vocabulary.json"
+    made_for = json.dumps([recipe.digest(), [_sizes(recipe, corpus) for corpus in recipe.data.corpora]])
+    if not (path.exists() and note.exists() and note.read_text(encoding="utf-8") == made_for):
+        log.info("training a vocabulary of %d pieces", recipe.vocabulary.size)
+        note.unlink(missing_ok=True)
+        lines = sample_lines(recipe)
+        train_vocabulary(recipe, path, (line for part in lines.values() for line in part))
+        note.write_text(made_for, encoding="utf-8")
+    return Tokenizer(path)
+
+
+def _sizes(recipe: Recipe, corpus: Corpus) -> list[int]:
+    paths = [recipe.path(name) for name in corpus.files]
+    try:
+        return [path.stat().st_size for path in paths]
+    except OSError as e:
+        raise BitextmineError(f"{paths[0]}: cannot be read: {e.strerror}") from None
 
 
 def sample_lines(recipe: Recipe, disable: bool | None = None) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ import pytest
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.train import cache as cache_module
+from bitextmine.train import tokenizing
 from bitextmine.train.cache import DROPPED, PairCache, open_caches
 from bitextmine.train.recipe import Corpus, Recipe, recipe_from_pairs
 from bitextmine.train.vocabulary import train_vocabulary
@@ -101,7 +102,7 @@ def test_it_is_made_once_and_shared(
     assert recipe.digest() == make_recipe().digest(), "where the cache is changes nothing"
     first = rows_of(open_caches(tmp_path / "one", recipe, tokenizer)[0])
     assert (tmp_path / "shared").is_dir() and not (tmp_path / "one").exists()
-    monkeypatch.setattr(cache_module, "_build", None)
+    monkeypatch.setattr(tokenizing, "_build", None)
     monkeypatch.setattr(cache_module, "choose", None)
     assert rows_of(open_caches(tmp_path / "two", recipe, tokenizer)[0]) == first
     with pytest.raises(TypeError):  # another text
@@ -207,12 +208,12 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.train import cache, selection
+from bitextmine.train import cache, selection, tokenizing
 from bitextmine.train.pairfile import PairWriter
 from bitextmine.train.recipe import recipe_from_pairs
 
 where, model, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-cache.CHUNK_PAIRS = 300
+tokenizing.CHUNK_PAIRS = 300
 
 def counted(call):
     def told(*args, **kwargs):

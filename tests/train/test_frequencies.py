@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from bitextmine.train import trainer
+from bitextmine.train.cache import open_caches
 from bitextmine.train.frequencies import piece_frequencies
+from bitextmine.train.run import Run
+from bitextmine.train.vocabulary import open_vocabulary
 
 Make = Callable[..., Any]
 
@@ -18,8 +20,8 @@ Make = Callable[..., Any]
 def test_frequencies_are_those_of_the_training_text(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe()
     (tmp_path / "work").mkdir()
-    tokenizer = trainer._tokenizer(recipe, tmp_path / "work")
-    (cache,) = trainer.open_caches(tmp_path / "work/cache", recipe, tokenizer)
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    (cache,) = open_caches(tmp_path / "work/cache", recipe, tokenizer)
     pairs = cache.train.take(np.arange(len(cache.train)))
     counts = np.bincount(np.concatenate([pairs.src.ids, pairs.tgt.ids]), minlength=tokenizer.vocab_size)
     found = piece_frequencies([cache], tokenizer.vocab_size)
@@ -36,9 +38,9 @@ def test_frequencies_are_those_of_the_training_text(make_recipe: Make, tmp_path:
 def test_a_run_starts_from_them(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(train__objective={"xtr": 1.0})
     (tmp_path / "work").mkdir()
-    tokenizer = trainer._tokenizer(recipe, tmp_path / "work")
-    caches = trainer.open_caches(tmp_path / "work/cache", recipe, tokenizer)
-    run = trainer.Run(recipe, caches, tokenizer)
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work/cache", recipe, tokenizer)
+    run = Run(recipe, caches, tokenizer)
     (head,) = run.objectives.heads
     expected = piece_frequencies(caches, tokenizer.vocab_size)
     with torch.no_grad():
@@ -46,7 +48,4 @@ def test_a_run_starts_from_them(make_recipe: Make, tmp_path: Path) -> None:
         p = (head(torch.randn(3, recipe.model.dim)) @ no_vectors.T + head.bias).softmax(1)
     for row in p.numpy():
         np.testing.assert_allclose(row, expected, rtol=1e-4)
-    assert (
-        trainer.Run(make_recipe(train__objective={"contrastive": 1.0}), caches, tokenizer).objectives.heads
-        == ()
-    )
+    assert Run(make_recipe(train__objective={"contrastive": 1.0}), caches, tokenizer).objectives.heads == ()

@@ -17,7 +17,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.train.hard import RANKS, nearest_candidates, with_hard_negatives
-from bitextmine.train.objectives import check_objectives
+from bitextmine.train.objectives.check import check_objectives
 from bitextmine.train.recipe import Recipe, Training
 from bitextmine.train.sampling import Batch, Sampler
 
@@ -96,12 +96,13 @@ def test_a_batch_takes_the_pairs_that_are_confused() -> None:
 def test_candidates_are_drawn_in_an_order_of_their_own_that_resumes(
     make_recipe: Make, tmp_path: Path
 ) -> None:
-    from bitextmine.train.trainer import _caches, _tokenizer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(train__batch=40, train__hard_negatives=0.25, train__hard_pool=3)
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
-    caches = _caches(recipe, work, _tokenizer(recipe, work), True)
+    caches = open_caches(work / "cache", recipe, open_vocabulary(recipe, work), show_progress=False)
     n = len(caches[0].train)
     whole = Sampler(caches, recipe)
     batches = [whole.draw(step) for step in range(2 * n // 30)]
@@ -119,7 +120,8 @@ def test_candidates_are_drawn_in_an_order_of_their_own_that_resumes(
 def test_a_corpus_smaller_than_the_candidates_gives_what_it_has(
     make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bitextmine.train.trainer import Run, train
+    from bitextmine.train.run import Run
+    from bitextmine.train.trainer import train
 
     recipe = make_recipe(train__batch=4000, train__hard_negatives=0.5, train__hard_pool=100, train__steps=1)
     seen = []
@@ -128,8 +130,8 @@ def test_a_corpus_smaller_than_the_candidates_gives_what_it_has(
         seen.append(batch)
         return plain(self, batch, share)
 
-    plain = Run._learn
-    monkeypatch.setattr(Run, "_learn", learn)
+    plain = Run.learn
+    monkeypatch.setattr(Run, "learn", learn)
     train(recipe, tmp_path / "out", show_progress=False)
     (batch,) = seen
     assert not batch.candidates and len(set(map(tuple, batch.keys.T))) == len(batch) > 1000, "every pair once"

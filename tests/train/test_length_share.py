@@ -14,14 +14,18 @@ from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.train.objectives import check_objectives
+from bitextmine.train.objectives.check import check_objectives
+from bitextmine.train.recipe import check_recipe
 
 Make = Callable[..., Any]
 
 
 @pytest.mark.parametrize("spelling", [False, True])
 def test_the_finished_model_has_its_own_share(make_recipe: Make, tmp_path: Path, spelling: bool) -> None:
-    from bitextmine.train.trainer import Run, _caches, _tokenizer, train
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.run import Run
+    from bitextmine.train.trainer import train
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(
         model__dim=40,
@@ -37,7 +41,11 @@ def test_the_finished_model_has_its_own_share(make_recipe: Make, tmp_path: Path,
     assert (found == piece_characters(tokenizer.pieces())).all()
 
     work = tmp_path / "out" / "work"
-    run = Run(recipe, _caches(recipe, work, _tokenizer(recipe, work), True), tokenizer)
+    run = Run(
+        recipe,
+        open_caches(work / "cache", recipe, open_vocabulary(recipe, work), show_progress=False),
+        tokenizer,
+    )
     ids, offsets = torch.arange(9), torch.tensor([0, 4, 9])
     with torch.no_grad():
         shares = [
@@ -58,7 +66,7 @@ def test_what_it_does_not_go_with(make_recipe: Make) -> None:
         ({"model__length_share": 1.0}, r"model\.length_share: found 1\.0"),
     ):
         with pytest.raises(BitextmineError, match=message):
-            make_recipe(**wrong).check()
+            check_recipe(make_recipe(**wrong))
     with pytest.raises(BitextmineError, match=r"model\.length_share: not with 'sim'"):
         check_objectives(
             make_recipe(model__length_share=0.1, train__objective={"contrastive": 1.0, "sim": 1.0})

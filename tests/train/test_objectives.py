@@ -18,7 +18,8 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.train import distribution
 from bitextmine.train.distribution import Targets, piece_counts, softmax_divergence
 from bitextmine.train.forward import sentence_vectors
-from bitextmine.train.objectives import OBJECTIVES, Objectives
+from bitextmine.train.objectives.catalogue import OBJECTIVES
+from bitextmine.train.objectives.registry import Objectives
 from bitextmine.train.objectives.sentence import align_loss, sim_loss
 from bitextmine.train.objectives.views import MASK, Views, mask_like_bert, mask_one
 from bitextmine.train.recipe import recipe_from_pairs

@@ -23,13 +23,14 @@ from pathlib import Path
 from bitextmine.train import trainer
 logging.basicConfig(level=logging.INFO)
 from bitextmine.train.recipe import load_recipe
+from bitextmine.train.run import Run
 folder, out, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-learn = trainer.Run._learn
+learn = Run.learn
 def dying(self, batch, share):
     if self.step == die_at:
         os._exit(3)
     return learn(self, batch, share)
-trainer.Run._learn = dying
+Run.learn = dying
 trainer.train(load_recipe(folder / "recipe.toml"), folder / out, device="cpu", show_progress=False)
 """
 
@@ -74,7 +75,7 @@ def entries(folder: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def folder(make_recipe: Callable[..., Any], tmp_path: Path) -> Path:
     """With a corpus, recipe.toml and run.py."""
-    from bitextmine.train.template import recipe_settings
+    from bitextmine.train.recipe import recipe_settings
 
     recipe = make_recipe(**{key.replace(".", "__"): value for key, value in SETTINGS.items()})
     (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
@@ -130,13 +131,15 @@ def test_a_batch_smaller_than_the_processes_is_an_error(
     make_recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
     from bitextmine.errors import BitextmineError
-    from bitextmine.train import trainer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.run import Run
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(train__batch=2)
     (tmp_path / "work").mkdir()
-    tokenizer = trainer._tokenizer(recipe, tmp_path / "work")
-    caches = trainer._caches(recipe, tmp_path / "work", tokenizer, True)
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
     with pytest.raises(
         BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
     ):
-        trainer.Run(recipe, caches, tokenizer, World(0, 3))
+        Run(recipe, caches, tokenizer, World(0, 3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,7 +70,28 @@ def test_languages_come_from_the_name() -> None:
 
 
 def test_an_unknown_objective_lists_the_known(tmp_path: Path) -> None:
-    from bitextmine.train.objectives import check_objectives
+    from bitextmine.train.objectives.check import check_objectives
 
     with pytest.raises(BitextmineError, match="'magic' is not one of contrastive"):
         check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))
+
+
+def test_every_objective_that_recipes_know_can_be_made() -> None:
+    from bitextmine.encoder.config import EncoderConfig
+    from bitextmine.train.objectives.catalogue import OBJECTIVES, objectives_in_words
+    from bitextmine.train.objectives.protocol import Objective, Setup
+    from bitextmine.train.objectives.registry import objective_class
+    from bitextmine.train.recipe import Training, recipe_template
+
+    for name in OBJECTIVES:
+        assert isinstance(objective_class(name)(Setup(Training(), EncoderConfig(9, 8, 0))), Objective)
+        assert name in objectives_in_words()
+    assert objectives_in_words() in " ".join(recipe_template().replace("\n# ", " ").split())
+    assert "predict pieces (mlm only with layers); align, sim" in objectives_in_words()
+
+
+def test_recipes_are_read_without_torch() -> None:
+    """So that a bad one is told at once."""
+    code = "import sys, bitextmine.train.recipe, bitextmine.train.objectives.check; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

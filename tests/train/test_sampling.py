@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.train.pairfile import Pairs
+from bitextmine.train.pairfile import TokenPairs
 from bitextmine.train.recipe import Corpus, Data, Recipe, Training
 from bitextmine.train.sampling import Sampler, drop_pieces, permuted
 from bitextmine.train.splits import split_table
@@ -45,12 +45,15 @@ def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(
 def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
     make_recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
-    from bitextmine.train.trainer import _caches, _tokenizer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(train__batch=100)
     out = tmp_path / "out"
     (out / "work").mkdir(parents=True)
-    caches = _caches(recipe, out / "work", _tokenizer(recipe, out / "work"), True)
+    caches = open_caches(
+        out / "work" / "cache", recipe, open_vocabulary(recipe, out / "work"), show_progress=False
+    )
     n = len(caches[0].train)
     whole = Sampler(caches, recipe)
     batches = [whole.draw(step) for step in range(2 * n // 100)]
@@ -64,13 +67,14 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
 
 
 def test_pieces_come_in_halves_until_the_last_steps(make_recipe: Callable[..., Any], tmp_path: Path) -> None:
-    from bitextmine.train.trainer import _caches, _tokenizer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(train__batch=100, train__piece_splits=0.5, model__max_pieces=20)
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
-    tokenizer = _tokenizer(recipe, work)
-    caches = _caches(recipe, work, tokenizer, True)
+    tokenizer = open_vocabulary(recipe, work)
+    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
     plain, split, again = (
         Sampler(caches, recipe),
         *(Sampler(caches, recipe, split_table(tokenizer), split_steps=3) for _ in range(2)),
@@ -94,9 +98,9 @@ class Numbered:
     def __len__(self) -> int:
         return self.n
 
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> Pairs:
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
         pieces = Pieces.from_lists([[1]] * len(rows))
-        return Pairs(pieces, pieces, np.stack([rows, rows]).astype(np.uint64))
+        return TokenPairs(pieces, pieces, np.stack([rows, rows]).astype(np.uint64))
 
 
 def test_weights_are_how_often_a_pair_is_drawn() -> None:

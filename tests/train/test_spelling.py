@@ -22,8 +22,8 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
-from bitextmine.train.objectives import check_objectives
-from bitextmine.train.recipe import Recipe
+from bitextmine.train.objectives.check import check_objectives
+from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -107,13 +107,14 @@ def test_a_model_without_spelling_is_finished_as_it_is() -> None:
 
 
 def test_the_commonest_across_cuts(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.train.trainer import _caches, _tokenizer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(vocabulary__tokenizer=PACKAGED)
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
-    tokenizer = _tokenizer(recipe, work)
-    caches = _caches(recipe, work, tokenizer, True)
+    tokenizer = open_vocabulary(recipe, work)
+    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
     pieces = tokenizer.pieces()
     shared = piece_ngrams(pieces)[0]
     found = commonest_ngrams(caches, pieces, shared, 3)
@@ -164,8 +165,10 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
 
 
 def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.train.trainer import Run, _caches, _tokenizer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.run import Run
     from bitextmine.train.validation import validate
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(
         vocabulary__tokenizer=PACKAGED,
@@ -176,8 +179,8 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: M
     )
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
-    tokenizer = _tokenizer(recipe, work)
-    run = Run(recipe, _caches(recipe, work, tokenizer, True), tokenizer)
+    tokenizer = open_vocabulary(recipe, work)
+    run = Run(recipe, open_caches(work / "cache", recipe, tokenizer, show_progress=False), tokenizer)
     batch = run.sampler.draw(0)
     assert max(batch.src.ids.max(), batch.tgt.ids.max()) >= tokenizer.vocab_size
     assert max(batch.src.lengths.max(), batch.tgt.lengths.max()) == 10
@@ -207,7 +210,9 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: M
 def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     make_recipe: Make, tmp_path: Path
 ) -> None:
-    from bitextmine.train.trainer import Run, _caches, _tokenizer
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.run import Run
+    from bitextmine.train.vocabulary import open_vocabulary
 
     recipe = make_recipe(
         vocabulary__tokenizer=PACKAGED,
@@ -218,8 +223,8 @@ def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     )
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
-    tokenizer = _tokenizer(recipe, work)
-    caches = _caches(recipe, work, tokenizer, True)
+    tokenizer = open_vocabulary(recipe, work)
+    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
     whole, part = Run(recipe, caches, tokenizer), Run(recipe, caches, tokenizer)
     assert len(whole.ngram_names) == 4 and part.ngram_names == whole.ngram_names
     for _ in whole.entries():
@@ -240,8 +245,8 @@ def test_what_spelling_does_not_go_with() -> None:
         return recipe_from_pairs(["p.en-fr.tsv"], {k.replace("__", "."): v for k, v in settings.items()})
 
     with pytest.raises(BitextmineError, match=r"model\.ngrams: found 5 without model\.spelling"):
-        recipe(model__ngrams=5).check()
+        check_recipe(recipe(model__ngrams=5))
     with pytest.raises(BitextmineError, match=r"model\.spelling: found with model\.layers 1"):
-        recipe(model__spelling=True, model__layers=1, model__dim=16).check()
+        check_recipe(recipe(model__spelling=True, model__layers=1, model__dim=16))
     with pytest.raises(BitextmineError, match=r"model\.spelling: not with 'ugt'"):
         check_objectives(recipe(model__spelling=True, train__objective={"contrastive": 1.0, "ugt": 1.0}))

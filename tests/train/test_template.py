@@ -22,8 +22,9 @@ from bitextmine.train.recipe import (
     load_recipe,
     recipe_from_pairs,
     recipe_names,
+    recipe_settings,
+    recipe_template,
 )
-from bitextmine.train.template import recipe_settings, recipe_template
 
 SECTIONS = {"data": Data, "vocabulary": Vocabulary, "model": Model, "train": Training}
 CORPUS = '[[data.corpora]]\npairs = "a.en-fr.tsv"\nlangs = ["en", "fr"]\n'

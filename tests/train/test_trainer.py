@@ -101,6 +101,16 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         for log in logs
     ]
     assert losses[1][-1] == losses[0][-1]
+    assert _timeless(logs[1]) == _timeless(logs[0]), "every entry, those that a kill came before among them"
+    checkpoints = [(tmp_path / name / "work" / "checkpoint.pt").read_bytes() for name in ("whole", "part")]
+    assert checkpoints[0] == checkpoints[1]
+
+
+def _timeless(log: list[str]) -> list[dict[str, Any]]:
+    entries = [json.loads(line) for line in log]
+    for entry in entries:
+        entry.pop("pairs_per_second", None)
+    return entries
 
 
 def _step(checkpoint: Path) -> int:

@@ -21,13 +21,19 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.train import run as run_module
 from bitextmine.train import trainer
+from bitextmine.train.cache import open_caches
+from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.forward import piece_states, sentence_vectors
 from bitextmine.train.optimizer import rate_share
 from bitextmine.train.plot import plot_log
 from bitextmine.train.precision import layer_precision
 from bitextmine.train.recipe import Training
+from bitextmine.train.run import Run, compile_layers
 from bitextmine.train.trainer import train
+from bitextmine.train.validation import validate
+from bitextmine.train.vocabulary import open_vocabulary
 
 Make = Callable[..., Any]
 LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
@@ -53,7 +59,7 @@ def test_early_stopping_keeps_the_best_weights(
         kept.append({name: value.clone() for name, value in model.state_dict().items()})
         save(folder, model, *rest, **more)
 
-    monkeypatch.setattr(trainer, "validate", measured)
+    monkeypatch.setattr(run_module, "validate", measured)
     monkeypatch.setattr(trainer, "save_folder", saved)
     recipe = make_recipe(train__patience=2, train__valid_every=5)
     with caplog.at_level(logging.INFO, "bitextmine"):
@@ -71,16 +77,16 @@ def test_early_stopping_keeps_the_best_weights(
 def test_what_early_stopping_remembers_survives_a_checkpoint(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(train__patience=3, train__steps=8, train__valid_every=2)
     (tmp_path / "work").mkdir()
-    tokenizer = trainer._tokenizer(recipe, tmp_path / "work")
-    caches = trainer._caches(recipe, tmp_path / "work", tokenizer, True)
-    whole, first, second = (trainer.Run(recipe, caches, tokenizer) for _ in range(3))
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
+    whole, first, second = (Run(recipe, caches, tokenizer) for _ in range(3))
     for _ in whole.entries():
         pass
     for entry in first.entries():
         if entry["step"] == 5:
             break
-    trainer.save_checkpoint(tmp_path / "c.pt", {"recipe": "x", **first.state()})
-    second.restore(trainer.load_checkpoint(tmp_path / "c.pt", "x") or {})
+    save_checkpoint(tmp_path / "c.pt", {"recipe": "x", **first.state()})
+    second.restore(load_checkpoint(tmp_path / "c.pt", "x") or {})
     for _ in second.entries():
         pass
     assert (second.waited, second.scores, second.best["step"]) == (
@@ -104,16 +110,16 @@ def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
     make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A finite loss may have a gradient that is not: the loss tells a step too late."""
-    learn = trainer.Run._learn
+    learn = Run.learn
 
-    def poisoned(self: trainer.Run, *args: Any) -> dict[str, float]:
+    def poisoned(self: Run, *args: Any) -> dict[str, float]:
         losses = learn(self, *args)
         if self.step == 5:
             with torch.no_grad():
                 self.model.embedding.weight[3, 2] = float("nan")
         return losses
 
-    monkeypatch.setattr(trainer.Run, "_learn", poisoned)
+    monkeypatch.setattr(Run, "learn", poisoned)
     recipe = make_recipe(train__checkpoint_seconds=0.0)
     with pytest.raises(BitextmineError, match="step 5: weights are no longer finite"):
         train(recipe, tmp_path / "out")
@@ -131,13 +137,14 @@ from pathlib import Path
 from bitextmine.errors import BitextmineError
 from bitextmine.train import trainer
 from bitextmine.train.recipe import load_recipe
-learn = trainer.Run._learn
+from bitextmine.train.run import Run
+learn = Run.learn
 def then_full(self, *args):
     losses = learn(self, *args)
     if self.step == 6:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
     return losses
-trainer.Run._learn = then_full
+Run.learn = then_full
 try:
     trainer.train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
 except BitextmineError as error:
@@ -146,7 +153,7 @@ except BitextmineError as error:
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.train.template import recipe_settings
+    from bitextmine.train.recipe import recipe_settings
 
     recipe = make_recipe(train__checkpoint_seconds=0.0)
     (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
@@ -249,12 +256,12 @@ def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(
 ) -> None:
     recipe = make_recipe(**LAYER, model__dropout=0.5)
     (tmp_path / "work").mkdir()
-    tokenizer = trainer._tokenizer(recipe, tmp_path / "work")
-    caches = trainer._caches(recipe, tmp_path / "work", tokenizer, True)
-    run = trainer.Run(recipe, caches, tokenizer)
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
+    run = Run(recipe, caches, tokenizer)
     modes = []
     run.model.layers[0].register_forward_hook(lambda module, *rest: modes.append(module.training))
-    assert trainer.validate(run.model, caches, recipe) == trainer.validate(run.model, caches, recipe)
+    assert validate(run.model, caches, recipe) == validate(run.model, caches, recipe)
     assert modes and not any(modes)
     assert all(module.training for module in run.model.modules())
 
@@ -324,7 +331,7 @@ def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
 def test_compiled_layers_compute_the_same_under_the_same_names() -> None:
     plain, compiled = small_model(1), small_model(1)
-    trainer.compile_layers(compiled)
+    compile_layers(compiled)
     assert list(compiled.state_dict()) == list(plain.state_dict())
     found = []
     for model in (plain, compiled):
@@ -339,7 +346,7 @@ def test_compiled_layers_compute_the_same_under_the_same_names() -> None:
 def test_compiling_without_a_compiler_names_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
     with pytest.raises(BitextmineError, match=r"train\.compile: no C\+\+ compiler"):
-        trainer.compile_layers(small_model(1))
+        compile_layers(small_model(1))
 
 
 # --- number of layers, kind of vocabulary ---------------------------------------------------------------------

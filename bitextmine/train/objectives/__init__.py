@@ -1,7 +1,4 @@
-"""What training minimises: objectives by name, weighed by the recipe's train.objective table."""
+"""What training minimises: objectives by name, weighed by the recipe's train.objective table.
 
-from __future__ import annotations
-
-from bitextmine.train.objectives.registry import OBJECTIVES, Objectives, check_objectives, make_objectives
-
-__all__ = ["OBJECTIVES", "Objectives", "check_objectives", "make_objectives"]
+`catalogue` names them, without torch; `protocol` is what each of them is; `registry` makes those of a run.
+"""

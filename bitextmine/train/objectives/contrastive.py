@@ -9,23 +9,24 @@ import torch
 from torch import Tensor, nn
 
 from bitextmine.encoder.model import unit_vectors
+from bitextmine.train.objectives.protocol import Objective, Setup
 from bitextmine.train.objectives.views import Views
 from bitextmine.train.precision import product_precision
-from bitextmine.train.recipe import Training
 from bitextmine.train.softmax import symmetric_softmax_loss
 
 __all__ = ["Contrastive", "false_negatives"]
 
 
-class Contrastive(nn.Module):
+class Contrastive(Objective):
     """Softmax over the batch of cosine / temperature, both directions, with an optional additive margin on the
     true pairs (Yang et al. 2019) and an optional learned temperature.
 
     The batch's other pairs are the negatives, except those with the same source or the same target sentence.
     """
 
-    def __init__(self, training: Training) -> None:
-        super().__init__()
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        training = setup.training
         self.margin = training.margin
         self.precision = product_precision(training.precision)
         log_temperature = torch.tensor(math.log(training.temperature))

@@ -8,22 +8,22 @@ Every target sums to 1: counts of a repeated piece are added, and targets come f
 from __future__ import annotations
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.distribution import Targets, divergence, one_piece, piece_counts
-from bitextmine.train.head import Head
+from bitextmine.train.objectives.protocol import Objective, Setup
 from bitextmine.train.objectives.views import Views
 
 __all__ = ["Mlm", "Smlm", "Ugt", "Xtr"]
 
 
-class Generative(nn.Module):
+class Generative(Objective):
     """An objective with a head (shared by all generative objectives of a run)."""
 
-    def __init__(self, head: Head) -> None:
-        super().__init__()
-        self.head = head
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.head = setup.head()
 
     def divergence(
         self, views: Views, states: Tensor, targets: Targets, weights: np.ndarray | float = 1.0

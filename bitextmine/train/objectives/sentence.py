@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from bitextmine.train.objectives.protocol import Objective
 from bitextmine.train.objectives.views import Views
 
 __all__ = ["Align", "Sim", "align_loss", "sim_loss"]
@@ -15,7 +16,7 @@ __all__ = ["Align", "Sim", "align_loss", "sim_loss"]
 SATURATED = 1e-4
 
 
-class Align(nn.Module):
+class Align(Objective):
     """Eq. 5 on the pooled states of the batch with one piece of each pair masked."""
 
     def forward(self, views: Views) -> Tensor:
@@ -24,7 +25,7 @@ class Align(nn.Module):
         return views.shared(align_loss(vectors[:n], vectors[n:]))
 
 
-class Sim(nn.Module):
+class Sim(Objective):
     """Eq. 6 on the same."""
 
     def forward(self, views: Views) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.train.forward import piece_states, sentence_vectors
-from bitextmine.train.parallel import World
+from bitextmine.train.parallel import ALONE, World
 from bitextmine.train.precision import layer_precision
 from bitextmine.train.recipe import Training
 from bitextmine.train.sampling import Batch, drop_pieces
@@ -22,8 +22,6 @@ __all__ = ["MASK", "MaskedPieces", "OneMasked", "Views", "mask_like_bert", "mask
 # The vocabulary's unknown piece stands for a masked one: for both, a piece is there and nobody says which. It is
 # never in a target (targets are read from the unmasked sentences), unless the text itself has it.
 MASK = 0
-
-ALONE = World()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.train.recipe import Corpus, Recipe, limits_in_words, recipe_path
+from bitextmine.train.recipe.keys import Corpus, Recipe
+from bitextmine.train.recipe.limits import limits_in_words
+from bitextmine.train.recipe.load import recipe_path
 
 __all__ = ["recipe_settings", "recipe_template", "recipe_text"]
 

@@ -1,44 +1,23 @@
-"""Recipes: what a training run is, as TOML; every key has a default, a meaning and a check."""
+"""The keys of a recipe: what a training run is; every key has a default, a meaning and limits."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-import math
-import operator
-import tomllib
-import types
-import typing
-from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_language
+from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.train.objectives.catalogue import objectives_in_words
 
-__all__ = [
-    "Corpus",
-    "Data",
-    "Model",
-    "Recipe",
-    "Training",
-    "Vocabulary",
-    "limits_in_words",
-    "load_recipe",
-    "recipe_from_pairs",
-    "recipe_names",
-    "recipe_path",
-]
-
-PACKAGED = Path(str(resources.files("bitextmine.train"))) / "recipes"
+__all__ = ["Corpus", "Data", "Model", "Recipe", "Training", "Vocabulary"]
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:
     """A key of a recipe: its default, what it means, and what it may be.
 
-    The limits are least, most, above, below (numbers) and choices (words); `Recipe.check` holds values to them, and
+    The limits are least, most, above, below (numbers) and choices (words); `check_recipe` holds values to them, and
     `bitextmine train --print-recipe` prints them with the meaning.
     """
     metadata = {"doc": doc, "limits": limits}
@@ -61,7 +40,13 @@ class Corpus:
 
     @property
     def name(self) -> str:
+        """What it is called in messages, counts and model cards."""
         return self.pairs or f"{self.src} + {self.tgt}"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The TSV file, or the two of a paired corpus, as the recipe names them."""
+        return (self.pairs,) if self.pairs else (self.src, self.tgt)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,8 +125,8 @@ class Model:
     )
     length_share: float = key(
         0.0,
-        "share of a vector's squared length that tells how long the sentence is, in characters (8 of its numbers, and "
-        "no layers): translations are about equally long; 0: nothing does",
+        "share of a vector's squared length that tells how long the sentence is, in characters "
+        f"({COLUMNS} of its numbers, and no layers): translations are about equally long; 0: nothing does",
         least=0,
         below=1,
     )
@@ -158,8 +143,7 @@ class Model:
 class Training:
     objective: dict[str, float] = key(  # noqa: RUF009 (a function that makes the default)
         lambda: {"contrastive": 1.0},
-        "what to minimise: objectives with their weights. contrastive: the translation among the batch's sentences, by "
-        "cosine; mlm, smlm, xtr, ugt: predict pieces (mlm only with layers); align, sim: the paper's sentence losses",
+        f"what to minimise: objectives with their weights. {objectives_in_words()}",
     )
     steps: int = key(0, "steps to train; 0: as many as `epochs` passes over the data take", least=0)
     epochs: float = key(5.0, "passes over the data", above=0)
@@ -261,6 +245,7 @@ class Recipe:
         return self.base / self.data.folder / name
 
     def to_json(self) -> dict[str, Any]:
+        """Every key and its value, but for the folders of the data and of the cache."""
         content = dataclasses.asdict(self)
         del content["base"], content["data"]["folder"], content["data"]["cache"]
         return content
@@ -274,69 +259,6 @@ class Recipe:
             dataclasses.replace(self, base=Path(), data=dataclasses.replace(self.data, folder=".", cache=""))
         )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-    def check(self) -> Recipe:
-        """Raises BitextmineError naming the first key with an impossible value; returns the recipe."""
-        d, m = self.data, self.model
-        _must(
-            bool(d.corpora),
-            "data.corpora",
-            "names no corpus",
-            "add a [[data.corpora]] table, or pass --pairs",
-        )
-        for i, c in enumerate(d.corpora, 1):
-            where = f"data.corpora {i}"
-            _must(bool(c.pairs) != bool(c.src and c.tgt), where, "needs either pairs, or src and tgt")
-            _must(
-                len(c.langs) == 2 and c.langs[0] != c.langs[1],
-                f"{where}: langs",
-                f"found {list(c.langs)}",
-                "name two languages",
-            )
-            _check_limits(c, f"{where}: ")
-        for section in ("data", "vocabulary", "model", "train"):
-            _check_limits(getattr(self, section), f"{section}.")
-        _must(
-            m.layers == 0 or m.dim % m.heads == 0,
-            "model.heads",
-            f"{m.heads} does not divide model.dim {m.dim}",
-        )
-        _must(
-            m.storage != "int4" or m.dim % 4 == 0,
-            "model.storage",
-            f"int4 needs a model.dim that 4 divides, found {m.dim}",
-        )
-        _must(
-            m.spelling or not m.ngrams,
-            "model.ngrams",
-            f"found {m.ngrams} without model.spelling",
-            "set that to true",
-        )
-        _must(
-            not (m.spelling and m.layers),
-            "model.spelling",
-            f"found with model.layers {m.layers}",
-            "only models without layers have it",
-        )
-        _must(
-            not (m.length_share and m.layers),
-            "model.length_share",
-            f"found with model.layers {m.layers}",
-            "only models without layers have it",
-        )
-        _must(
-            m.length_share > 0 or not self.train.length_share_in_training,
-            "train.length_share_in_training",
-            f"found {self.train.length_share_in_training} without model.length_share",
-            "set that, too",
-        )
-        _must(
-            not m.length_share or m.dim > 8,
-            "model.length_share",
-            f"its 8 numbers leave none of model.dim {m.dim}",
-        )
-        _must(bool(self.train.objective), "train.objective", "names no objective")
-        return self
 
 
 def _changed(part: Any) -> Any:
@@ -353,174 +275,3 @@ def _changed(part: Any) -> Any:
         if value != default:
             found[field.name] = _changed(value)
     return found
-
-
-def _check_limits(part: Any, where: str) -> None:
-    """Raises BitextmineError for the first number of a section that is not finite or outside its limits."""
-    for field in dataclasses.fields(part):
-        value, limits = getattr(part, field.name), field.metadata.get("limits", {})
-        fits = not isinstance(value, float) or math.isfinite(value)
-        fits = fits and all(HOLDS[name](value, limit) for name, limit in limits.items())
-        rule = limits_in_words(limits) or "a finite number"
-        _must(fits, f"{where}{field.name}", f"found {value!r}", f"it must be {rule}")
-
-
-# What the limits of a key say, and how they are put in words.
-HOLDS: dict[str, Callable[[Any, Any], bool]] = {
-    "least": operator.ge,
-    "most": operator.le,
-    "above": operator.gt,
-    "below": operator.lt,
-    "choices": lambda value, choices: value in choices,
-}
-WORDS = {"least": "at least {:,}", "most": "at most {:,}", "above": "above {:,}", "below": "below {:,}"}
-
-
-def limits_in_words(limits: Mapping[str, Any]) -> str:
-    """at least 8, at most 1,000,000; "unigram" or "bpe"; nothing for no limits."""
-    if "choices" in limits:
-        return " or ".join(json.dumps(choice) for choice in limits["choices"])
-    return ", ".join(WORDS[name].format(limit) for name, limit in limits.items())
-
-
-def _must(holds: bool, key: str, found: str, hint: str = "") -> None:
-    if not holds:
-        raise BitextmineError(f"recipe: {key}: {found}" + (f"; {hint}" if hint else ""))
-
-
-def recipe_names() -> list[str]:
-    """The recipes in the package, which `load_recipe` takes by name."""
-    return sorted(path.stem for path in PACKAGED.glob("*.toml"))
-
-
-def recipe_path(recipe: str | Path) -> Path:
-    """The file of a recipe given by name or by path.
-
-    A file wins only when it is written as a path (./cpu-quick, cpu-quick.toml): names must mean the same in every
-    folder. Raises BitextmineError for what is neither.
-    """
-    names = recipe_names()
-    if str(recipe) in names:
-        return PACKAGED / f"{recipe}.toml"
-    if not Path(recipe).exists():
-        raise BitextmineError(
-            f"{recipe}: no such file, and not one of the recipes in the package ({', '.join(names)})"
-        )
-    return Path(recipe)
-
-
-def load_recipe(
-    recipe: str | Path,
-    overrides: Mapping[str, Any] | None = None,
-    *,
-    pairs: typing.Sequence[str] = (),
-    folder: Path | None = None,
-) -> Recipe:
-    """Reads a TOML recipe, by its path or by its name in the package.
-
-    ``overrides`` ({"train.batch": 512, ...}) win over it; ``pairs``, TSV files whose names tell their languages, take
-    the place of its corpora; ``folder`` wins over data.folder. Relative paths begin at the recipe's folder; those of
-    a recipe of the package, and ``pairs``, at the current one.
-    Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
-    """
-    path = recipe_path(recipe)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise BitextmineError(f"{path}: not valid TOML: {e}") from None
-    try:
-        found = _recipe(content, overrides or {})
-        base = Path() if pairs or path.parent == PACKAGED else path.parent
-        found = _with_folder(dataclasses.replace(found, base=base), folder)
-        if pairs:
-            data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
-            found = dataclasses.replace(found, data=data)
-        return found.check()
-    except UsageError:
-        raise
-    except BitextmineError as e:
-        raise BitextmineError(f"{path}: {e}") from None
-
-
-def recipe_from_pairs(
-    pairs: typing.Sequence[str], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
-) -> Recipe:
-    """A recipe of defaults for TSV files whose names tell their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
-    found = _recipe({}, overrides or {})
-    found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
-    return _with_folder(found, folder).check()
-
-
-def _corpora(pairs: typing.Sequence[str]) -> tuple[Corpus, ...]:
-    return tuple(Corpus(pairs=name, langs=_langs_of(name)) for name in pairs)
-
-
-def _with_folder(recipe: Recipe, folder: Path | None) -> Recipe:
-    if folder is None:
-        return recipe
-    return dataclasses.replace(recipe, base=folder, data=dataclasses.replace(recipe.data, folder="."))
-
-
-def _langs_of(name: str) -> tuple[str, str]:
-    for part in reversed(Path(name).name.split(".")):
-        langs = part.split("-")
-        if len(langs) == 2 and all(2 <= len(x) <= 3 and x.isalpha() for x in langs):
-            return corpus_language(f"x.{langs[0]}"), corpus_language(f"x.{langs[1]}")
-    raise BitextmineError(
-        f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
-    )
-
-
-def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
-    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
-    for key, value in overrides.items():
-        section, _, name = key.partition(".")
-        try:
-            _build(Recipe, {section: {name: value}}, "")
-        except BitextmineError as e:
-            raise UsageError(f"--set {key}={value}: {e}") from None
-        merged.setdefault(section, {})[name] = value
-    return typing.cast(Recipe, _build(Recipe, merged, ""))
-
-
-def _build(cls: type, content: Any, where: str) -> Any:
-    if not isinstance(content, Mapping):
-        raise BitextmineError(f"recipe: {where.rstrip('.') or 'it'}: expected a table, found {content!r}")
-    hints = typing.get_type_hints(cls)
-    known = [field.name for field in dataclasses.fields(cls) if field.name != "base"]
-    values = {}
-    for key, value in content.items():
-        if key not in known:
-            raise BitextmineError(
-                f"recipe: unknown key {where + key!r}; {where.rstrip('.') or 'the recipe'} takes {', '.join(known)}"
-            )
-        values[key] = _value(hints[key], value, where + key)
-    try:
-        return cls(**values)
-    except TypeError as e:
-        raise BitextmineError(f"recipe: {where.rstrip('.')}: {str(e).split('() ')[-1]}") from None
-
-
-def _value(kind: Any, value: Any, where: str) -> Any:
-    origin = typing.get_origin(kind)
-    if dataclasses.is_dataclass(kind):
-        return _build(typing.cast(type, kind), value, f"{where}.")
-    if origin is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise BitextmineError(f"recipe: {where}: expected a list, found {value!r}")
-        return tuple(_value(typing.get_args(kind)[0], item, where) for item in value)
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise BitextmineError(f"recipe: {where}: expected a table, found {value!r}")
-        return {str(key): _value(float, item, f"{where}.{key}") for key, item in value.items()}
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if (
-        isinstance(kind, types.UnionType)
-        or not isinstance(value, kind)
-        or (isinstance(value, bool) and kind is not bool)
-    ):
-        raise BitextmineError(f"recipe: {where}: expected {kind.__name__}, found {value!r}")
-    return value

@@ -1,0 +1,25 @@
+"""Recipes: what a training run is, as TOML; every key has a default, a meaning and a check."""
+
+from __future__ import annotations
+
+from bitextmine.train.recipe.check import check_recipe
+from bitextmine.train.recipe.keys import Corpus, Data, Model, Recipe, Training, Vocabulary
+from bitextmine.train.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
+from bitextmine.train.recipe.template import recipe_settings, recipe_template, recipe_text
+
+__all__ = [
+    "Corpus",
+    "Data",
+    "Model",
+    "Recipe",
+    "Training",
+    "Vocabulary",
+    "check_recipe",
+    "load_recipe",
+    "recipe_from_pairs",
+    "recipe_names",
+    "recipe_path",
+    "recipe_settings",
+    "recipe_template",
+    "recipe_text",
+]

@@ -1,0 +1,86 @@
+"""What a recipe's values may be: each key within its limits, and keys that fit together."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.errors import BitextmineError
+from bitextmine.train.recipe.keys import Recipe
+from bitextmine.train.recipe.limits import limits_in_words, within
+
+__all__ = ["check_recipe"]
+
+
+def check_recipe(recipe: Recipe) -> Recipe:
+    """Raises BitextmineError naming the first key with an impossible value; returns the recipe."""
+    d, m, t = recipe.data, recipe.model, recipe.train
+    _must(bool(d.corpora), "data.corpora", "names no corpus", "add a [[data.corpora]] table, or pass --pairs")
+    for i, c in enumerate(d.corpora, 1):
+        where = f"data.corpora {i}"
+        _must(bool(c.pairs) != bool(c.src and c.tgt), where, "needs either pairs, or src and tgt")
+        _must(
+            len(c.langs) == 2 and c.langs[0] != c.langs[1],
+            f"{where}: langs",
+            f"found {list(c.langs)}",
+            "name two languages",
+        )
+        _check_limits(c, f"{where}: ")
+    for section in ("data", "vocabulary", "model", "train"):
+        _check_limits(getattr(recipe, section), f"{section}.")
+    _must(
+        m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"
+    )
+    _must(
+        m.storage != "int4" or m.dim % 4 == 0,
+        "model.storage",
+        f"int4 needs a model.dim that 4 divides, found {m.dim}",
+    )
+    _must(
+        m.spelling or not m.ngrams,
+        "model.ngrams",
+        f"found {m.ngrams} without model.spelling",
+        "set that to true",
+    )
+    _must(
+        not (m.spelling and m.layers),
+        "model.spelling",
+        f"found with model.layers {m.layers}",
+        "only models without layers have it",
+    )
+    _must(
+        not (m.length_share and m.layers),
+        "model.length_share",
+        f"found with model.layers {m.layers}",
+        "only models without layers have it",
+    )
+    _must(
+        m.length_share > 0 or not t.length_share_in_training,
+        "train.length_share_in_training",
+        f"found {t.length_share_in_training} without model.length_share",
+        "set that, too",
+    )
+    _must(
+        not m.length_share or m.dim > COLUMNS,
+        "model.length_share",
+        f"its {COLUMNS} numbers leave none of model.dim {m.dim}",
+    )
+    _must(bool(t.objective), "train.objective", "names no objective")
+    return recipe
+
+
+def _check_limits(part: Any, where: str) -> None:
+    """Raises BitextmineError for the first number of a section that is not finite or outside its limits."""
+    for field in dataclasses.fields(part):
+        value, limits = getattr(part, field.name), field.metadata.get("limits", {})
+        fits = not isinstance(value, float) or math.isfinite(value)
+        fits = fits and within(value, limits)
+        rule = limits_in_words(limits) or "a finite number"
+        _must(fits, f"{where}{field.name}", f"found {value!r}", f"it must be {rule}")
+
+
+def _must(holds: bool, key: str, found: str, hint: str = "") -> None:
+    if not holds:
+        raise BitextmineError(f"recipe: {key}: {found}" + (f"; {hint}" if hint else ""))

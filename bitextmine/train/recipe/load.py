@@ -1,0 +1,160 @@
+"""Recipes from TOML files, by path or by name in the package, and from nothing but the names of corpora."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.lines import corpus_language
+from bitextmine.train.recipe.check import check_recipe
+from bitextmine.train.recipe.keys import Corpus, Recipe
+
+__all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
+
+PACKAGED = Path(str(resources.files("bitextmine.train"))) / "recipes"
+
+
+def recipe_names() -> list[str]:
+    """The recipes in the package, which `load_recipe` takes by name."""
+    return sorted(path.stem for path in PACKAGED.glob("*.toml"))
+
+
+def recipe_path(recipe: str | Path) -> Path:
+    """The file of a recipe given by name or by path.
+
+    A file wins only when it is written as a path (./cpu-quick, cpu-quick.toml): names must mean the same in every
+    folder. Raises BitextmineError for what is neither.
+    """
+    names = recipe_names()
+    if str(recipe) in names:
+        return PACKAGED / f"{recipe}.toml"
+    if not Path(recipe).exists():
+        raise BitextmineError(
+            f"{recipe}: no such file, and not one of the recipes in the package ({', '.join(names)})"
+        )
+    return Path(recipe)
+
+
+def load_recipe(
+    recipe: str | Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    pairs: Sequence[str] = (),
+    folder: Path | None = None,
+) -> Recipe:
+    """Reads a TOML recipe, by its path or by its name in the package.
+
+    ``overrides`` ({"train.batch": 512, ...}) win over it; ``pairs``, TSV files whose names tell their languages, take
+    the place of its corpora; ``folder`` wins over data.folder. Relative paths begin at the recipe's folder; those of
+    a recipe of the package, and ``pairs``, at the current one.
+    Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
+    """
+    path = recipe_path(recipe)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise BitextmineError(f"{path}: not valid TOML: {e}") from None
+    try:
+        found = _recipe(content, overrides or {})
+        base = Path() if pairs or path.parent == PACKAGED else path.parent
+        found = _with_folder(dataclasses.replace(found, base=base), folder)
+        if pairs:
+            data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
+            found = dataclasses.replace(found, data=data)
+        return check_recipe(found)
+    except UsageError:
+        raise
+    except BitextmineError as e:
+        raise BitextmineError(f"{path}: {e}") from None
+
+
+def recipe_from_pairs(
+    pairs: Sequence[str], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
+) -> Recipe:
+    """A recipe of defaults for TSV files whose names tell their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
+    found = _recipe({}, overrides or {})
+    found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
+    return check_recipe(_with_folder(found, folder))
+
+
+def _corpora(pairs: Sequence[str]) -> tuple[Corpus, ...]:
+    return tuple(Corpus(pairs=name, langs=_langs_of(name)) for name in pairs)
+
+
+def _with_folder(recipe: Recipe, folder: Path | None) -> Recipe:
+    if folder is None:
+        return recipe
+    return dataclasses.replace(recipe, base=folder, data=dataclasses.replace(recipe.data, folder="."))
+
+
+def _langs_of(name: str) -> tuple[str, str]:
+    for part in reversed(Path(name).name.split(".")):
+        langs = part.split("-")
+        if len(langs) == 2 and all(2 <= len(x) <= 3 and x.isalpha() for x in langs):
+            return corpus_language(f"x.{langs[0]}"), corpus_language(f"x.{langs[1]}")
+    raise BitextmineError(
+        f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
+    )
+
+
+def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
+    for key, value in overrides.items():
+        section, _, name = key.partition(".")
+        try:
+            _build(Recipe, {section: {name: value}}, "")
+        except BitextmineError as e:
+            raise UsageError(f"--set {key}={value}: {e}") from None
+        merged.setdefault(section, {})[name] = value
+    return typing.cast(Recipe, _build(Recipe, merged, ""))
+
+
+def _build(cls: type, content: Any, where: str) -> Any:
+    if not isinstance(content, Mapping):
+        raise BitextmineError(f"recipe: {where.rstrip('.') or 'it'}: expected a table, found {content!r}")
+    hints = typing.get_type_hints(cls)
+    known = [field.name for field in dataclasses.fields(cls) if field.name != "base"]
+    values = {}
+    for key, value in content.items():
+        if key not in known:
+            raise BitextmineError(
+                f"recipe: unknown key {where + key!r}; {where.rstrip('.') or 'the recipe'} takes {', '.join(known)}"
+            )
+        values[key] = _value(hints[key], value, where + key)
+    for field in dataclasses.fields(cls):
+        made = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if field.name not in values and not made:
+            raise BitextmineError(f"recipe: {where.rstrip('.')}: it has no {field.name!r}, which it needs")
+    return cls(**values)
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    origin = typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind):
+        return _build(typing.cast(type, kind), value, f"{where}.")
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise BitextmineError(f"recipe: {where}: expected a list, found {value!r}")
+        return tuple(_value(typing.get_args(kind)[0], item, where) for item in value)
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise BitextmineError(f"recipe: {where}: expected a table, found {value!r}")
+        return {str(key): _value(float, item, f"{where}.{key}") for key, item in value.items()}
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if (
+        isinstance(kind, types.UnionType)
+        or not isinstance(value, kind)
+        or (isinstance(value, bool) and kind is not bool)
+    ):
+        raise BitextmineError(f"recipe: {where}: expected {kind.__name__}, found {value!r}")
+    return value

@@ -1,0 +1,118 @@
+"""A smaller encoder out of a mean-of-subwords one: its piece vectors turned and cut to fewer dimensions.
+
+A sentence vector is a sum of piece vectors: turning the pieces turns the sentences, and nothing is trained again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
+from bitextmine.encoder.weights import CHARACTERS, PIECES, STORAGES, piece_vectors, read_weights
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.lines import iter_lines
+from bitextmine.train.outputs import check_model_output, model_output
+
+__all__ = ["Reduction", "reduce_encoder"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reduction:
+    """What the smaller encoder is to be.
+
+    dim: numbers per sentence vector, with the columns for a sentence's length and for the order of its pieces.
+    lines: sentences to read of each text. length_share: as model.length_share of a recipe; order_columns: how many of
+    the dim tell where the pieces stand; order_weight: what these count. None leaves the three as they are (the weight
+    is 0.5 for an encoder that had none). storage: of the piece vectors, one of STORAGES.
+    """
+
+    dim: int = 256
+    lines: int = 100_000
+    length_share: float | None = None
+    order_columns: int | None = None
+    order_weight: float | None = None
+    storage: str = "int8"
+
+
+def reduce_encoder(
+    model: str | os.PathLike[str],
+    texts: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    reduction: Reduction | None = None,
+    *,
+    errors: str = "strict",
+    force: bool = False,
+) -> float:
+    """Writes the model folder ``out`` and returns which share of the squared length of sentence vectors it keeps.
+
+    The new axes are the eigenvectors of the largest eigenvalues of the second moments of the vectors of the sentences
+    of ``texts`` (an uncentred principal component analysis), so that of all projections this one keeps most of their
+    cosines. As the axes come by their eigenvalues, the first ones serve best for the order. force: a model in ``out``
+    may be written over.
+
+    Raises UsageError for an encoder with layers and for a reduction that it has not the dimensions for;
+    BitextmineError for files that cannot be read or written.
+    """
+    reduction = reduction or Reduction()
+    name, place = os.fspath(model), Path(out)
+    check_model_output(place, force)
+    folder = resolve(model)
+    config, tokenizer = read_folder(folder)
+    made = _reduced(config, reduction, name)
+    moments = np.zeros((config.piece_dim, config.piece_dim))
+    encoder = load_encoder(folder)
+    for text in texts:
+        lines = (part for line in iter_lines(text, errors) for part in line.split("\t"))
+        vectors = encoder.encode(list(itertools.islice(lines, reduction.lines)))[:, : config.piece_dim]
+        moments += (vectors.T @ vectors).astype(np.float64)
+    values, axes = np.linalg.eigh(moments)
+    if not values.sum() > 0:
+        raise BitextmineError(
+            f"{', '.join(str(text) for text in texts)}: no text; name files with sentences like those to be encoded"
+        )
+    kept = axes[:, ::-1][:, : made.piece_dim].astype(np.float32)
+    weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ kept}
+    if made.length_share:
+        weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
+    ngrams = read_ngrams(folder, config.ngrams)
+    with model_output(place, force) as filled:
+        write_folder(filled, made, weights, folder / TOKENIZER, ngrams=ngrams, dtype=reduction.storage)
+    return float(values[::-1][: made.piece_dim].sum() / values.sum())
+
+
+def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderConfig:
+    """What the smaller encoder is; UsageError where there can be none."""
+    share = config.length_share if reduction.length_share is None else reduction.length_share
+    lengths = COLUMNS if share else 0
+    order = config.order_columns if reduction.order_columns is None else reduction.order_columns
+    weight = reduction.order_weight
+    if weight is None:
+        weight = config.order_weight or 0.5 if order else 0.0
+    dim = reduction.dim - order - lengths
+    if order < 0 or reduction.lines < 1:
+        raise UsageError(f"--order-columns {order} and --lines {reduction.lines}: at least 0 and 1")
+    if config.layers or not 0 < dim <= config.piece_dim or not 0 <= order <= dim:
+        raise UsageError(
+            f"{name}: layers {config.layers}: needs none, and of --dim at most {config.piece_dim} for the pieces, "
+            f"found {reduction.dim} less {lengths} for the length and {order} for the order, which may not be more "
+            "than the rest"
+        )
+    if reduction.storage not in STORAGES:
+        raise UsageError(f"--storage {reduction.storage}: not one of {', '.join(STORAGES)}")
+    if reduction.storage == "int4" and dim % 4:
+        raise UsageError(f"--dim {reduction.dim}: in four bits a multiple of 4 for the pieces, found {dim}")
+    try:
+        return dataclasses.replace(
+            config, dim=reduction.dim, length_share=share, order_columns=order, order_weight=weight
+        )
+    except BitextmineError as e:
+        raise UsageError(str(e)) from None

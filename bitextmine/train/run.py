@@ -1,0 +1,238 @@
+"""A training run at some step: what it is made of, how it learns, and the state that it goes on from."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from bitextmine.encoder.columns.lengths import piece_characters
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.ngrams import Ngrams
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+from bitextmine.train.cache import PairCache
+from bitextmine.train.frequencies import piece_frequencies
+from bitextmine.train.hard import with_hard_negatives
+from bitextmine.train.objectives.registry import make_objectives
+from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
+from bitextmine.train.parallel import ALONE, World
+from bitextmine.train.recipe import Recipe
+from bitextmine.train.runlog import Tally
+from bitextmine.train.sampling import Batch, Sampler, hash_seed
+from bitextmine.train.spelling import commonest_ngrams, piece_ngrams, spell
+from bitextmine.train.splits import split_table
+from bitextmine.train.validation import SMALLEST_POOL, is_measured, validate
+from bitextmine.train.vocabulary import content_pieces
+
+__all__ = ["Run", "compile_layers"]
+
+log = logging.getLogger(__name__)
+
+LOG_EVERY = 50
+NOT_FINITE = (
+    "training stops, and the last good checkpoint stays. Try a lower train.learning_rate and "
+    "train.embedding_learning_rate, or a higher train.temperature"
+)
+
+
+class Run:
+    """A training run at some step: the model, its optimiser, and what it has seen."""
+
+    def __init__(
+        self, recipe: Recipe, caches: list[PairCache], tokenizer: Tokenizer, world: World = ALONE
+    ) -> None:
+        m, t = recipe.model, recipe.train
+        self.recipe, self.caches, self.world = recipe, caches, world
+        languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
+        pieces = tokenizer.pieces()
+        shared = piece_ngrams(pieces) if m.spelling else None
+        self.ngram_names = (
+            commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
+        )
+        if len(self.ngram_names) < m.ngrams:
+            log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
+        config = EncoderConfig(
+            tokenizer.vocab_size,
+            m.dim,
+            m.layers,
+            m.heads,
+            m.ffn,
+            m.dropout,
+            m.max_pieces,
+            languages,
+            len(self.ngram_names),
+            m.length_share,
+        )
+        torch.manual_seed(t.seed)
+        self.model = SentenceModel(config)
+        self.model.initialise(m.initial_std)
+        if m.length_share:
+            self.model.length_share_in_training = t.length_share_in_training or m.length_share
+            self.model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(self.ngram_names))))
+        if shared:
+            spell(self.model, *shared, self.ngram_names)
+        self.model.to(self.world.device).train()
+        self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
+        for head in self.objectives.heads:
+            head.start_at(piece_frequencies(caches, tokenizer.vocab_size))
+        self.optimizer = make_optimizer(self.model, self.objectives, t)
+        self.learned = [*self.model.parameters(), *self.objectives.parameters()]
+        per_pass = sum(len(cache.train) for cache in caches)
+        self.steps = t.steps or max(1, math.ceil(t.epochs * per_pass / t.batch))
+        splits = split_table(tokenizer) if t.piece_splits else None
+        self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
+        self.sampler = Sampler(
+            caches, recipe, splits, round(self.steps * (1 - t.piece_splits_end)), self.ngrams
+        )
+        self.step = self.pairs = 0
+        self.scores: dict[str, float] = {}
+        self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
+        self.waited = 0  # measurements since then
+        self.tally = Tally()
+        if t.patience and not any(is_measured(cache) for cache in caches):
+            raise BitextmineError(
+                f"recipe: train.patience: no corpus has the {SMALLEST_POOL} held-out pairs that P@1 is measured on; "
+                "leave it at 0, or raise data.valid_pairs (at most a twentieth of a corpus is held out)"
+            )
+        fewest = min(min(len(cache.train), t.batch) for cache in caches)
+        if fewest < self.world.size:
+            raise BitextmineError(
+                f"recipe: train.batch: a batch of {fewest} pairs cannot be shared by {self.world.size} processes"
+            )
+        if t.compile and m.layers:
+            compile_layers(self.model)
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps are done, or there is no more patience."""
+        patience = self.recipe.train.patience
+        return self.step >= self.steps or bool(patience and self.waited >= patience)
+
+    def state(self) -> dict[str, Any]:
+        """All that `restore` needs, as tensors and plain values."""
+        return {
+            "step": self.step, "pairs": self.pairs, "scores": self.scores, "model": self.model.state_dict(),
+            "objectives": self.objectives.state_dict(), "optimizer": self.optimizer.state_dict(),
+            "best": self.best, "waited": self.waited, "ngrams": self.ngram_names,
+            "tally": self.tally.state(),
+        }  # fmt: skip
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Goes to where `state` was; BitextmineError for one of other training data."""
+        if saved.get("ngrams", []) != self.ngram_names:
+            raise BitextmineError(
+                "the checkpoint is of other training data: its n-grams are not those of the corpora as they are now; "
+                "train into another folder, or remove this one's work/checkpoint.pt"
+            )
+        self.step, self.pairs, self.scores = saved["step"], saved["pairs"], saved["scores"]
+        self.model.load_state_dict(saved["model"])
+        self.objectives.load_state_dict(saved["objectives"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.best, self.waited = saved["best"], saved["waited"]
+        self.tally = Tally(saved.get("tally"))
+        self.sampler.skip(self.step)
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Trains to the end, a step per item; the items of every LOG_EVERY steps and of every measurement of
+        P@1 carry the log's fields, "loss" among them."""
+        t = self.recipe.train
+        self.tally.started = time.monotonic()
+        with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
+            pending = ahead.submit(self.sampler.draw, self.step)
+            while not self.done:
+                batch = pending.result()
+                if self.step + 1 < self.steps:
+                    pending = ahead.submit(self.sampler.draw, self.step + 1)
+                batch = with_hard_negatives(self.model, batch, t, self.world)
+                share = rate_share(self.step, self.steps, t)
+                losses = self.learn(batch, share)
+                self.tally.add(losses, len(batch))
+                entry: dict[str, Any] = {"step": self.step}
+                last = self.step == self.steps
+                measure = last or self.step % t.valid_every == 0
+                if measure or self.step % LOG_EVERY == 0:
+                    entry |= {
+                        **self.tally.means(),
+                        "learning_rate": share * t.learning_rate,
+                        "embedding_learning_rate": share * t.embedding_learning_rate,
+                    }
+                    if measure:
+                        self._measure()
+                        entry["p_at_1"] = self.scores
+                    self.tally = Tally()
+                yield entry
+
+    def keep_best(self) -> None:
+        """With train.patience: goes back to the weights of the best P@1."""
+        if self.best:
+            self.model.load_state_dict(self.best["model"])
+            self.step, self.pairs, self.scores = (self.best[key] for key in ("step", "pairs", "scores"))
+
+    def check_weights(self) -> None:
+        """Raises BitextmineError when a weight is no longer finite: such weights must not become a checkpoint."""
+        if not all(bool(torch.isfinite(weight).all()) for weight in self.learned):
+            raise BitextmineError(f"step {self.step}: weights are no longer finite; {NOT_FINITE}")
+
+    def _measure(self) -> None:
+        # By the first process for all: they must agree on when to stop.
+        measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
+        self.scores = self.world.tell(measured)
+        if not self.recipe.train.patience:
+            return
+        if not self.best or self.scores["mean"] > self.best["scores"]["mean"]:
+            weights = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+            self.best = {"step": self.step, "pairs": self.pairs, "scores": self.scores, "model": weights}
+            self.waited = 0
+        else:
+            self.waited += 1
+
+    def learn(self, batch: Batch, share: float) -> dict[str, float]:
+        """One step at ``share`` of the peak learning rates; the loss and its parts."""
+        t = self.recipe.train
+        # Dropout by step and process, so that a run resumes without the generators' states.
+        torch.manual_seed(hash_seed(t.seed, self.step, self.world.rank))
+        set_rates(self.optimizer, share)
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = self.objectives(self.model, batch, self.step, self.world)
+        weights = self.objectives.weights
+        total = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
+        values = torch.stack([total, *parts.values()]).detach()
+        self.world.add_up([values])
+        losses = dict(zip(["loss", *parts], values.tolist(), strict=True))
+        if not math.isfinite(losses["loss"]):
+            raise BitextmineError(
+                f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); {NOT_FINITE}"
+            )
+        total.backward()
+        if self.world.size > 1:
+            for parameter in self.learned:  # what a share has no gradient for, another may have
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            self.world.add_up(parameter.grad for parameter in self.learned if parameter.grad is not None)
+        if t.clip and (rest := layer_parameters(self.model, self.objectives)):
+            torch.nn.utils.clip_grad_norm_(rest, t.clip)
+        self.optimizer.step()
+        self.step += 1
+        self.pairs += len(batch)
+        return losses
+
+
+def compile_layers(model: SentenceModel) -> None:
+    """Has torch compile the layers on their first use, once for all lengths; the weights keep their names.
+
+    Raises BitextmineError when the CPU's layers would need a C++ compiler that is not there.
+    """
+    if model.device.type == "cpu" and not shutil.which(os.environ.get("CXX", "g++")):
+        raise BitextmineError(
+            "recipe: train.compile: no C++ compiler found (g++, or $CXX); leave it at false"
+        )
+    for layer in model.layers:
+        layer.compile(dynamic=True)

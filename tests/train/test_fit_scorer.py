@@ -1,0 +1,116 @@
+"""The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine.scorer import Scorer
+from bitextmine.train.fit_scorer import Fitting, TaskScore, fit_scorer
+from bitextmine.train.recipe import Recipe, load_recipe
+from bitextmine.train.trainer import train
+
+SMALL = Fitting(corpora=("a.", "b."), held_out=50, draws=2, distractors=300, hidden=8, steps=60)
+
+
+@pytest.fixture(scope="module")
+def trained(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recipe of three corpora, the last of them small, and model/, which was trained by it."""
+    folder = tmp_path_factory.mktemp("trained")
+    tables = []
+    for name, start, stop in (("a", 0, 1200), ("b", 1200, 2400), ("c", 2400, 2600)):
+        rows = "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[start:stop])
+        (folder / f"{name}.en-fr.tsv").write_text(rows, encoding="utf-8")
+        tables.append(f'[[data.corpora]]\npairs = "{name}.en-fr.tsv"\nlangs = ["en", "fr"]\n')
+    (folder / "recipe.toml").write_text(
+        "".join(tables) + "[vocabulary]\nsize = 150\n[model]\ndim = 24\n[train]\nbatch = 64\nsteps = 80\n"
+    )
+    train(load_recipe(folder / "recipe.toml"), folder / "model", show_progress=False)
+    return folder
+
+
+@pytest.fixture
+def recipe(trained: Path) -> Recipe:
+    return load_recipe(trained / "recipe.toml")
+
+
+def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
+    out = tmp_path / "scorer.safetensors"
+    found = fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
+    assert [task.corpus for task in found.tasks] == ["a.en-fr.tsv"] * 2 + ["b.en-fr.tsv"] * 2
+    for task in found.tasks:
+        assert task.gold == 60 and 30 < task.right <= 60 < task.candidates <= 360
+        assert task.f1_by_scorer > 60, "of a scorer that has not seen the corpus"
+    assert len(set(found.tasks)) == 4, "other distractors each time"
+    written = Scorer.read(out)
+    assert written.hash == found.scorer.hash and written.hidden.shape[0] == 8
+    for field in dataclasses.fields(Scorer):
+        np.testing.assert_array_equal(getattr(written, field.name), getattr(found.scorer, field.name))
+    with pytest.raises(BitextmineError, match="it is there already"):
+        fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
+    before = out.read_bytes()
+    fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model", force=True)
+    assert out.read_bytes() == before
+    other = dataclasses.replace(SMALL, draws=1, seed=2)
+    again = fit_scorer(trained / "model", recipe, tmp_path / "other", other, model=trained / "model")
+    assert again.scorer.hash != written.hash
+
+
+def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
+    args = [
+        "encoder",
+        "fit-scorer",
+        "model",
+        "--recipe",
+        "recipe.toml",
+        "--model",
+        "model",
+        "--held-out",
+        "50",
+    ]
+    args += ["--distractors", "300", "--hidden", "8", "--steps", "60", "--draws", "2", "--corpora", "a.,b."]
+    said = bitextmine(*args, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
+    wanted = fit_scorer(
+        trained / "model",
+        load_recipe(trained / "recipe.toml"),
+        tmp_path / "same",
+        SMALL,
+        model=trained / "model",
+    )
+    assert (tmp_path / "scorer").read_bytes() == (tmp_path / "same").read_bytes()
+    assert said[0] == "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |"
+    assert said[2:6] == [line_of(task) for task in wanted.tasks]
+    assert said[7] == f"{tmp_path / 'scorer'}: scorer {wanted.scorer.hash}"
+
+
+def line_of(task: TaskScore) -> str:
+    return (
+        f"| {task.corpus} | {task.candidates} | {task.right} of 60 | {task.f1_by_margin:.2f} "
+        f"| {task.f1_by_scorer:.2f} |"
+    )
+
+
+def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
+    def fit(model: str | Path = trained / "model", **changes: Any) -> None:
+        fitting = dataclasses.replace(SMALL, **changes)
+        fit_scorer(trained / "model", recipe, tmp_path / "x", fitting, model=model)
+
+    for changes, said in (
+        ({"draws": 0}, "--draws 0: at least 1"),
+        ({"steps": 0}, "--steps 0"),
+        ({"decay": float("nan")}, "--decay nan"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            fit(**changes)
+    with pytest.raises(BitextmineError, match=r"--corpora a\.: 1 of 50 held-out pairs or more"):
+        fit(corpora=("a.",))
+    with pytest.raises(BitextmineError, match=r"0 of 500 held-out pairs or more"):
+        fit(held_out=500)
+    with pytest.raises(BitextmineError, match=r"another vocabulary than that of europe5, .*--model"):
+        fit(model="europe5")
+    assert not (tmp_path / "x").exists()
