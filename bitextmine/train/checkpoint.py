@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ __all__ = ["load_checkpoint", "save_checkpoint"]
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Raises BitextmineError when the disk is full; the checkpoint before it then stays."""
+    """Writes tensors and plain values; the same content gives the same bytes.
+
+    Raises BitextmineError when the disk is full; the checkpoint before it then stays.
+    """
     temporary = path.with_name(path.name + ".part")
     try:
         with temporary.open("wb") as file:
-            torch.save(content, file)
+            torch.save(_plain(content), file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -53,3 +57,18 @@ def load_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
             "train into another --out, or remove it to train from the start"
         )
     return dict(content)
+
+
+def _plain(value: Any) -> Any:
+    """The same value, in containers of its own, its strings shared.
+
+    Pickle writes what it has met before as a reference: without this the bytes would tell which equal strings were one
+    object, and they are not when they come from a checkpoint.
+    """
+    if isinstance(value, str):
+        return sys.intern(value)
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(item) for item in value)
+    return value

@@ -226,11 +226,9 @@ def test_killed_it_leaves_no_half_encoder(bitextmine: Any, tmp_path: Path, force
             path.unlink()
         (tmp_path / "out").rmdir()
     args = ["encoder", "reduce", "one", "text", "--dim", "4", "--out", "out", *(["--force"] * forced)]
-    # Forced: killed between two of the files; else before the folder has its name.
+    # Forced: killed when config.json of the encoder before is gone; else before the folder has its name.
     folder = tmp_path / "out" if forced else tmp_path
-    child = bitextmine.start_to_die(
-        tmp_path / "hooks", 3 if forced else 2, *args, folder=folder, cwd=tmp_path
-    )
+    child = bitextmine.start_to_die(tmp_path / "hooks", 2, *args, folder=folder, cwd=tmp_path)
     assert child.wait() == -signal.SIGKILL
     assert not (tmp_path / "out" / "config.json").exists()
     bitextmine(*args, cwd=tmp_path)
