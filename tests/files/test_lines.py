@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files import lines as text
 from bitextmine.files.lines import (
     LineHasher,
@@ -171,6 +171,18 @@ def test_invalid_utf8_names_line_and_byte(
         BitextmineError, match=rf"corpus\.fr{suffix}: line {line}: .* at byte {column} .*--errors replace"
     ):
         list(iter_lines(path))
+
+
+def test_an_invalid_line_is_told_in_fields_so_that_callers_can_give_their_own_advice(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUtf8) as found:
+        list(iter_lines(put(tmp_path, b"a\nb\xe9\n")))
+    error = found.value
+    assert (error.file, error.line, error.cure) == (str(tmp_path / "corpus.fr"), 2, "")
+    again = InvalidUtf8(error.file, error.line, error.problem, error.cure, "turn a screw")
+    assert str(again) == str(error).replace("pass --errors replace", "turn a screw")
+    with pytest.raises(InvalidUtf8, match=r"; it looks like gzip: name it \.gz") as found:
+        list(iter_lines(put(tmp_path, b"\x1f\x8b\xff\n")))
+    assert found.value.cure.startswith("it looks like gzip")
 
 
 @given(data=st.binary(), block=st.integers(1, 20))
