@@ -54,7 +54,7 @@ def choose(
     """
     first = np.cumsum([0, *map(len, files)])
     with tempfile.TemporaryDirectory(dir=outputs[0][0].parent, prefix="repeats.", suffix=".part") as folder:
-        repeats = Repeats(Path(folder), int(first[-1]))
+        repeats = RepeatedRows(Path(folder), int(first[-1]))
         if deduplicate:
             repeats.find(files, first, on_pairs)
         held_out = [
@@ -73,7 +73,7 @@ def choose(
         ]
 
 
-class Repeats:
+class RepeatedRows:
     """The rows, of all corpora one after another, that repeat an earlier pair; kept in files by block of rows."""
 
     def __init__(self, folder: Path, total: int) -> None:
@@ -90,7 +90,7 @@ class Repeats:
                 twins = np.zeros(len(records), dtype=TWIN)
                 twins["low"], twins["high"] = keys.min(axis=1), keys.max(axis=1)
                 twins["row"] = np.arange(start + row, start + row + len(records))
-                # Repeats go here already, or a pair that occurs without end would make its bucket as large.
+                # RepeatedRows go here already, or a pair that occurs without end would make its bucket as large.
                 twins = self._fresh(twins)
                 bucket = _mix(twins["low"] ^ _mix(twins["high"])) % np.uint64(self._buckets)
                 _append(self._twins, twins, bucket)
@@ -140,7 +140,7 @@ def _at(file: PairFile, rows: np.ndarray) -> np.ndarray:
 
 
 def _held_out(
-    file: PairFile, start: int, repeats: Repeats, wanted: int, on_pairs: Callable[[int], object]
+    file: PairFile, start: int, repeats: RepeatedRows, wanted: int, on_pairs: Callable[[int], object]
 ) -> np.ndarray:
     """(m,) int64, increasing: the rows to hold out."""
     keys, rows = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
@@ -162,7 +162,7 @@ def _held_out(
 def _write(
     file: PairFile,
     start: int,
-    repeats: Repeats,
+    repeats: RepeatedRows,
     held_out: np.ndarray,
     shared: np.ndarray,
     paths: tuple[Path, Path],
