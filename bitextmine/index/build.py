@@ -19,7 +19,9 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.jsonfile import plain, read_json, write_json
 from bitextmine.index.clusters import find_centres, nearest_centre
-from bitextmine.index.faiss_index import Index, core_of, factory_string, quiet, reason
+from bitextmine.index.faiss_index import Index, core_of, factory_string, reason
+from bitextmine.index.kmeans import few_rows_allowed
+from bitextmine.index.merge import merge_shards
 from bitextmine.search.pages import release
 from bitextmine.search.rows import Groups, Vectors, check_pair, scan
 from bitextmine.system import processors, size
@@ -153,7 +155,7 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     rows = np.ascontiguousarray(vectors[sample])
     release(vectors)
     try:
-        with quiet():
+        with few_rows_allowed(index):
             if index is core or faiss.downcast_index(index) is core:
                 _place_centres(core, rows, plan.seed)
             if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
@@ -228,7 +230,7 @@ def build_on_disk(
     progress: Callable[[int], object] | None = None,
 ) -> Built:
     """Builds the planned index as files in `folder` with about `memory` bytes at most: for inverted files, shards that
-    fit, merged on disk in the end (faiss.contrib.ondisk); an index of another kind has to fit as a whole, and is saved
+    fit, merged on disk in the end (merge_shards); an index of another kind has to fit as a whole, and is saved
     every so many rows.
 
     What a run leaves in `folder` when it is killed is taken up by the next one, if it is for the same `identity` (of
@@ -292,15 +294,12 @@ def _build_shards(
         del index
     if len(files) == 1:
         return Built(files[0], None, 1, resumed)
-    from faiss.contrib.ondisk import merge_ondisk
-
     merged, lists = folder / "merged.faiss", folder / "merged.lists"
     index = faiss.read_index(str(trained))
     lists.unlink(missing_ok=True)
     try:
-        with quiet():
-            merge_ondisk(index, [str(file) for file in files], str(lists))
-    except (RuntimeError, AssertionError) as error:
+        merge_shards(index, files, lists)
+    except RuntimeError as error:
         raise _full(folder, error) from None
     _write(index, merged)
     return Built(merged, lists, len(files), resumed)

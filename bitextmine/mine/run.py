@@ -290,6 +290,7 @@ def find_neighbours(
     from bitextmine.encoder.device import device_name
     from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
     from bitextmine.search.pages import is_mapped
 
     if memory is not None:
@@ -300,9 +301,8 @@ def find_neighbours(
             src.vectors,
             tgt.vectors,
             k,
-            device=device_name(device),
+            SearchOptions(device=device_name(device), memory=memory),
             progress=bar.update,
-            memory=memory,
             checkpoint=saved,
         )
     return found, "exact"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.search.best import Best
+from bitextmine.search.topk import TopK
 
 __all__ = ["SAVE_SECONDS", "Checkpoint"]
 
@@ -55,7 +55,7 @@ class Checkpoint:
         self._since = time.monotonic()
         self._cost = 0.0
 
-    def resume(self, key: str, fwd: Best, bwd: Best | None) -> int:
+    def resume(self, key: str, fwd: TopK, bwd: TopK | None) -> int:
         """Puts the state that the file holds for this search into fwd and bwd (empty until now); returns how many rows
         of x are done: 0 without such a file."""
         self._key, self._since, self._saved = key, time.monotonic(), 0
@@ -80,7 +80,7 @@ class Checkpoint:
         self.remove()
         return 0
 
-    def save(self, done: int, fwd: Best, bwd: Best | None, *, last: bool = False) -> bool:
+    def save(self, done: int, fwd: TopK, bwd: TopK | None, *, last: bool = False) -> bool:
         """Saves the state after `done` rows of x, if it is time to; the last one is due in any case once there was one
         before. Returns whether it did."""
         waited = time.monotonic() - self._since
@@ -155,7 +155,7 @@ class Checkpoint:
                     return True
             os.close(fd)  # removed in between
 
-    def _load(self, slot: int, done: int, fwd: Best, bwd: Best | None) -> str:
+    def _load(self, slot: int, done: int, fwd: TopK, bwd: TopK | None) -> str:
         """Reads a state; returns its digest."""
         at = 2 * _HEADER + slot * _size(fwd, bwd)
         digest = hashlib.blake2b(digest_size=16)
@@ -180,11 +180,11 @@ class Checkpoint:
             self.remove()
 
 
-def _size(fwd: Best, bwd: Best | None) -> int:
+def _size(fwd: TopK, bwd: TopK | None) -> int:
     return sum(best.sim.nbytes + best.id.nbytes for best in (fwd, bwd) if best is not None)
 
 
-def _parts(done: int, fwd: Best, bwd: Best | None) -> Iterator[tuple[int, memoryview]]:
+def _parts(done: int, fwd: TopK, bwd: TopK | None) -> Iterator[tuple[int, memoryview]]:
     """Where in a state (bytes from its start) which memory goes."""
     at = 0
     for best, rows in ((fwd, done), (bwd, None)):

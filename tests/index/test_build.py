@@ -97,7 +97,7 @@ def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
 
     for damage in ("missing", "truncated", "another model"):
         with monkeypatch.context() as patch:
-            patch.setattr("faiss.contrib.ondisk.merge_ondisk", stop)
+            patch.setattr(build, "merge_shards", stop)
             with pytest.raises(KeyboardInterrupt):
                 index_corpus(npy, "ivf", shard_rows=200, force=True)
         shard = part / "shard-00001.faiss"

@@ -9,6 +9,7 @@ from bitextmine.index.build import build_index
 from bitextmine.index.faiss_index import Index, factory_string
 from bitextmine.index.recall import draw, measure, tune
 from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 
 from ..search import oracle
 
@@ -239,5 +240,5 @@ def test_torch_and_faiss_in_one_process():
         a = torch.randn(400, 400)
         assert torch.isfinite(a @ a).all()
         index.search(pool[:500], pool, 3)
-        search_one(pool[:500], pool, 3, method="torch:float32")
+        search_one(pool[:500], pool, 3, SearchOptions(engine=Engine.TORCH, arithmetic=Arithmetic.FLOAT32))
     assert isinstance(index, Index)

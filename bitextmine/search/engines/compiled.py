@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.best import Best
 from bitextmine.search.native import ISA, ISA_NAMES, aligned, library, pointer
-from bitextmine.search.rows import Rows, check_finite, check_length
+from bitextmine.search.rows import VectorRows, check_finite, check_length
+from bitextmine.search.topk import TopK
 
 _PANEL, _MR = 64, 6
 _TILE = 1024
@@ -73,8 +73,8 @@ class FusedSearch:
 
     def __init__(
         self,
-        x: Rows,
-        y: Rows,
+        x: VectorRows,
+        y: VectorRows,
         *,
         names: tuple[str, str],
         threads: int,
@@ -109,7 +109,7 @@ class FusedSearch:
         self.rescored = 0
 
     @staticmethod
-    def least_memory(x: Rows, y: Rows, k: int, threads: int, arithmetic: str = "int8") -> int:
+    def least_memory(x: VectorRows, y: VectorRows, k: int, threads: int, arithmetic: str = "int8") -> int:
         """Bytes that the search takes with the smallest blocks."""
         return _working(min(max(1, len(x)), _LEAST_ROWS), x, y, k, threads, arithmetic == "float32")
 
@@ -189,7 +189,7 @@ class FusedSearch:
         error = roundings * lengths * y.longest + tiny * (x.longest + y.longest + 1)
         return (error * (1 + 1e-6)).astype(np.float32), None
 
-    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+    def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
         rows = self._x.block(start, stop)
         n, k = len(rows), fwd.k
@@ -257,7 +257,7 @@ def _usable(lengths: NDArray[np.float32], name: str) -> NDArray[np.float32]:
     return lengths
 
 
-def _working(rows: int, x: Rows, y: Rows, k: int, threads: int, wide: bool) -> int:
+def _working(rows: int, x: VectorRows, y: VectorRows, k: int, threads: int, wide: bool) -> int:
     """Bytes at work when `rows` rows of x are compared at a time: those rows and, on each thread, a tile of y, as
     stored and as the products read them, and the candidates."""
     lib = library()
