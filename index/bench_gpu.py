@@ -38,6 +38,7 @@ import torch
 from bitextmine.errors import BitextmineError
 from bitextmine.search.engines import gpu
 from bitextmine.search.exact import search_both
+from bitextmine.search.options import Engine, SearchOptions
 
 try:
     import triton
@@ -355,7 +356,7 @@ def end_to_end(x: np.ndarray, y: np.ndarray, k: int, args: argparse.Namespace) -
     try:
         for _ in range(2):
             begin = time.perf_counter()
-            search_both(x, y, k, device=args.device, method="triton")
+            search_both(x, y, k, SearchOptions(device=args.device, engine=Engine.TRITON))
             took = time.perf_counter() - begin
     except BitextmineError as error:
         raise SystemExit(f"end to end: {error}") from error

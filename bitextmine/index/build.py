@@ -181,10 +181,15 @@ def _place_centres(core: Any, rows: Vectors, seed: int) -> None:
 def _add(
     index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Callable[[int], object] | None
 ) -> None:
-    """Adds the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned."""
+    """Adds the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned.
+
+    Fast-scan codes lie in blocks. Added one row at a time, as assigned rows are, a list of theirs writes past its end
+    when its length is a multiple of a block's bytes (FAISS 1.15, BlockInvertedLists::add_entries), so that FAISS itself
+    has to assign those.
+    """
     found = faiss.downcast_index(index)
     centres = None
-    if isinstance(found, faiss.IndexIVF):
+    if isinstance(found, faiss.IndexIVF) and not isinstance(found, faiss.IndexIVFFastScan):
         quantiser = faiss.downcast_index(found.quantizer)
         if type(quantiser) in (faiss.IndexFlat, faiss.IndexFlatIP):
             centres = quantiser.reconstruct_n(0, found.nlist)

@@ -135,3 +135,47 @@ def test_a_folder_that_cannot_be_written(npy, monkeypatch):
     assert [path.name for path in npy.parent.glob("*.faiss*")] == ["corpus.fr.faiss.part"]
     assert index_corpus(npy, "ivf").built
     assert not list(npy.parent.glob("*.part"))
+
+
+# --- what the command prints --------------------------------------------------------------------------------------
+
+# Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
+# codes, what refines.
+KINDS = ["flat", "ivf", "pq", "hnsw", "auto"]
+FACTORIES = [
+    "IVF2,PQ8x4fs",
+    "OPQ8_32,IVF4,PQ8x4fs",
+    "IVF4_HNSW8,SQ8",
+    "PQ8x4,Refine(PQ16x4)",
+    "RQ4x4",
+    "PRQ2x2x4",
+    "HNSW8_2x4+PQ4",
+]
+
+
+FEW = [(kind, rows) for kind in KINDS for rows in (1, 30) if (kind, rows) != ("pq", 1)]
+
+
+@pytest.mark.parametrize(("kind", "rows"), [*FEW, ("ivf", 4000)])
+def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, kind, rows):
+    """FAISS itself writes to the process's standard output and standard error, below Python."""
+    embed(tmp_path / "v.npy", oracle.vectors(np.random.default_rng(3), rows, 32))
+    done = bitextmine("index", "v.npy", "--type", kind, "--memory", "100M", cwd=tmp_path)
+    assert done.out == ""
+    what, recall, times = done.err.splitlines()
+    assert what.startswith("v.faiss: ")
+    assert recall.startswith("recall against exact search for ")
+    assert "through the index and" in times
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+def test_factory_strings_make_no_noise(npy, capfd, kind):
+    index_corpus(npy, kind)
+    load_index(index_paths(npy)[0])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_merging_and_opening_shards_makes_no_noise(npy, capfd):
+    assert index_corpus(npy, "ivf", shard_rows=100).facts["shards"] > 1
+    load_index(index_paths(npy)[0])
+    assert capfd.readouterr() == ("", "")
