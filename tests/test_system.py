@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bitextmine import system as memory
 from bitextmine.errors import BitextmineError
 from bitextmine.search.pages import is_mapped, release
-from bitextmine.system import parse_size, size
+from bitextmine.system import bfloat16_instructions, parse_size, size
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,26 @@ def test_released_pages_read_the_same(tmp_path, mode):
     assert is_mapped(mapped) == (mode != "c")
     release(rows)
     assert not is_mapped(rows)
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "found"),
+    [
+        ("processor : 0\nflags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\n", {"avx512_bf16", "amx_tile"}),
+        ("processor : 0\nflags\t\t: fpu avx2 avx512f\nbugs : avx512_bf16\n", set()),
+        ("processor : 0\nFeatures\t: fp asimd bf16\n", {"bf16"}),
+        ("", set()),
+        (None, set()),
+    ],
+)
+def test_bfloat16_as_the_system_tells(cpuinfo, found, monkeypatch):
+    def read(path, **_):
+        if cpuinfo is None:
+            raise FileNotFoundError(path)
+        return cpuinfo
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert bfloat16_instructions.__wrapped__() == found
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
