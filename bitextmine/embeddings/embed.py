@@ -8,7 +8,6 @@ import hashlib
 import itertools
 import logging
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from bitextmine.embeddings.writer import EmbeddingWriter, sweep
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import staging
 from bitextmine.files.lines import LineHasher, corpus_language, iter_lines
 
 __all__ = ["embed_corpus"]
@@ -278,20 +278,9 @@ class Repeats:
 def _spooled_stdin(out: Path, errors: str) -> Iterator[Path]:
     """Stdin as a file beside ``out``: an embedding's size, and so its number of lines, must be known first."""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w",
-            encoding="utf-8",
-            newline="\n",
-            dir=out.parent,
-            prefix=f".{out.name}.",
-            suffix=".stdin",
-            delete=False,
-        ) as file:
-            try:
-                file.writelines(line + "\n" for line in iter_lines("-", errors))
-                file.flush()
-                yield Path(file.name)
-            finally:
-                Path(file.name).unlink(missing_ok=True)
+        with staging(out, "stdin") as (copy, file):
+            file.writelines(f"{line}\n".encode() for line in iter_lines("-", errors))
+            file.flush()
+            yield copy
     except FileNotFoundError:
         raise BitextmineError(f"{out.parent}: no such folder") from None

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
-import fcntl
 import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,9 +18,8 @@ import numpy as np
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.npy import DTYPE, header, vectors_digest
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import sync_folder
+from bitextmine.files.atomic import FULL_DISK, allocate, locked_folder, open_locked, sync_folder, write_at
 from bitextmine.files.jsonfile import plain, read_json, stage_json
-from bitextmine.files.streams import FULL_DISK
 
 __all__ = ["EmbeddingWriter", "sweep"]
 
@@ -72,7 +69,7 @@ class EmbeddingWriter:
         self._sync_seconds = sync_seconds
         self._synced = time.monotonic()
         self._next = self._safe = 0  # rows written, rows known to be on disk
-        self._fd = self._lock()
+        self._fd = self._open_part()
         try:
             done = self._done_rows()
             self.resume_row = self._next = self._safe = done or 0
@@ -114,7 +111,8 @@ class EmbeddingWriter:
             )
         if half.size:
             try:
-                self._pwrite(half.data.cast("B"), len(self._header) + start * self.dim * DTYPE.itemsize)
+                at = len(self._header) + start * self.dim * DTYPE.itemsize
+                write_at(self._fd, half.data.cast("B"), at)
             except OSError as e:
                 raise self._failed(e) from None
         self._next = start + len(rows)
@@ -158,7 +156,7 @@ class EmbeddingWriter:
             vectors_blake2b=vectors_digest(self.part_path),
         )
         try:
-            with _locked_folder(self.npy_path.parent):
+            with locked_folder(self.npy_path.parent):
                 self._put_in_place(manifest)
         except OSError as e:
             raise self._failed(e) from None
@@ -213,36 +211,27 @@ class EmbeddingWriter:
 
     # --- the part ---
 
-    def _lock(self) -> int:
+    def _open_part(self) -> int:
         """Open the part and lock it."""
         folder = self.npy_path.parent
-        while True:
-            try:
-                with _locked_folder(folder):
-                    self._undo_half_a_finish()
-                    fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            except (FileNotFoundError, NotADirectoryError):
-                raise BitextmineError(
-                    f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
-                ) from None
-            except OSError as e:
-                raise BitextmineError(
-                    f"{self.npy_path}: cannot write: {e.strerror or e}; write elsewhere with --out"
-                ) from None
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as e:
-                if e.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                    os.close(fd)
-                    raise BitextmineError(
-                        f"{self.npy_path}: {self._holder()} is writing this embedding now; "
-                        "wait for it, stop it, or write elsewhere with --out"
-                    ) from None
-                # Otherwise a file system without locks: go on without.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(fd), self.part_path.stat()):
-                    return fd
-            os.close(fd)  # another process finished in between and moved the file away
+        try:
+            # The folder, too: a part that has its final name no longer keeps the next writer out by its own lock.
+            with locked_folder(folder):
+                self._undo_half_a_finish()
+                return open_locked(self.part_path)
+        except BlockingIOError:
+            raise BitextmineError(
+                f"{self.npy_path}: {self._holder()} is writing this embedding now; "
+                "wait for it, stop it, or write elsewhere with --out"
+            ) from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise BitextmineError(
+                f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
+            ) from None
+        except OSError as e:
+            raise BitextmineError(
+                f"{self.npy_path}: cannot write: {e.strerror or e}; write elsewhere with --out"
+            ) from None
 
     def _holder(self) -> str:
         try:
@@ -275,8 +264,8 @@ class EmbeddingWriter:
         self._staged.unlink(missing_ok=True)
         sync_folder(self.part_path.parent)
         os.ftruncate(self._fd, 0)
-        self._allocate()
-        self._pwrite(memoryview(self._header), 0)
+        allocate(self._fd, self._size)
+        write_at(self._fd, memoryview(self._header), 0)
 
     def _discard(self) -> None:
         for path in (self.state_path, Path(f"{self.state_path}.tmp"), self.part_path):
@@ -284,19 +273,6 @@ class EmbeddingWriter:
                 path.unlink()
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)  # gives the space back at once
-
-    def _allocate(self) -> None:
-        try:
-            os.posix_fallocate(self._fd, 0, self._size)
-            return
-        except AttributeError:  # macOS
-            pass
-        except OSError as e:
-            if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                raise
-        if shutil.disk_usage(self.part_path.parent).free < self._size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.ftruncate(self._fd, self._size)
 
     def _failed(self, e: OSError) -> BitextmineError:
         """What to tell about a write that failed; what is safe on disk stays there."""
@@ -312,11 +288,6 @@ class EmbeddingWriter:
             f"less); free some space, or write elsewhere with --out{kept}"
         )
 
-    def _pwrite(self, data: memoryview, offset: int) -> None:
-        while data:
-            written = os.pwrite(self._fd, data, offset)
-            data, offset = data[written:], offset + written
-
     def _save_state(self, done_rows: int) -> None:
         writer = {"pid": os.getpid(), "host": socket.gethostname()}
         staged = Path(f"{self.state_path}.tmp")
@@ -331,19 +302,7 @@ def sweep(npy_path: str | os.PathLike[str]) -> None:
     left = [Path(f"{part}.json"), Path(f"{part}.json.tmp"), Path(f"{part}.manifest.json")]
     if not any(path.exists() for path in left):
         return
-    with contextlib.suppress(OSError), _locked_folder(part.parent):  # may be a folder one can only read
+    with contextlib.suppress(OSError), locked_folder(part.parent):  # may be a folder one can only read
         if not part.exists():  # else somebody writes it anew
             for path in left:
                 path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder: a part that has its final name no longer keeps the next writer out by its own lock."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
