@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import DTYPE, header, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, npy_header, part_path, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK, allocate, locked_folder, open_locked, sync_folder, write_at
 from bitextmine.files.jsonfile import plain, read_json, stage_json
@@ -59,12 +59,11 @@ class EmbeddingWriter:
         sync_seconds: float = SYNC_SECONDS,
     ) -> None:
         self.npy_path = Path(npy_path)
-        self.part_path = Path(f"{self.npy_path}.part")
-        self.state_path = Path(f"{self.npy_path}.part.json")
-        self._staged = Path(f"{self.npy_path}.part.manifest.json")  # the manifest to be
+        self.part_path, self.state_path = part_path(npy_path), state_path(npy_path)
+        self._staged = _staged_manifest(npy_path)
         self.rows, self.dim = int(rows), int(dim)
         self._identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": DTYPE.name})
-        self._header = header(self.rows, self.dim)
+        self._header = npy_header(self.rows, self.dim)
         self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
         self._sync_seconds = sync_seconds
         self._synced = time.monotonic()
@@ -268,7 +267,7 @@ class EmbeddingWriter:
         write_at(self._fd, memoryview(self._header), 0)
 
     def _discard(self) -> None:
-        for path in (self.state_path, Path(f"{self.state_path}.tmp"), self.part_path):
+        for path in (self.state_path, _staged_state(self.npy_path), self.part_path):
             with contextlib.suppress(OSError):
                 path.unlink()
         with contextlib.suppress(OSError):
@@ -290,16 +289,26 @@ class EmbeddingWriter:
 
     def _save_state(self, done_rows: int) -> None:
         writer = {"pid": os.getpid(), "host": socket.gethostname()}
-        staged = Path(f"{self.state_path}.tmp")
+        staged = _staged_state(self.npy_path)
         stage_json(staged, {"identity": self._identity, "done_rows": done_rows, "writer": writer})
         staged.replace(self.state_path)
         sync_folder(self.state_path.parent)
 
 
+def _staged_manifest(npy_path: str | os.PathLike[str]) -> Path:
+    """The manifest to be, until the vectors have their name."""
+    return Path(f"{part_path(npy_path)}.manifest.json")
+
+
+def _staged_state(npy_path: str | os.PathLike[str]) -> Path:
+    """The state to be, while it is written."""
+    return Path(f"{state_path(npy_path)}.tmp")
+
+
 def sweep(npy_path: str | os.PathLike[str]) -> None:
     """Remove what a writer killed in its very last moment left beside a finished embedding."""
-    part = Path(f"{npy_path}.part")
-    left = [Path(f"{part}.json"), Path(f"{part}.json.tmp"), Path(f"{part}.manifest.json")]
+    part = part_path(npy_path)
+    left = [state_path(npy_path), _staged_state(npy_path), _staged_manifest(npy_path)]
     if not any(path.exists() for path in left):
         return
     with contextlib.suppress(OSError), locked_folder(part.parent):  # may be a folder one can only read
