@@ -22,7 +22,8 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import staging
-from bitextmine.files.lines import LineHasher, corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import LineHasher, iter_lines
 
 __all__ = ["embed_corpus"]
 

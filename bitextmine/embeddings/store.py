@@ -17,8 +17,8 @@ import numpy as np
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.npy import DTYPE, open_vectors, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
+from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import plain, read_json
-from bitextmine.files.lines import corpus_stem
 
 __all__ = ["check_fresh", "describe_embedding", "embedding_paths", "open_embedding", "verify_embedding"]
 

@@ -23,7 +23,6 @@ from bitextmine.console import counted, progress
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import sync_file, sync_folder
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.languages import identify as languages
 from bitextmine.train.pairfile import PairFile, PairWriter, sentence_keys
@@ -312,10 +311,10 @@ def _written(stem: Path, endings: tuple[str, ...]) -> Iterator[list[Any]]:
             files = [stack.enter_context(part.open("wb")) for part in parts]
             yield files
             for file in files:
-                sync_file(file)
+                file.flush()
+                os.fsync(file.fileno())
         for part, name in zip(parts, names, strict=True):
             part.replace(name)
-        sync_folder(stem.parent)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -400,7 +399,6 @@ def _folder(place: Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
         try:
             part.replace(place)
-            sync_folder(place.parent)
         except OSError:
             if not place.exists():  # another run was as fast
                 raise
