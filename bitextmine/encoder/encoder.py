@@ -134,6 +134,20 @@ class Encoder:
 
     get_embedding_dimension = get_sentence_embedding_dimension
 
+    @property
+    def mteb_model_meta(self) -> Any:
+        """What MTEB wants to know of a model that it has not heard of (`mteb.models.ModelMeta`): name, hash, size."""
+        from mteb.models import ModelMeta
+
+        known = {
+            "name": f"bitextmine/{self.name}",
+            "revision": self.hash,
+            "embed_dim": self.dim,
+            "max_tokens": self.max_pieces,
+            "similarity_fn_name": self.similarity_fn_name,
+        }
+        return ModelMeta.create_empty(overwrites=known)
+
     def similarity(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
         """Cosines (n, m) float32 of vectors a (n, dim) with vectors b (m, dim); a single vector (dim,) counts as one
         row. 0 for a row of zeros. A tensor where a or b is one, else an array."""
