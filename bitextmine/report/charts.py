@@ -13,8 +13,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
-from bitextmine.report.counts import ScoreCounts, nice_step
+from bitextmine.console import counted, nice_step
+from bitextmine.report.counts import ScoreCounts
 from bitextmine.report.reasons import LENGTH_FACTOR
 
 __all__ = [

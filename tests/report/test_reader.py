@@ -10,11 +10,12 @@ import pytest
 import zstandard
 
 from bitextmine.errors import BitextmineError
-from bitextmine.report.columns import Columns, PairFile
+from bitextmine.files.layout import Columns
+from bitextmine.report.reader import PairReader
 
 
 def read(path, columns=None):
-    file = PairFile(path, columns or Columns())
+    file = PairReader(path, columns or Columns())
     rows = []
     for block in file.blocks():
         scores = [None if np.isnan(s) else s for s in block.score]
