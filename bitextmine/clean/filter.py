@@ -183,8 +183,8 @@ class _Sieve:
                 return  # no rows, so none without the column either
             raise BitextmineError(
                 f"{display_name(self._table.path)}: rule {rule}: the rows have no column {column} "
-                f"(they have {', '.join(self._known)}); add it with 'bitextmine score', or, if it is there and no header names it, "
-                "say with --columns what the last columns are"
+                f"(they have {', '.join(self._known)}); add it with 'bitextmine score', or, if it is "
+                "there and no header names it, say with --columns what the last columns are"
             )
         self._tools.prepare([COLUMNS[column]])
 

@@ -63,6 +63,11 @@ class PairReader:
                 "expected; check --score-col, --scol and --tcol"
             )
 
+    @property
+    def digest_of(self) -> str:
+        """What the digest is of, for people."""
+        return f"SHA-256 of the {'file' if is_parquet(self.path) else 'lines'}"
+
     def _has_header_line(self) -> bool:
         return self.layout is not None and bool(self.layout.names) and not is_parquet(self.path)
 
