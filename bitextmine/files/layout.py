@@ -136,15 +136,11 @@ def find_layout(
         if value is not None
     }
     by_name = [value for value in given.values() if not is_position(value)]
-    found: dict[str, int] = {}
-    langs = ("", "")
-    header = bool(names)
-    body = head
+    header, body = True, head
     if not names:
-        header = columns.header is True
+        header = bool(columns.header)
         if columns.header is None:
-            found, langs = _by_header(head[0])
-            header = bool(by_name) or sum(role in found for role in _TELLING) >= 2
+            header = bool(by_name) or _is_header(head[0])
         if header:
             names, body = head[0], head[1:]
     if by_name and not header:
@@ -153,14 +149,15 @@ def find_layout(
             "(--no-header); give its position, from 1"
         )
     names = tuple(names)
-    if header:
-        found, langs = _by_header(names, sure=columns.header is not None or body is head)
+    found, langs = _by_header(names)
     chosen = {role: _position(value, role, names, name) for role, value in given.items()}
     width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
     for role, at in chosen.items():
         if at >= width:
             raise BitextmineError(_no_column(at + 1, role, names, width, name))
-    places = {**_by_shape(body, width, last), **found} if header else _by_shape(body, width, last)
+    # Where names tell which the texts are, a column of numbers is a score only if it is called so.
+    told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
+    places = {**({} if told else _by_shape(body, width, last)), **found}
     places = {role: at for role, at in places.items() if role in chosen or at not in chosen.values()}
     places.update(chosen)
     if "src" in places and places["src"] == places.get("tgt"):
@@ -228,21 +225,26 @@ def _no_column(number: int, role: str, names: Sequence[str], width: int, name: s
     )
 
 
-def _by_header(cells: Sequence[str], sure: bool = False) -> tuple[dict[str, int], tuple[str, str]]:
-    """The columns that a header names, and the languages if it names source and target by them. sure: it is known to
-    be a header."""
-    lower = [cell.strip().lower() for cell in cells]
+def _is_header(cells: Sequence[str]) -> bool:
+    """Whether a first line names columns: two of score, source and target, or the score and two languages."""
+    found, langs = _by_header(cells)
+    return sum(role in found for role in _TELLING) >= (3 if langs[0] else 2)
+
+
+def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
+    """The columns that a header names, and the languages if it names source and target by them and has but the score
+    besides."""
+    lower = [name.strip().lower() for name in names]
     found = {}
-    for role, names in _NAMES.items():
-        at = next((lower.index(n) for n in names if n in lower), None)
+    for role, words in _NAMES.items():
+        at = next((lower.index(word) for word in words if word in lower), None)
         if at is not None:
             found[role] = at
-    scores = int("score" in found)
-    if not {"src", "tgt"} & found.keys() and len(cells) == 2 + scores and (sure or scores):
-        codes = [at for at, cell in enumerate(cells) if is_short_code(cell.strip())]
+    if not {"src", "tgt"} & found.keys() and len(names) == 2 + ("score" in found):
+        codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
         if len(codes) == 2:
             found["src"], found["tgt"] = codes
-            return found, (cells[codes[0]].strip(), cells[codes[1]].strip())
+            return found, (names[codes[0]].strip(), names[codes[1]].strip())
     return found, ("", "")
 
 
