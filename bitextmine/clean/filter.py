@@ -108,7 +108,8 @@ def filter_rows(
     sieve = _Sieve(rules or RuleSet(), table, options, last)
     malformed = Malformed(table)
     with contextlib.ExitStack() as stack:
-        write = functools.partial(write_rows, table=table, floats=FLOATS, integers=INTEGERS)
+        header = False if options.where.header is False else None
+        write = functools.partial(write_rows, table=table, header=header, floats=FLOATS, integers=INTEGERS)
         out = stack.enter_context(write(output))
         away = None if rejected is None else stack.enter_context(write(rejected, added=("reason",)))
         bar = stack.enter_context(progress(None, "filter", "rows"))

@@ -15,6 +15,7 @@ from bitextmine.console import counted, progress
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
+from bitextmine.files.parquet import is_parquet
 from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.files.tables import Block, Malformed, Table, open_table, write_rows
 from bitextmine.mine.margin import MARGINS
@@ -152,7 +153,7 @@ def score(
         indexes = (None, None)
     tools.prepare(needed)
     table = open_table(path, options.where)
-    notes += _replaced(table, names)
+    notes += _replaced(table, () if options.score_only else names)
     if any(column.encoder for column in needed):
         from bitextmine.encoder import load_encoder
 
@@ -180,7 +181,7 @@ def score(
             output,
             table,
             names,
-            header=options.where.header is not False and not options.score_only,
+            header=_writes_header(table, options),
             only_added=options.score_only,
             floats=FLOATS,
             integers=INTEGERS,
@@ -212,6 +213,13 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
                 "so no score can have that name; name it another way in the header, or leave it out of --columns"
             )
     return [f"replaced, as the header has them already: {', '.join(there)}"] if there else []
+
+
+def _writes_header(table: Table, options: ScoreOptions) -> bool:
+    """With the scores alone there is a line for each line: one for the header, if a line of the input is one."""
+    if options.where.header is False:
+        return False
+    return not options.score_only or (table.has_header and not is_parquet(table.path))
 
 
 def both_languages(src: str, tgt: str) -> None:

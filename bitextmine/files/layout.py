@@ -211,8 +211,8 @@ def _position(value: str, role: str, names: Sequence[str], name: str) -> int:
             raise BitextmineError(f"{name}: {_OPTIONS[role]} {value}: columns count from 1")
         return int(value[:10]) - 1  # more digits than any file has columns
     raise BitextmineError(
-        f"{name}: no column {value!r}: no column is called '{value}'; there are {', '.join(names)[:200]} in its first "
-        "line; if that is no header (--header), give positions, from 1"
+        f"{name}: no column is called '{value}'; there are {', '.join(names)[:200]} in its first line; if that is no "
+        "header, give positions, from 1"
     )
 
 

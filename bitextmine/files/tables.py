@@ -145,16 +145,16 @@ def write_rows(
     table: Table,
     added: Sequence[str] = (),
     *,
-    header: bool = False,
+    header: bool | None = None,
     only_added: bool = False,
     floats: Collection[str] = (),
     integers: Collection[str] = (),
 ) -> Iterator[Writer]:
     """A writer for ``with``: tab-separated text, or Parquet by the file's suffix; complete or not there at all.
 
-    Where `table` has a header one is written, and where it has none if `header` says so; Parquet always has names. An
-    added column takes the place of one in the header that has its name: that one is left out. floats, integers: columns
-    of numbers, for Parquet.
+    header: whether the first line of text names the columns; None: if they have names in what was read. An added column
+    takes the place of one in the header that has its name: that one is left out. floats, integers: columns of numbers,
+    for Parquet.
     """
     with open_output(path, "binary") as out:
         if is_parquet(path):
@@ -166,7 +166,7 @@ def write_rows(
             return
         replaced = {at for at, name in enumerate(table.layout.names) if name in added}
         text = TextWriter(out, only_added, replaced)
-        if table.names and (table.has_header or header):
+        if table.names and (table.has_header if header is None else header):
             kept = [name for at, name in enumerate(table.names) if at not in replaced]
             text.header([*([] if only_added else kept), *added])
         yield text

@@ -75,6 +75,9 @@ def test_the_chain_through_parquet(bm, mined, tmp_path, name):
     assert "score in column 1 (score)" in page
     text = bm("filter", "scored.parquet").out
     assert text == bm("filter", "-", stdin=bm("score", mined / f"{name}.tsv").out.encode()).out
+    only = bm("score", "kept.parquet", "--columns", "copy", "--score-only").out
+    assert only.count("\n") == kept.num_rows, "Parquet has names, but no line of them"
+    assert bm("filter", "scored.parquet", "--no-header").out == text.partition("\n")[2]
 
 
 def test_what_was_filtered_can_be_evaluated(bm, mined, tmp_path):

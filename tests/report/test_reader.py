@@ -131,7 +131,7 @@ def test_an_empty_file_has_no_rows(tmp_path):
     [
         ("only one column\n", Columns(), ["line 1", "--scol", "1 column"]),
         ("a\tb\tc\td\n", Columns(), ["line 1", "--scol", "4 column"]),
-        ("a\tb\n", Columns(src="text"), ["no column 'text'", "a, b"]),
+        ("a\tb\n", Columns(src="text"), ["no column is called 'text'", "a, b"]),
         ("a\tb\n", Columns(src="text", header=False), ["'text'", "no header"]),
         ("a\tb\n", Columns(src="0"), ["columns count from 1"]),
         ("a\tb\n", Columns(src="2", tgt="2"), ["same column, 2"]),

@@ -592,7 +592,7 @@ def test_what_the_command_refuses(bitextmine, tmp_path):
     assert "nosuch.json" in bitextmine.fails(
         "report", "bitext.tsv", "--manifest", "nosuch.json", "-o", "x.html", cwd=tmp_path
     )
-    assert "column 'text'" in bitextmine.fails(
+    assert "no column is called 'text'" in bitextmine.fails(
         "report", "bitext.tsv", "--scol", "text", "-o", "x.html", cwd=tmp_path
     )
     assert not (tmp_path / "x.html").exists()
