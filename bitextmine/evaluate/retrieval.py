@@ -36,7 +36,8 @@ from bitextmine.evaluate.pools import (
     muse_keys,
     read_queries,
 )
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import open_output
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.margin import margin, neighbourhood_mean

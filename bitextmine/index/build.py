@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import sync_folder
+from bitextmine.files.atomic import locked_folder, put_in_place
 from bitextmine.files.jsonfile import plain, read_json, write_json
 from bitextmine.index.clusters import find_centres, nearest_centre
 from bitextmine.index.faiss_index import Index, core_of, factory_string, reason
@@ -254,7 +252,7 @@ def build_on_disk(
     rows = shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
     try:
         folder.mkdir(exist_ok=True)
-        with _held(folder):
+        with locked_folder(folder, wait=False):
             rows = _same_or_empty(folder, {**identity, **plan.facts(), "faiss": faiss.__version__}, rows)
             shards = [(a, min(a + rows, len(plan.chosen))) for a in range(0, len(plan.chosen), rows)]
             _check_room(folder, each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1))
@@ -269,6 +267,10 @@ def build_on_disk(
                 del index
             build = _build_shards if mergeable else _grow
             return build(vectors, plan, folder, trained, shards, progress)
+    except BlockingIOError:
+        raise BitextmineError(
+            f"{folder}: another process is building this index; wait for it or stop it"
+        ) from None
     except OSError as error:
         raise BitextmineError(
             f"{folder}: cannot write the index: {error.strerror or error}; what is done is kept, "
@@ -351,24 +353,6 @@ def bytes_each(plan: Plan) -> int:
     return int(core.sa_code_size()) + 8
 
 
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keeps other processes out; the lock dies with its holder."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BitextmineError(
-                f"{folder}: another process is building this index; wait for it or stop it"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(fd)
-
-
 def _same_or_empty(folder: Path, wanted: dict[str, Any], rows: int) -> int:
     """Leaves what is of the same plan, removes everything else. Returns how many rows a shard has: `rows`, or what it
     had when the work began (memory may have been less or more then)."""
@@ -411,14 +395,11 @@ def _write(index: Any, file: Path) -> None:
     staged = Path(f"{file}.tmp")
     try:
         faiss.write_index(index, str(staged))
-        with staged.open("rb") as written:
-            os.fsync(written.fileno())
     except RuntimeError as error:
         with contextlib.suppress(OSError):
             staged.unlink()
         raise _full(file.parent, error) from None
-    staged.replace(file)
-    sync_folder(file.parent)
+    put_in_place(staged, file)
 
 
 def _full(folder: Path, error: BaseException) -> BitextmineError:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from bitextmine.console import progress
 from bitextmine.embeddings.store import embedding_paths, open_embedding
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_language, find_corpus, iter_lines
+from bitextmine.files.corpora import corpus_language, find_corpus
+from bitextmine.files.lines import iter_lines
 from bitextmine.mine.bitext import Bitext
 from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line, first_lines

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import json
 import logging
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bitextmine.files.atomic import allocate, open_locked, write_at
 from bitextmine.search.topk import TopK
 
 __all__ = ["SAVE_SECONDS", "Checkpoint"]
@@ -92,14 +91,14 @@ class Checkpoint:
             if self._fd < 0 and not self._open(create=True):
                 return False
             if os.fstat(self._fd).st_size == 0:
-                _allocate(self._fd, 2 * (_HEADER + _size(fwd, bwd)))
+                allocate(self._fd, 2 * (_HEADER + _size(fwd, bwd)))
             at = 2 * _HEADER + self._slot * _size(fwd, bwd)
             digest = hashlib.blake2b(digest_size=16)
             for place, data in _parts(done, fwd, bwd):
                 digest.update(data)
-                _write(self._fd, data, at + place)
+                write_at(self._fd, data, at + place)
             header = {"kind": _KIND, "key": self._key, "done": done, "digest": digest.hexdigest()}
-            _write(self._fd, memoryview(json.dumps(header).encode().ljust(_HEADER)), self._slot * _HEADER)
+            write_at(self._fd, memoryview(json.dumps(header).encode().ljust(_HEADER)), self._slot * _HEADER)
             os.fsync(self._fd)
         except OSError as e:
             self._give_up(e)
@@ -130,30 +129,15 @@ class Checkpoint:
 
     def _open(self, *, create: bool) -> bool:
         """Opens and locks the file."""
-        while True:
-            try:
-                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o666)
-            except FileNotFoundError as e:
-                if create:  # there is no such folder
-                    self._give_up(e)
-                return False
-            except OSError as e:
+        try:
+            self._fd = open_locked(self.path, create=create)
+        except BlockingIOError:
+            self._off = True
+            log.info("%s: another process searches the same; this one saves nothing", self.path)
+        except OSError as e:
+            if create or not isinstance(e, FileNotFoundError):  # created: there is no such folder
                 self._give_up(e)
-                return False
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as e:
-                if e.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                    os.close(fd)
-                    self._off = True
-                    log.info("%s: another process searches the same; this one saves nothing", self.path)
-                    return False
-                # Otherwise a file system without locks: go on without.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(fd), self.path.stat()):
-                    self._fd = fd
-                    return True
-            os.close(fd)  # removed in between
+        return self._fd >= 0
 
     def _load(self, slot: int, done: int, fwd: TopK, bwd: TopK | None) -> str:
         """Reads a state; returns its digest."""
@@ -193,20 +177,3 @@ def _parts(done: int, fwd: TopK, bwd: TopK | None) -> Iterator[tuple[int, memory
                 if array[:rows].size:
                     yield at, array[:rows].data.cast("B")
                 at += array.nbytes
-
-
-def _allocate(fd: int, size: int) -> None:
-    """Sets the space aside now, where the file system can: a disk that is too small is found out at once."""
-    try:
-        os.posix_fallocate(fd, 0, size)
-    except AttributeError:  # macOS
-        pass
-    except OSError as e:
-        if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-            raise
-
-
-def _write(fd: int, data: memoryview, offset: int) -> None:
-    while data:
-        count = os.pwrite(fd, data, offset)
-        data, offset = data[count:], offset + count

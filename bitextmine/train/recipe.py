@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_language
+from bitextmine.files.corpora import corpus_language
 
 __all__ = [
     "Corpus",
