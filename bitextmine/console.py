@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["aligned", "counted", "progress", "tab_separated"]
+__all__ = ["aligned", "counted", "nice_step", "progress", "tab_separated"]
 
 
 def progress(total: int | None, desc: str, unit: str = "lines", disable: bool | None = None) -> Any:
@@ -53,3 +54,9 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def tab_separated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """One row per line, cells between tabs."""
     return "\n".join("\t".join(row) for row in [header, *rows])
+
+
+def nice_step(wanted: float) -> float:
+    """The smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is no smaller than `wanted` (> 0)."""
+    magnitude = 10.0 ** math.floor(math.log10(wanted))
+    return next(f * magnitude for f in (1, 2, 5, 10) if f * magnitude >= wanted * 0.999)

@@ -9,8 +9,9 @@ from typing import Any
 
 from bitextmine.embeddings.manifest import manifest_path
 from bitextmine.errors import BitextmineError
+from bitextmine.files.corpora import corpus_language, corpus_stem
 from bitextmine.files.jsonfile import read_json
-from bitextmine.files.lines import LineHasher, corpus_language, corpus_stem, iter_lines
+from bitextmine.files.lines import LineHasher, iter_lines
 
 __all__ = ["describe"]
 

@@ -1,4 +1,5 @@
-"""What the machine has for this process: memory, and amounts of it as people write them; processors."""
+"""What the machine has for this process: memory, and amounts of it as people write them; processors, and whether they
+multiply bfloat16."""
 
 from __future__ import annotations
 
@@ -6,14 +7,18 @@ import contextlib
 import os
 import re
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["available", "budget", "parse_size", "processors", "size"]
+__all__ = ["available", "bfloat16_instructions", "budget", "parse_size", "processors", "size"]
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:i?B)?", re.IGNORECASE)
+_BFLOAT16 = frozenset(
+    ("avx512_bf16", "amx_tile", "bf16")
+)  # as /proc/cpuinfo calls them; the last one is ARM's
 _UNKNOWN = 4 << 30  # taken to be free where the system does not tell
 
 
@@ -93,3 +98,15 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def bfloat16_instructions() -> frozenset[str]:
+    """Which instructions for products of bfloat16 the processor has: of "avx512_bf16", "amx_tile" (both x86) and "bf16"
+    (ARM). Empty where the system does not tell. Without any, torch emulates bfloat16, slowly."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    flags = next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
+    return _BFLOAT16.intersection(flags.split())

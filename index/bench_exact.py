@@ -1,7 +1,7 @@
 """Time the exact both-way search against two faiss.knn calls, in alternating runs, and compare the neighbours.
 
 Example:  python index/bench_exact.py --rows 60000 --repeats 3
-          python index/bench_exact.py corpus.en.npy corpus.fr.npy --methods auto,torch:float32
+          python index/bench_exact.py corpus.en.npy corpus.fr.npy --methods auto,torch:float32,compiled:float32:avx2
           python index/bench_exact.py --scaling 30000,60000,120000,500000 --memory 64M --methods auto
 
 Without files it makes random vectors of length 1, half of which have a neighbour planted on the other side.
@@ -22,14 +22,30 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bitextmine.errors import UsageError
 from bitextmine.search.exact import search_both
 from bitextmine.search.native import instruction_set
+from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
 from bitextmine.system import parse_size
 
 FAISS = "faiss.knn x2"
+
+
+def method(words: str) -> dict[str, Any]:
+    """What `--methods` calls engine[:arithmetic][:instruction set], as options of the search."""
+    engine, *details = words.split(":")
+    found: dict[str, Any] = {"engine": Engine(engine)}
+    for detail in details:
+        if detail in list(InstructionSet):
+            found["instruction_set"] = InstructionSet(detail)
+        else:
+            found["arithmetic"] = Arithmetic(detail)
+    SearchOptions(**found)  # refuses what does not go together
+    return found
 
 
 def planted(rows: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,8 +65,8 @@ def load(args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
     return planted(args.rows or 60000, args.dim, args.seed)
 
 
-def run(method: str, x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, ...]:
-    if method == FAISS:
+def run(name: str, x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, ...]:
+    if name == FAISS:
         import faiss
 
         faiss.omp_set_num_threads(args.threads)
@@ -58,12 +74,14 @@ def run(method: str, x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> 
         fwd = faiss.knn(a, b, args.k, metric=faiss.METRIC_INNER_PRODUCT)
         bwd = faiss.knn(b, a, args.k, metric=faiss.METRIC_INNER_PRODUCT)
         return (*fwd, *bwd)
-    if method.startswith("torch"):
+    how = method(name)
+    if how["engine"] == Engine.TORCH:
         import torch
 
         torch.set_num_threads(args.threads)
     memory = None if args.memory is None else parse_size(args.memory)
-    found = search_both(x, y, args.k, method=method, threads=args.threads, device=args.device, memory=memory)
+    options = SearchOptions(**how, threads=args.threads, device=args.device, memory=memory)
+    found = search_both(x, y, args.k, options)
     return found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id
 
 
@@ -78,13 +96,13 @@ def agreement(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> s
     return f"{differing} of {total} ids differ from faiss, their similarities by {worst:.1e} at most"
 
 
-def peak(method: str, files: list[Path], args: argparse.Namespace) -> tuple[float, float]:
+def peak(name: str, files: list[Path], args: argparse.Namespace) -> tuple[float, float]:
     """Peak resident memory, in MiB, of a process that maps the files and does this and nothing else; and that of the
     same process before."""
-    command = [sys.executable, __file__, "--only", method, *map(str, files)]
-    for name in ("k", "threads", "device", "memory"):
-        if getattr(args, name) is not None:
-            command += [f"--{name}", str(getattr(args, name))]
+    command = [sys.executable, __file__, "--only", name, *map(str, files)]
+    for option in ("k", "threads", "device", "memory"):
+        if getattr(args, option) is not None:
+            command += [f"--{option}", str(getattr(args, option))]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return float(found["peak_mib"]), float(found["before_mib"])
 
@@ -117,7 +135,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each method, alternating")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--methods", default="auto,fused:float32,torch:float32,torch:bfloat16")
+    parser.add_argument(
+        "--methods",
+        default="auto,compiled:float32,torch:float32,torch:bfloat16",
+        metavar="ENGINE[:ARITHMETIC][:INSTRUCTIONS],...",
+        help="auto, compiled, torch, triton; int8, float32, bfloat16, float16; avx2, avxvnni, avx512vnni",
+    )
     parser.add_argument(
         "--memory", metavar="SIZE", help="for the search, as 64M (default: half of what is free)"
     )
@@ -127,6 +150,11 @@ def main() -> None:
     args = parser.parse_args()
     if len(args.files) not in (0, 2):
         parser.error("give two files, or none")
+    try:
+        for name in args.methods.split(","):
+            method(name)
+    except (UsageError, ValueError) as error:
+        parser.error(f"--methods: {error}")
     if args.scaling:
         scaling([int(rows) for rows in args.scaling.split(",")], args)
         return
@@ -140,17 +168,17 @@ def main() -> None:
 
     methods = [FAISS, *args.methods.split(",")]
     warm = x[:2000], y[:2000]
-    seconds: dict[str, list[float]] = {method: [] for method in methods}
-    cpu: dict[str, list[float]] = {method: [] for method in methods}
+    seconds: dict[str, list[float]] = {name: [] for name in methods}
+    cpu: dict[str, list[float]] = {name: [] for name in methods}
     last: dict[str, tuple[np.ndarray, ...]] = {}
-    for method in methods:
-        run(method, *warm, args)
+    for name in methods:
+        run(name, *warm, args)
     for _ in range(args.repeats):
-        for method in methods:
+        for name in methods:
             begin, begin_cpu = time.perf_counter(), time.process_time()
-            last[method] = run(method, x, y, args)
-            seconds[method].append(time.perf_counter() - begin)
-            cpu[method].append(time.process_time() - begin_cpu)
+            last[name] = run(name, x, y, args)
+            seconds[name].append(time.perf_counter() - begin)
+            cpu[name].append(time.process_time() - begin_cpu)
 
     print(
         f"{len(x)} x {len(y)} rows, d = {x.shape[1]}, k = {args.k}, {args.threads} threads of {processor()}, "
@@ -169,7 +197,7 @@ def scaling(sizes: list[int], args: argparse.Namespace) -> None:
     """Time and peak memory as the sides grow."""
     shape = f"d = {args.dim}, k = {args.k}, {args.threads} threads of {processor()}"
     print(f"{shape}, memory {args.memory or 'as much as is useful'}")
-    for method in args.methods.split(","):
+    for name in args.methods.split(","):
         first: float | None = None
         for rows in sizes:
             x, y = planted(rows, args.dim, args.seed)
@@ -181,11 +209,11 @@ def scaling(sizes: list[int], args: argparse.Namespace) -> None:
                 took, cpu = [], []
                 for _ in range(args.repeats if timed else 0):
                     begin, begin_cpu = time.perf_counter(), time.process_time()
-                    run(method, x, y, args)
+                    run(name, x, y, args)
                     took.append(time.perf_counter() - begin)
                     cpu.append(time.process_time() - begin_cpu)
-                most, before = peak(method, files, args)
-            line = f"{method:16} {rows if timed else 2000:9,} x {rows:9,}  "
+                most, before = peak(name, files, args)
+            line = f"{name:16} {rows if timed else 2000:9,} x {rows:9,}  "
             if timed:
                 per_pair = statistics.median(cpu) / rows**2
                 first = first or per_pair
@@ -207,15 +235,15 @@ def report(
     files: list[Path],
     args: argparse.Namespace,
 ) -> None:
-    for method in methods:
-        took = statistics.median(seconds[method])
-        ratio = statistics.median(f / s for f, s in zip(seconds[FAISS], seconds[method], strict=True))
-        line = f"{method:16} {took:8.2f} s ({statistics.median(cpu[method]):8.2f} s of processor time)"
+    for name in methods:
+        took = statistics.median(seconds[name])
+        ratio = statistics.median(f / s for f, s in zip(seconds[FAISS], seconds[name], strict=True))
+        line = f"{name:16} {took:8.2f} s ({statistics.median(cpu[name]):8.2f} s of processor time)"
         line += f"  {operations / took / 1e9:7.0f} GOP/s  {ratio:5.2f}x"
         if not args.no_peak:
-            line += f"  peak {peak(method, files, args)[0]:6.0f} MiB"
-        if method != FAISS:
-            line += "  " + agreement(last[method], last[FAISS])
+            line += f"  peak {peak(name, files, args)[0]:6.0f} MiB"
+        if name != FAISS:
+            line += "  " + agreement(last[name], last[FAISS])
         print(line, flush=True)
 
 

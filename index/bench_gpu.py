@@ -38,11 +38,12 @@ import torch
 from bitextmine.errors import BitextmineError
 from bitextmine.search.engines import gpu
 from bitextmine.search.exact import search_both
+from bitextmine.search.options import Engine, SearchOptions
 
 try:
     import triton
 
-    from bitextmine.search.engines.triton_topk import NOTHING, Config, Side, Sweep, pack
+    from bitextmine.search.engines.triton_topk import NOTHING, Config, Sweep, SweepSide, pack
 except ImportError:  # --help works all the same
     triton = None
 
@@ -103,13 +104,13 @@ class Searcher:
         self.lengths = [float(torch.linalg.vector_norm(v.float(), dim=1).max()) for v in vectors]
         self.rows = [len(v) for v in vectors]
 
-    def side(self, near: torch.Tensor, n: int) -> Side:
+    def side(self, near: torch.Tensor, n: int) -> SweepSide:
         keys = torch.full((n, self.k), NOTHING, device=self.device)
         bar = torch.full((n,), -torch.inf, device=self.device)
         lost = torch.zeros(n, dtype=torch.int32, device=self.device)
-        return Side(near, near, torch.arange(n, device=self.device), keys, bar, lost)
+        return SweepSide(near, near, torch.arange(n, device=self.device), keys, bar, lost)
 
-    def __call__(self) -> tuple[Side, Side]:
+    def __call__(self) -> tuple[SweepSide, SweepSide]:
         x, y = (self.side(near, n) for near, n in zip(self.near, self.rows, strict=True))
         error = ((2 * self.dim + 32) * 2.0**-23 + 1e-6) * self.lengths[0] * self.lengths[1]
         self.sweep.run(x, y, error, True)
@@ -149,7 +150,7 @@ def check(queries: torch.Tensor, pool: torch.Tensor, keys: torch.Tensor, sample:
     for part in rows.split(32):
         sims = [
             (queries[part].double() @ b.double().T).float() + 0.0 for b in pool.split(1 << 17)
-        ]  # exact in float64, see rescore.products()
+        ]  # exact in float64, see products.products()
         ids = torch.arange(len(pool), device=pool.device)
         want = torch.topk(pack(torch.cat(sims, 1), ids), k, dim=1).values
         got = keys[part, :k]
@@ -355,7 +356,7 @@ def end_to_end(x: np.ndarray, y: np.ndarray, k: int, args: argparse.Namespace) -
     try:
         for _ in range(2):
             begin = time.perf_counter()
-            search_both(x, y, k, device=args.device, method="triton")
+            search_both(x, y, k, SearchOptions(device=args.device, engine=Engine.TRITON))
             took = time.perf_counter() - begin
     except BitextmineError as error:
         raise SystemExit(f"end to end: {error}") from error

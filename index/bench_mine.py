@@ -16,7 +16,8 @@ from pathlib import Path
 
 from _child import bitextmine
 
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 
 
 def main() -> None:

@@ -36,7 +36,8 @@ from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder,
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE, read_weights, restore_rows
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 
 
 class Wrapped(InputModule):

@@ -24,7 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 
 SAVE_SOONER = """
 from bitextmine.search import checkpoint

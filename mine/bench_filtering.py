@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.clean.rules import load_preset
-from bitextmine.clean.score import score
+from bitextmine.clean.score import ScoreOptions, score
 from bitextmine.files.lines import iter_lines
 
 KINDS = ("shuffled", "similar", "truncated", "numbers", "language", "copied", "gibberish")
@@ -222,10 +222,11 @@ def scored(
     """The columns of a stream, by `bitextmine score`."""
     plain, out = folder / "in.tsv", folder / "out.tsv"
     plain.write_text("".join(f"{src}\t{tgt}\n" for src, tgt, _ in rows), encoding="utf-8")
-    done = score(plain, out, columns=COLUMNS, src="en", tgt=lang, model=model, score_only=True)
+    options = ScoreOptions(columns=COLUMNS, src="en", tgt=lang, model=model, score_only=True)
+    done = score(plain, out, options)
     cells = np.array([[float(cell) for cell in line.split("\t")] for line in iter_lines(out)])
     columns = dict(zip(done.columns, cells.T, strict=True))
-    score(plain, out, columns="quality", model=model, score_only=True)
+    score(plain, out, ScoreOptions(columns="quality", model=model, score_only=True))
     columns["quality, languages not stated"] = np.array([float(line) for line in iter_lines(out)])
     columns["signature"] = np.array(done.signature)
     return columns
@@ -385,7 +386,7 @@ def report_speed(arguments: argparse.Namespace) -> None:
                 (["filter", "--preset", "mild", "--duplicates", "none"], done, None),
                 (["filter", "--preset", "mild"], done, None),
                 (["filter", "--preset", "mild", "-o", parquet], done, None),
-                (["filter", parquet, "--scol", "src", "--tcol", "tgt", "--preset", "strict"], parquet, None),
+                (["filter", parquet, "--preset", "strict"], parquet, None),
             ]
             for words_, source, target in commands:
                 label = " ".join(str(getattr(word, "name", word)) for word in words_)

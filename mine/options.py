@@ -14,7 +14,8 @@ import itertools
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluate.mining import MiningReport, score_mining
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 from bitextmine.mine.bitext import Mined
 from bitextmine.mine.dedup import LEVELS, unique_lines
 from bitextmine.mine.gold import read_gold

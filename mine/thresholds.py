@@ -18,7 +18,7 @@ import numpy as np
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
-from bitextmine.files.lines import corpus_language
+from bitextmine.files.corpora import corpus_language
 from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.noise import fit_null
 from bitextmine.mine.piece_features import Aligner

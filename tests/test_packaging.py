@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from bitextmine import __version__
 
 
 @pytest.fixture(scope="module")
-def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of what belongs to it, so that nothing is left in the checkout."""
+def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of what belongs to it, so that nothing is left in the checkout; its folder, unpacked."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, source)
@@ -26,20 +27,20 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(
             root / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.so")
         )
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--quiet",
-        "-w",
-        "dist",
-        ".",
-        cwd=source,
-    )
-    (built,) = (source / "dist").iterdir()
+    build = "from setuptools import build_meta; build_meta.build_sdist('dist')"
+    run(sys.executable, "-c", build, cwd=source)
+    (packed,) = (source / "dist").iterdir()
+    shutil.unpack_archive(packed, source / "unpacked", filter="data")
+    (folder,) = (source / "unpacked").iterdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> Path:
+    """Built from the source distribution, as pip does it where no wheel fits."""
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    run(*pip, "-w", "dist", ".", cwd=sdist)
+    (built,) = (sdist / "dist").iterdir()
     return built
 
 
@@ -65,6 +66,26 @@ def test_the_wheel_holds_every_data_file_of_the_package(wheel, root):
         name for name in listed if not name.endswith((".c", ".h"))
     }  # these arrive compiled, or not at all
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_source_distribution_holds_the_c_files_and_their_headers(sdist, root):
+    wanted = {
+        str(path.relative_to(root)) for kind in ("*.c", "*.h") for path in (root / "bitextmine").rglob(kind)
+    }
+    assert len(wanted) >= 6 and not [name for name in wanted if not (sdist / name).is_file()]
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
+def test_the_wheel_holds_the_compiled_modules_and_they_load(wheel, installed, tmp_path):
+    names = [Path(name).name for name in zipfile.ZipFile(wheel).namelist()]
+    for module in ("_native", "_fused"):
+        assert any(name.startswith(f"{module}.") and name.endswith((".so", ".pyd")) for name in names)
+    code = (
+        "from bitextmine import compiled; from bitextmine.encoder import native as a;"
+        "from bitextmine.search import native as b; [compiled.library(each.INTERFACE) for each in (a, b)]"
+    )
+    env = {**os.environ, "BITEXTMINE_COMPILED": "require"}
+    run(installed / "python", "-c", code, cwd=tmp_path, env=env)
 
 
 def test_metadata(wheel, root):

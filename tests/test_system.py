@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bitextmine import system as memory
 from bitextmine.errors import BitextmineError
 from bitextmine.search.pages import is_mapped, release
-from bitextmine.system import parse_size, size
+from bitextmine.system import bfloat16_instructions, parse_size, size
 
 
 @pytest.mark.parametrize(
@@ -99,23 +99,45 @@ def test_released_pages_read_the_same(tmp_path, mode):
     assert not is_mapped(rows)
 
 
+@pytest.mark.parametrize(
+    ("cpuinfo", "found"),
+    [
+        ("processor : 0\nflags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\n", {"avx512_bf16", "amx_tile"}),
+        ("processor : 0\nflags\t\t: fpu avx2 avx512f\nbugs : avx512_bf16\n", set()),
+        ("processor : 0\nFeatures\t: fp asimd bf16\n", {"bf16"}),
+        ("", set()),
+        (None, set()),
+    ],
+)
+def test_bfloat16_as_the_system_tells(cpuinfo, found, monkeypatch):
+    def read(path, **_):
+        if cpuinfo is None:
+            raise FileNotFoundError(path)
+        return cpuinfo
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert bfloat16_instructions.__wrapped__() == found
+
+
 # --- the search ------------------------------------------------------------------------------------------------------
 
 PEAK = """
     import json, sys
     import numpy as np
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
 
     def peak():
         with open("/proc/self/status") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
     x, y = (np.load(name, mmap_mode="r") for name in sys.argv[1:3])
-    if sys.argv[3].startswith("torch"):  # slower, most of all on a busy machine
+    how = {"threads": 2, **json.loads(sys.argv[3])}
+    if how["engine"] == "torch":  # slower, most of all on a busy machine
         y = y[:100]
-    search_both(x[:10], y[:10], 1, method=sys.argv[3], threads=2)  # loads what there is to load
+    search_both(x[:10], y[:10], 1, SearchOptions(**how))  # loads what there is to load
     before = peak()
-    search_both(x, y, 4, method=sys.argv[3], memory=int(sys.argv[4]), threads=2)
+    search_both(x, y, 4, SearchOptions(**how, memory=int(sys.argv[4])))
     print(json.dumps(peak() - before))
 """
 
@@ -137,24 +159,24 @@ def long_and_short(tmp_path_factory) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("method", "long_first"),
     [
-        ("fused", True),
-        ("fused", False),
-        ("fused:float32", True),
-        ("fused:float32", False),
-        ("torch:float32", True),
+        ({"engine": "compiled"}, True),
+        ({"engine": "compiled"}, False),
+        ({"engine": "compiled", "arithmetic": "float32"}, True),
+        ({"engine": "compiled", "arithmetic": "float32"}, False),
+        ({"engine": "torch", "arithmetic": "float32"}, True),
     ],
 )
 def test_the_peak_stays_below_the_memory_given(long_and_short, tmp_path, method, long_first):
     """8 MB of answer, and the rest for the work on files of 83 MB."""
     from bitextmine.search.native import instruction_set
 
-    if method.startswith("fused") and instruction_set() is None:
+    if method["engine"] == "compiled" and instruction_set() is None:
         pytest.skip("the compiled search is not there")
     script = tmp_path / "peak.py"
     script.write_text(textwrap.dedent(PEAK))
     files = long_and_short if long_first else long_and_short[::-1]
     limit = 32 << 20
-    command = [sys.executable, script, *files, method, str(limit)]
+    command = [sys.executable, script, *files, json.dumps(method), str(limit)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert json.loads(done.stdout) < limit

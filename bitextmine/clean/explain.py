@@ -55,7 +55,7 @@ class Nearest:
                 rows = rows[distance < abs(best[-1].value - threshold)]
                 distance = np.abs(values[rows] - threshold)
             rows = rows[np.argsort(distance, kind="stable")[: self._count]]
-            texts = [block.texts(column, rows) for column in (table.src, table.tgt)]
+            texts = [block.texts(column, rows) for column in (table.layout.src, table.layout.tgt)]
             best += [
                 Example(float(values[row]), block.start + int(row), _short(s), _short(t))
                 for row, s, t in zip(rows, *texts, strict=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,29 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.clean.columns import COLUMNS, Tools, default_columns
+from bitextmine.clean.columns import COLUMNS, Tools
 from bitextmine.clean.columns.duplicate import pair_hash
 from bitextmine.clean.explain import Example, Nearest
 from bitextmine.clean.rules import Rule, RuleSet
-from bitextmine.clean.score import pairs_of, wanted_columns
+from bitextmine.clean.score import FLOATS, INTEGERS, both_languages, pairs_of, wanted_columns
 from bitextmine.clean.seen import DEFAULT_MEMORY, Seen
 from bitextmine.console import aligned, progress
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import Added
+from bitextmine.files.layout import Columns, is_position
 from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import Added, Block, Table, TextRows, open_table, write_rows
+from bitextmine.files.tables import Block, Malformed, Table, open_table, write_rows
 from bitextmine.signature import signature
 
-__all__ = ["Filtered", "filter_rows"]
+__all__ = ["FilterOptions", "Filtered", "filter_rows"]
 
 _MALFORMED = "malformed"
-# How rows end that `score` made with its usual columns; with the languages stated and without.
-_SHARE = rb"\t[01]\.\d{4}"
-_SCORED = {
-    names: re.compile(
-        rb"\t-?[01]\.\d{4}\t-?\d+\.\d{4}\t(?:\d+\.\d{4}|inf)" + _SHARE * (len(names) - 3) + rb"\r?$"
-    )
-    for names in (default_columns(True), default_columns(False))
-}
 
 
 @dataclass(frozen=True)
@@ -69,125 +63,104 @@ class Filtered:
         return "\n".join([*parts, *self.notes, self.signature])
 
 
+@dataclass(frozen=True)
+class FilterOptions:
+    """How rows are read and looked at.
+
+    where: which columns hold source and target, and whether the first line names them. columns: what the last columns
+    of a row are called, as they were given to `score`, where there is no header. src, tgt: the languages that the sides
+    should be in, for a rule on `lang` where the rows have no such column. explain: how many examples to keep on each
+    side of every rule. memory: bytes that the search for duplicates may take (`seen.Seen`).
+    """
+
+    where: Columns = field(default_factory=Columns)
+    columns: str | Sequence[str] | None = None
+    src: str = ""
+    tgt: str = ""
+    explain: int = 0
+    memory: int = DEFAULT_MEMORY
+
+
 def filter_rows(
     path: str | os.PathLike[str] = "-",
     output: str | os.PathLike[str] = "-",
     rules: RuleSet | None = None,
+    options: FilterOptions | None = None,
     *,
     rejected: str | os.PathLike[str] | None = None,
-    scol: str = "1",
-    tcol: str = "2",
-    header: bool = False,
-    columns: str | Sequence[str] | None = None,
-    src: str = "",
-    tgt: str = "",
-    explain: int = 0,
-    memory: int = DEFAULT_MEMORY,
 ) -> Filtered:
     """Copy the rows that meet every rule, in order; with `rejected`, the others go there, each with the first rule that
-    it fails in a cell of its own.
+    it fails in a cell of its own, `reason`. A header is copied to both.
 
-    scol, tcol, header: as for `score`. columns: what the last columns of a row are called, as they were given to
-    `score`; None: as its usual ones where the first row looks like that. A rule on a column that is not there is
-    computed from the texts if it needs no encoder (`lang` needs src and tgt, the languages). Rows of another width than
-    the first and invalid UTF-8 are rejected as malformed, a row without a value for a rule as "no COLUMN".
+    A rule on a column that is not there is computed from the texts if it needs no encoder. Rows of another width than
+    most and invalid UTF-8 are rejected as malformed, a row without a value for a rule as "no COLUMN". Duplicates are
+    looked for last, among rows that meet all the rules.
 
-    Duplicates are looked for last, among rows that meet all the rules, in a table of at most `memory` bytes
-    (`seen.Seen`). explain: how many examples to keep on each side of every rule.
-
-    Raises BitextmineError for a rule on a column that cannot be had, and for what cannot be read or written.
+    Raises UsageError for choices that do not go together, and BitextmineError for a rule on a column that cannot be
+    had, for what cannot be read or written, for texts that are needed and cannot be told, and where nearly all rows
+    are malformed.
     """
     keep_apart(path, {"-o": output, "--rejected": rejected})
-    if bool(src) != bool(tgt):
-        raise UsageError(
-            f"{'--src' if src else '--tgt'} alone says nothing: give --src and --tgt, or neither"
-        )
-    rules = rules or RuleSet()
-    table = open_table(path, scol, tcol, header=header)
-    tools = Tools(src_lang=src, tgt_lang=tgt)
-    known = _known_columns(table, columns)
-    last = [name for name, place in sorted(known.items(), key=lambda item: item[1]) if place < 0]
-    sieve = _Sieve(rules, table, tools, known, explain, memory, display_name(path))
+    options = options or FilterOptions()
+    both_languages(options.src, options.tgt)
+    last = () if options.columns is None else wanted_columns(options.columns, False)
+    table = open_table(path, options.where, last)
+    sieve = _Sieve(rules or RuleSet(), table, options, last)
+    malformed = Malformed(table)
     with contextlib.ExitStack() as stack:
-        out = stack.enter_context(write_rows(output, table, last=last))
-        away = (
-            None
-            if rejected is None
-            else stack.enter_context(write_rows(rejected, table, ("reason",), last=last))
-        )
+        header = False if options.where.header is False else None
+        write = functools.partial(write_rows, table=table, header=header, floats=FLOATS, integers=INTEGERS)
+        out = stack.enter_context(write(output))
+        away = None if rejected is None else stack.enter_context(write(rejected, added=("reason",)))
         bar = stack.enter_context(progress(None, "filter", "rows"))
         for block in table.rows.blocks():
+            malformed.add(block)
             reasons = sieve.judge(block)
             out.write(block, np.flatnonzero(reasons < 0) if (reasons >= 0).any() else None, ())
             if away is not None and (reasons >= 0).any():
                 names = [sieve.reasons[reason] if reason >= 0 else "" for reason in reasons]
                 away.write(block, np.flatnonzero(reasons >= 0), [Added("reason", names)])
             bar.update(len(block))
+        malformed.finish()
     return sieve.result()
-
-
-def _known_columns(table: Table, columns: str | Sequence[str] | None) -> dict[str, int]:
-    """Where named columns are: in a header counted from the left (from 0), else from the right (below 0)."""
-    known = {name: i for i, name in enumerate(table.names)}
-    if columns is not None:
-        names = wanted_columns(columns, False)
-    elif known or not isinstance(table.rows, TextRows):
-        return known
-    else:
-        names = _look(table.rows)
-    return {**known, **{name: i - len(names) for i, name in enumerate(names)}}
-
-
-def _look(rows: TextRows) -> tuple[str, ...]:
-    """The usual columns of `score`, if the first row that has any score ends in them."""
-    blank = b"\t" * len(default_columns(False))
-    for line in rows.peek():
-        if line.rstrip(b"\r").endswith(blank):  # no pair, and scored as such
-            continue
-        for names, pattern in _SCORED.items():
-            if pattern.search(line):
-                return names
-        return ()
-    return ()
 
 
 class _Sieve:
     """The rules on the columns of one input, and what became of its rows."""
 
-    def __init__(
-        self,
-        rules: RuleSet,
-        table: Table,
-        tools: Tools,
-        known: dict[str, int],
-        explain: int,
-        memory: int,
-        name: str,
-    ) -> None:
+    def __init__(self, rules: RuleSet, table: Table, options: FilterOptions, last: Sequence[str]) -> None:
         self._table = table
-        self._tools = tools
-        self._known = known
-        self._name = name
+        self._tools = Tools(src_lang=options.src, tgt_lang=options.tgt)
+        # Columns by name, counted from 0.
+        self._known = {name: at for at, name in enumerate(table.names)}
+        self._known |= {name: table.layout.width - len(last) + at for at, name in enumerate(last)}
         self._notes: list[str] = []
         self._rules: list[Rule] = []
         for rule in rules.rules:
-            if rule.column in rules.if_present and rule.column not in known and not self._can_tell(rule):
+            if (
+                rule.column in rules.if_present
+                and rule.column not in self._known
+                and not self._can_tell(rule)
+            ):
                 self._notes.append(f"rule {rule} not applied: the rows have no column {rule.column}")
                 continue
             self._check(rule)
             self._rules.append(rule)
-        if tools.src_lang and not any(self._can_tell(rule) for rule in self._rules):
+        self._check_width(last)
+        if self._tools.src_lang and not any(self._can_tell(rule) for rule in self._rules):
             self._notes.append("--src and --tgt change nothing: no rule needs them")
+        computed = any(self._place(rule.column) is None for rule in self._rules)
+        if not table.rows.empty and (computed or options.explain or rules.duplicates != "none"):
+            _ = table.layout.src, table.layout.tgt  # if they are not known, now is the time to say so
         self._duplicates = rules.duplicates
-        self._seen = None if rules.duplicates == "none" else Seen(memory)
-        self._nearest = [Nearest(explain, rule) for rule in self._rules] if explain else []
+        self._seen = None if rules.duplicates == "none" else Seen(options.memory)
+        self._nearest = [Nearest(options.explain, rule) for rule in self._rules] if options.explain else []
         self.reasons = [_MALFORMED]
         for rule in self._rules:
             self.reasons += [f"no {rule.column}", str(rule)]
         self.reasons.append(f"duplicate ({rules.duplicates})")
         self._counts = np.zeros(len(self.reasons), dtype=np.int64)
         self._rows = 0
-        self._width_checked = False
 
     def _can_tell(self, rule: Rule) -> bool:
         """Whether a rule is on a column that is not there and can be computed because the languages are stated."""
@@ -201,32 +174,25 @@ class _Sieve:
 
     def _check(self, rule: Rule) -> None:
         column = rule.column
-        if column in self._known or _is_position(column, self._known):
+        if column in self._known or self._is_position(column):
             return
         if column not in COLUMNS:
             names = ", ".join([*self._known, *(name for name in COLUMNS if name not in self._known)])
             raise BitextmineError(f"rule {rule}: no column is called '{column}'; there are {names}")
         if COLUMNS[column].encoder:
-            if (
-                isinstance(self._table.rows, TextRows)
-                and not self._table.names
-                and not self._table.rows.peek()
-            ):
+            if not self._table.names:
                 return  # no rows, so none without the column either
-            has = f"the last columns are {', '.join(self._known)}" if self._known else "no column has a name"
             raise BitextmineError(
-                f"{self._name}: rule {rule}: the rows have no column {column} ({has}); add it with 'bitextmine score', "
-                "and name the last columns with --columns as they were named there"
+                f"{display_name(self._table.path)}: rule {rule}: the rows have no column {column} "
+                f"(they have {', '.join(self._known)}); add it with 'bitextmine score', or, if it is "
+                "there and no header names it, say with --columns what the last columns are"
             )
         self._tools.prepare([COLUMNS[column]])
 
     def judge(self, block: Block) -> NDArray[np.int64]:
         """For each row of the next block the number of its reason, -1 for a row to keep."""
         reason = np.full(len(block), -1, dtype=np.int64)
-        wrong = list(block.bad())
-        reason[wrong] = 0
-        if len(wrong) < len(block):
-            self._check_width(block)
+        reason[list(block.bad())] = 0
         alive = np.flatnonzero(reason < 0)
         values: list[NDArray[np.float64]] = []
         for number, rule in enumerate(self._rules):
@@ -246,17 +212,15 @@ class _Sieve:
             nearest.add(block, self._table, value, reason == 2 * number + 2, reason < 0)
         return reason
 
-    def _check_width(self, block: Block) -> None:
-        if self._width_checked:
+    def _check_width(self, last: Sequence[str]) -> None:
+        if self._table.rows.empty:
             return
-        self._width_checked = True
-        numbers = [
-            int(name) for name in (rule.column for rule in self._rules) if _is_position(name, self._known)
-        ]
-        wanted = max([*numbers, *(-place for place in self._known.values())], default=0)
-        if wanted > block.width:
+        positions = [int(rule.column) for rule in self._rules if self._is_position(rule.column)]
+        wanted = max([len(last), *positions])
+        if wanted > self._table.layout.width:
             raise BitextmineError(
-                f"{self._name}: the rows have {block.width} columns, and the rules or --columns speak of {wanted}"
+                f"{display_name(self._table.path)}: the rows have {self._table.layout.width} columns, and the rules or "
+                f"--columns speak of {wanted}"
             )
 
     def _apply(
@@ -272,14 +236,16 @@ class _Sieve:
         met = value >= rule.value if rule.kind == "min" else value <= rule.value
         return met, np.isnan(value), value
 
-    def _place(self, column: str, block: Block) -> int | None:
-        if _is_position(column, self._known):
-            return int(column) - 1
-        place = self._known.get(column)
-        return place if place is None or place >= 0 else block.width + place
+    def _place(self, column: str) -> int | None:
+        """The place of a column in the rows, from 0; None for one that is computed."""
+        return int(column) - 1 if self._is_position(column) else self._known.get(column)
+
+    def _is_position(self, column: str) -> bool:
+        """Whether a rule's column is a number that counts from 1, and not a name in the header."""
+        return column not in self._known and is_position(column) and 0 < len(column.lstrip("0")) < 10
 
     def _numbers(self, column: str, block: Block, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        place = self._place(column, block)
+        place = self._place(column)
         if place is not None:
             return block.numbers(place, rows)
         values = pairs_of(block, self._table, rows, self._tools).column(column)
@@ -290,7 +256,7 @@ class _Sieve:
         return values
 
     def _texts(self, column: str, block: Block, rows: NDArray[np.int64]) -> list[str]:
-        place = self._place(column, block)
+        place = self._place(column)
         if place is not None:
             return block.texts(place, rows)
         values = pairs_of(block, self._table, rows, self._tools).column(column)
@@ -323,8 +289,3 @@ class _Sieve:
             notes=tuple(notes),
             examples={str(nearest.rule): nearest.examples() for nearest in self._nearest},
         )
-
-
-def _is_position(column: str, known: dict[str, int]) -> bool:
-    """Whether a rule's column is a number that counts from 1, and not a name in the header."""
-    return column not in known and column.isascii() and column.isdigit() and int(column) >= 1

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.clean.columns import COLUMNS, Pairs, Tools, default_columns
+from bitextmine.clean.columns import COLUMNS, PairTexts, Tools, default_columns, pair_texts
 from bitextmine.console import counted, progress
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.cells import Added
+from bitextmine.files.layout import Columns
+from bitextmine.files.parquet import is_parquet
 from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import Added, Block, Table, open_table, write_rows
+from bitextmine.files.tables import Block, Malformed, Table, open_table, write_rows
 from bitextmine.mine.margin import MARGINS
 from bitextmine.signature import signature
 
-__all__ = ["WINDOW", "Scored", "pairs_of", "score", "wanted_columns"]
+__all__ = [
+    "FLOATS",
+    "INTEGERS",
+    "WINDOW",
+    "ScoreOptions",
+    "Scored",
+    "both_languages",
+    "pairs_of",
+    "score",
+    "wanted_columns",
+]
 
 # Rows scored together, and the pairs that a margin's neighbours are looked for among. A fixed number, whatever arrives
 # how fast, so that a score does not depend on the pipe.
 WINDOW = 4096
+
+# Columns by these names are numbers in Parquet.
+FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
+INTEGERS = frozenset({"src_line", "tgt_line"})
 
 
 @dataclass(frozen=True)
@@ -59,111 +76,164 @@ def wanted_columns(columns: str | Sequence[str] | None, languages: bool) -> tupl
     return names
 
 
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How pairs are scored.
+
+    where: which columns hold source and target, and whether the first line names them; with `header=False` none is
+    written either. columns: names in `columns.COLUMNS`, comma-separated; None: `default_columns`. score_only: the added
+    cells alone, without a header unless the input has one. strict: a row that is no pair is an error. src, tgt: the
+    languages that the sides should be in. k, margin, window: of the margin, whose neighbours are the `k` nearest among
+    the last `window` pairs, or, with src_index and tgt_index, in two indexed corpora
+    (`neighbourhood.IndexNeighbourhood`).
+    """
+
+    where: Columns = field(default_factory=Columns)
+    columns: str | Sequence[str] | None = None
+    score_only: bool = False
+    strict: bool = False
+    src: str = ""
+    tgt: str = ""
+    model: str = "default"
+    k: int = 4
+    margin: str = "ratio"
+    window: int = WINDOW
+    src_index: str | os.PathLike[str] | None = None
+    tgt_index: str | os.PathLike[str] | None = None
+    device: str = "auto"
+    batch_tokens: int | None = None
+
+    def check(self) -> None:
+        """Raises UsageError for choices that do not go together."""
+        if self.margin not in MARGINS:
+            raise UsageError(f"margin: unknown kind {self.margin!r}; choose one of {', '.join(MARGINS)}")
+        if self.k < 1 or self.window < 1:
+            raise UsageError(f"k and the window must be at least 1, found {self.k} and {self.window}")
+        both_languages(self.src, self.tgt)
+        if (self.src_index is None) != (self.tgt_index is None):
+            raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
+
+
 def score(
     path: str | os.PathLike[str] = "-",
     output: str | os.PathLike[str] = "-",
-    *,
-    scol: str = "1",
-    tcol: str = "2",
-    header: bool = False,
-    columns: str | Sequence[str] | None = None,
-    score_only: bool = False,
-    strict: bool = False,
-    src: str = "",
-    tgt: str = "",
-    model: str = "default",
-    k: int = 4,
-    margin: str = "ratio",
-    window: int = WINDOW,
-    src_index: str | os.PathLike[str] | None = None,
-    tgt_index: str | os.PathLike[str] | None = None,
-    device: str = "auto",
-    batch_tokens: int | None = None,
+    options: ScoreOptions | None = None,
 ) -> Scored:
-    """Add columns to a tab-separated stream or a Parquet file of pairs: one line out per line in, in order.
+    """Add columns to a tab-separated stream or a Parquet file of pairs: one line out per line in, in order, behind a
+    header that names the columns.
 
-    scol, tcol: where source and target are, a number from 1 or a name in the header (`header`: the first line is
-    one). columns: names in `columns.COLUMNS`, comma-separated; None: `default_columns`. score_only: the added cells
-    alone. src, tgt: the languages that the sides should be in. A row with another number of columns than the first,
-    or that is not UTF-8, keeps its bytes and gets empty scores; with `strict` it is an error.
+    Columns of the input that have no name get one: src and tgt; score, src_line and tgt_line where the rows look like
+    those of `mine`; else column_N. A column that the header has already is replaced by the new one, at the end. A row
+    of another width than most, or that is not UTF-8, keeps its bytes and gets empty scores.
 
-    The margin's neighbours are the `k` nearest among the last `window` pairs, or, with src_index and tgt_index, in
-    two indexed corpora (`neighbourhood.IndexNeighbourhood`).
-
-    Holds `window` pairs at a time. Raises BitextmineError for choices that do not go together and for what cannot be
-    read or written.
+    Holds a window of pairs at a time. Raises UsageError for choices that do not go together, and BitextmineError for
+    what cannot be read or written, for columns that are not there or cannot be told, and where nearly all rows are
+    malformed.
     """
-    names = wanted_columns(columns, bool(src and tgt))
-    if margin not in MARGINS:
-        raise UsageError(f"margin: unknown kind {margin!r}; choose one of {', '.join(MARGINS)}")
-    if k < 1 or window < 1:
-        raise UsageError(f"k and the window must be at least 1, found {k} and {window}")
-    if bool(src) != bool(tgt):
-        raise UsageError(
-            f"{'--src' if src else '--tgt'} alone says nothing: give --src and --tgt, or neither"
-        )
+    options = options or ScoreOptions()
+    names = wanted_columns(options.columns, bool(options.src and options.tgt))
+    options.check()
     keep_apart(path, {"-o": output})
-    if (src_index is None) != (tgt_index is None):
-        raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
-    tools = Tools(margin=margin, src_lang=src, tgt_lang=tgt, device=device, batch_tokens=batch_tokens)
+    tools = Tools(
+        margin=options.margin,
+        src_lang=options.src,
+        tgt_lang=options.tgt,
+        device=options.device,
+        batch_tokens=options.batch_tokens,
+    )
     needed = [COLUMNS[name] for name in names]
     notes = []
-    if src and not any(column.languages or column.better_with_languages for column in needed):
+    if options.src and not any(column.languages or column.better_with_languages for column in needed):
         notes.append("--src and --tgt change nothing: no column that was asked for looks at the languages")
-    if src_index is not None and not any(column.neighbours for column in needed):
+    indexes = (options.src_index, options.tgt_index)
+    if options.src_index is not None and not any(column.neighbours for column in needed):
         notes.append(
             "--src-index and --tgt-index change nothing: no column that was asked for has neighbours"
         )
-        src_index = tgt_index = None
+        indexes = (None, None)
     tools.prepare(needed)
-    table = open_table(path, scol, tcol, header=header)
+    table = open_table(path, options.where)
+    notes += _replaced(table, () if options.score_only else names)
     if any(column.encoder for column in needed):
         from bitextmine.encoder import load_encoder
 
-        tools.encoder = load_encoder(model, device)
+        tools.encoder = load_encoder(options.model, options.device)
     made: dict[str, Any] = {
         "columns": ",".join(names),
         "model": tools.encoder.hash if tools.encoder else None,
     }
     if any(column.neighbours for column in needed):
-        made |= {"k": k, "margin": margin, "neighbours": f"window{window}"}
-        if src_index is not None and tgt_index is not None and tools.encoder is not None:
+        made |= {"k": options.k, "margin": options.margin, "neighbours": f"window{options.window}"}
+        if indexes[0] is not None and indexes[1] is not None and tools.encoder is not None:
             from bitextmine.clean.columns.neighbourhood import IndexNeighbourhood
 
-            tools.neighbourhood = IndexNeighbourhood(src_index, tgt_index, tools.encoder, k)
+            tools.neighbourhood = IndexNeighbourhood(indexes[0], indexes[1], tools.encoder, options.k)
             made["neighbours"] = "index"
         else:
             from bitextmine.clean.columns.neighbourhood import WindowNeighbourhood
 
-            tools.neighbourhood = WindowNeighbourhood(k, window)
-    if src and tgt:
+            tools.neighbourhood = WindowNeighbourhood(options.k, options.window)
+    if options.src and options.tgt:
         made |= {"src": tools.src_lang, "tgt": tools.tgt_lang}
-    rows = bad = 0
-    first_bad = ""
+    malformed = Malformed(table)
     with (
-        write_rows(output, table, names, only_added=score_only) as out,
+        write_rows(
+            output,
+            table,
+            names,
+            header=_writes_header(table, options),
+            only_added=options.score_only,
+            floats=FLOATS,
+            integers=INTEGERS,
+        ) as out,
         progress(None, "score", "rows") as bar,
     ):
-        for block in table.rows.blocks(window):
-            wrong = block.bad()
-            if wrong:
-                place = min(wrong)
-                line = block.start + place + (1 if header else 0)
-                first_bad = first_bad or f"{display_name(path)}: line {line}: {wrong[place]}"
-                if strict:
-                    raise BitextmineError(
-                        f"{first_bad}; without --strict it would keep its row, with empty scores"
-                    )
+        for block in table.rows.blocks(options.window):
+            malformed.add(block)
+            if options.strict and malformed.first:
+                raise BitextmineError(
+                    f"{malformed.first}; without --strict it would keep its row, with empty scores"
+                )
             out.write(block, None, _added(block, table, names, tools))
-            rows += len(block)
-            bad += len(wrong)
             bar.update(len(block))
-    return Scored(rows, bad, first_bad, names, signature(**made), tuple(notes))
+        malformed.finish()
+    return Scored(malformed.rows, malformed.count, malformed.first, names, signature(**made), tuple(notes))
 
 
-def pairs_of(block: Block, table: Table, rows: NDArray[np.int64], tools: Tools) -> Pairs:
+def _replaced(table: Table, names: Sequence[str]) -> list[str]:
+    """What to say of columns that are there already. Raises BitextmineError where one of them is a text to score, and
+    where the texts cannot be told."""
+    if not table.names:
+        return []
+    there = [name for name in names if name in table.layout.names]
+    for place in (table.layout.src, table.layout.tgt):
+        if table.names[place] in there:
+            raise BitextmineError(
+                f"{display_name(table.path)}: column {place + 1} is called '{table.names[place]}' and is to be scored, "
+                "so no score can have that name; name it another way in the header, or leave it out of --columns"
+            )
+    return [f"replaced, as the header has them already: {', '.join(there)}"] if there else []
+
+
+def _writes_header(table: Table, options: ScoreOptions) -> bool:
+    """With the scores alone there is a line for each line: one for the header, if a line of the input is one."""
+    if options.where.header is False:
+        return False
+    return not options.score_only or (table.has_header and not is_parquet(table.path))
+
+
+def both_languages(src: str, tgt: str) -> None:
+    """Raises UsageError where only one language is stated."""
+    if bool(src) != bool(tgt):
+        raise UsageError(
+            f"{'--src' if src else '--tgt'} alone says nothing: give --src and --tgt, or neither"
+        )
+
+
+def pairs_of(block: Block, table: Table, rows: NDArray[np.int64], tools: Tools) -> PairTexts:
     """The texts of some rows of a block, none of them bad."""
-    return Pairs(block.texts(table.src, rows), block.texts(table.tgt, rows), tools)
+    layout = table.layout
+    return pair_texts(block.texts(layout.src, rows), block.texts(layout.tgt, rows), tools)
 
 
 def _added(block: Block, table: Table, names: Sequence[str], tools: Tools) -> list[Added]:

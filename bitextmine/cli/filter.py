@@ -8,7 +8,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import Language, Limit, Setting
+from bitextmine.cli.types import Language, Limit, Memory, Setting
 
 
 @click.command(
@@ -42,11 +42,11 @@ from bitextmine.cli.types import Language, Limit, Setting
 )
 @click.option(
     "--memory",
-    type=click.IntRange(min=1),
-    default=2048,
+    type=Memory(),
+    default="2G",
     show_default=True,
-    metavar="MIB",
-    help="Most that the search for duplicates may take; 100 million pairs need 1,024.",
+    metavar="SIZE",
+    help="Most that the search for duplicates may take, as 500M or 2G; 100 million pairs need 1G.",
 )
 @click.option(
     "--explain",
@@ -58,7 +58,7 @@ from bitextmine.cli.types import Language, Limit, Setting
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="What the last columns are, as given to 'score'.  [default: its default, where rows look so]",
+    help="What the last columns are, as given to 'score', where no header names them.",
 )
 @options.scol
 @options.tcol
@@ -80,22 +80,27 @@ def filter_command(
     most: tuple[tuple[str, Any], ...],
     equal: tuple[tuple[str, Any], ...],
     duplicates: str | None,
-    memory: int,
+    rejected: str | None,
+    scol: str | None,
+    tcol: str | None,
+    header: bool | None,
     **options: Any,
 ) -> None:
     """Keep the sentence pairs that meet every rule.
 
-    A rule is on a column: its name, or its position from 1. What 'score' did not add is computed from the texts, but
-    for cosine, margin and quality. Rows of another width and invalid UTF-8 count as malformed.
+    A rule is on a column: its name, or its position from 1. What 'score' wrote has names; what has none is named with
+    --columns. What 'score' did not add is computed from the texts, but for cosine, margin and quality. Rows of another
+    width than most and invalid UTF-8 count as malformed. A header is copied.
 
     \b
     bitextmine filter scored.tsv --preset strict --min numbers=1 --explain 3 > clean.tsv
     bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv
     bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet
     """
-    from bitextmine.clean.filter import filter_rows
+    from bitextmine.clean.filter import FilterOptions, filter_rows
     from bitextmine.clean.rules import choose_rules
+    from bitextmine.files.layout import Columns
 
     rules = choose_rules(preset, rules_file, {"min": least, "max": most, "equal": equal}, duplicates)
-    done = filter_rows(path, output, rules, memory=memory << 20, **options)
-    click.echo(done.to_table(), err=True)
+    chosen = FilterOptions(Columns(src=scol, tgt=tcol, header=header), **options)
+    click.echo(filter_rows(path, output, rules, chosen, rejected=rejected).to_table(), err=True)

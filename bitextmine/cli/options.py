@@ -53,17 +53,15 @@ form = click.option(
     help="For eyes, for programs, or everything.",
 )
 
-header = click.option("--header", is_flag=True, help="The first line names the columns.")
+header = click.option(
+    "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: look]"
+)
 scol = click.option(
     "--scol",
-    default="1",
-    show_default=True,
     metavar="COL",
-    help="Column of the source: position from 1, or name.",
+    help="Column of the source: position from 1, or name in the header.  [default: look]",
 )
-tcol = click.option(
-    "--tcol", default="2", show_default=True, metavar="COL", help="Column of the target, likewise."
-)
+tcol = click.option("--tcol", metavar="COL", help="Column of the target, likewise.")
 stream_output = click.option(
     "-o", "--output", default="-", metavar="FILE", help="Where the rows go.  [default: standard output]"
 )

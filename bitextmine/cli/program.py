@@ -17,7 +17,7 @@ from bitextmine.cli.info import info
 from bitextmine.cli.mine import mine
 from bitextmine.cli.report import report
 from bitextmine.cli.score import score
-from bitextmine.cli.shell import Program
+from bitextmine.cli.shell import Program, hold_standard_streams
 from bitextmine.cli.train import train
 
 
@@ -40,6 +40,7 @@ def program() -> None:
 
 def main() -> None:
     """The entry point of the installed command."""
+    hold_standard_streams()
     program(prog_name="bitextmine")
 
 

@@ -26,20 +26,19 @@ from bitextmine.cli.types import Threshold
 @click.option(
     "--score-col", "score", metavar="COL", help="Column of the score: position from 1, or name in the header."
 )
-@click.option("--scol", "src", metavar="COL", help="Column of the source sentence.")
-@click.option("--tcol", "tgt", metavar="COL", help="Column of the target sentence.")
-@click.option(
-    "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: look]"
-)
+@options.scol
+@options.tcol
+@options.header
 @click.option("--manifest", metavar="FILE.json", help="How it was mined.  [default: BITEXT.tsv.json]")
 @options.errors
 def report(
-    bitext: str, score: str | None, src: str | None, tgt: str | None, header: bool | None, **options: Any
+    bitext: str, score: str | None, scol: str | None, tcol: str | None, header: bool | None, **options: Any
 ) -> None:
     """Show what is in a file of sentence pairs.
 
     Makes one HTML file that needs no network: scores and thresholds, lengths, languages, high scores to doubt,
-    examples, how the file was made. Reads what 'mine' writes, and any tab-separated pairs, with scores or without.
+    examples, how the file was made. Reads what 'mine', 'score' and 'filter' write, and any other pairs in tab-separated
+    lines or Parquet, with scores or without.
 
     \b
     bitextmine report crawl.tsv.gz --scol 4 --tcol 5 --score-col 3 -o report.html
@@ -50,7 +49,7 @@ def report(
     from bitextmine.console import counted
     from bitextmine.report import Columns, write_report
 
-    pairs = write_report(bitext, columns=Columns(score, src, tgt, header), **options)
+    pairs = write_report(bitext, columns=Columns(score, scol, tcol, header), **options)
     made = ", ".join(path for path in (options["output"], options["png"]) if path not in (None, "-"))
     if made:
         click.echo(f"{made}: a report on {counted(pairs, 'pair')}", err=True)

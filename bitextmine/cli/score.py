@@ -20,7 +20,11 @@ from bitextmine.cli.types import Language
     help="Columns to add, in this order.  [default: cosine,margin,length_ratio,numbers,copy,quality, and lang "
     "before quality where --src and --tgt are given]",
 )
-@click.option("--score-only", is_flag=True, help="Print the added columns alone, for 'paste'.")
+@click.option(
+    "--score-only",
+    is_flag=True,
+    help="Print the added columns alone, for 'paste': one line for each line, and no header if there was none.",
+)
 @click.option(
     "--src", type=Language(), default="", metavar="L", help="The language that the sources should be in."
 )
@@ -29,7 +33,12 @@ from bitextmine.cli.types import Language
 )
 @options.scol
 @options.tcol
-@options.header
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether the first line names the columns; with --no-header no such line is written, either.  "
+    "[default: look, and write one]",
+)
 @click.option(
     "--strict", is_flag=True, help="Stop at a row that is no pair, instead of leaving its scores empty."
 )
@@ -66,11 +75,14 @@ from bitextmine.cli.types import Language
 @click.option("--tgt-index", metavar="FILE", help="See --src-index.")
 @options.device
 @options.batch_tokens
-def score(path: str, **options: Any) -> None:
-    """Add columns to sentence pairs: one line out for each line in.
+def score(
+    path: str, output: str, scol: str | None, tcol: str | None, header: bool | None, **options: Any
+) -> None:
+    """Add columns to sentence pairs: one line out for each line in, behind a header that names the columns.
 
-    Reads tab-separated lines, or Parquet by its suffix; a row of another width or that is not UTF-8 keeps its place,
-    with empty scores.
+    Reads tab-separated lines, or Parquet by its suffix: what 'mine' and 'score' write, source and target first, or
+    columns that a header or --scol and --tcol name. A column that is there already is replaced. A row of another width
+    than most, or that is not UTF-8, keeps its place, with empty scores.
 
     \b
     cosine              of the two sentence vectors
@@ -86,9 +98,13 @@ def score(path: str, **options: Any) -> None:
     key                 the same for pairs that differ in case, digits and punctuation alone
 
     \b
+    bitextmine mine --src en --tgt fr | bitextmine score | bitextmine filter > clean.tsv
     zstdcat crawl.tsv.zst | bitextmine score | bitextmine filter --rejected bad.tsv > clean.tsv
     bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | sort -k 1,1gr
     """
+    from bitextmine.clean.score import ScoreOptions
     from bitextmine.clean.score import score as score_rows
+    from bitextmine.files.layout import Columns
 
-    click.echo(score_rows(path, **options).to_table(), err=True)
+    where = Columns(src=scol, tgt=tcol, header=header)
+    click.echo(score_rows(path, output, ScoreOptions(where, **options)).to_table(), err=True)

@@ -1,1 +1,13 @@
-"""Embeddings on disk: how they are made, written, found and checked."""
+"""Embeddings on disk: how they are made, written, found and checked.
+
+The embedding of ``corpus.fr`` is ``corpus.fr.npy``, float16 (lines, dim) whose row i is line i, and its manifest
+``corpus.fr.json``. Until both are complete the vectors are called ``corpus.fr.npy.part``.
+
+npy         the .npy file: its header, its rows as a map, their digest; what a part of it is called
+manifest    the .json beside it: what text, model and settings the vectors are of
+writer      rows to disk, in order, so that a run killed at any moment is taken up where it stopped
+store       finished embeddings: where they are, opened, up to date, intact, described
+embed       the pipeline: a corpus read, tokenised, encoded and written
+
+Of these only embed knows the encoder; npy knows nothing but arrays.
+"""

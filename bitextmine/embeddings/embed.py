@@ -8,7 +8,6 @@ import hashlib
 import itertools
 import logging
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +21,9 @@ from bitextmine.embeddings.writer import EmbeddingWriter, sweep
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import LineHasher, corpus_language, iter_lines
+from bitextmine.files.atomic import staging
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import LineHasher, iter_lines
 
 __all__ = ["embed_corpus"]
 
@@ -92,7 +93,8 @@ def embed_corpus(
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One corpus to embed: its text, the name its manifest gives it, where its vectors go."""
+    """One corpus to embed: its text, the name its manifest gives it, where its vectors go, its language, and what to
+    do about invalid UTF-8 (`iter_lines`)."""
 
     text: Path
     name: str
@@ -109,16 +111,16 @@ def _embed(
     force: bool,
     show_progress: bool | None,
 ) -> Path:
+    """Embeds what is not up to date, and tells of it in the log."""
     if job.npy.suffix != ".npy":
         raise BitextmineError(f"--out {job.npy}: the name of an embedding ends in .npy")
     chunk_lines = chunk_lines or encoder.network.chunk_lines
     text = text_identity(job.text, job.errors, chunk_lines)
-    rows = text.lines
-    if rows == 0:
+    if text.lines == 0:
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
     if not force and (reason := check_fresh(job.npy, text.sha256, encoder.hash)) is None:
         sweep(job.npy)
-        log.info("%s: up to date (%s, model %s)", job.npy, counted(rows, "line"), encoder.name)
+        log.info("%s: up to date (%s, model %s)", job.npy, counted(text.lines, "line"), encoder.name)
         return job.npy
     if not force and reason != "not embedded yet":
         log.info("%s: embedding again: %s", job.npy, reason)
@@ -130,6 +132,28 @@ def _embed(
             job.lang,
             ", ".join(encoder.languages),
         )
+    cut = _write(job, text, encoder, batch_tokens, chunk_lines, show_progress)
+    log.info("%s: %s embedded (model %s)", job.npy, counted(text.lines, "line"), encoder.name)
+    if cut:
+        log.warning(
+            "%s: longer than %d pieces, and cut: at least %d of %s",
+            job.name,
+            encoder.max_pieces,
+            cut,
+            counted(text.lines, "line"),
+        )
+    return job.npy
+
+
+def _write(
+    job: Job,
+    text: TextIdentity,
+    encoder: Encoder,
+    batch_tokens: int | None,
+    chunk_lines: int,
+    show_progress: bool | None,
+) -> int:
+    """Encodes what is not written yet, and finishes the embedding; returns how many lines were found too long."""
     identity = {
         "text_sha256": text.sha256,
         "model_hash": encoder.hash,
@@ -137,32 +161,23 @@ def _embed(
         "chunk_lines": chunk_lines,
         **encoder.network.settings(batch_tokens),
     }
+    hidden = None if show_progress is None else not show_progress
     cut = 0
     with (
-        EmbeddingWriter(job.npy, rows, encoder.dim, identity) as writer,
-        progress(
-            rows, f"embed {job.name}", "lines", disable=None if show_progress is None else not show_progress
-        ) as bar,
+        EmbeddingWriter(job.npy, text.lines, encoder.dim, identity) as writer,
+        progress(text.lines, f"embed {job.name}", "lines", disable=hidden) as bar,
     ):
         bar.update(writer.resume_row)
         if writer.resume_row:
-            log.info("%s: resuming at line %d of %d", job.npy, writer.resume_row + 1, rows)
+            log.info("%s: resuming at line %d of %d", job.npy, writer.resume_row + 1, text.lines)
         for chunk in _tokenized(job, text, encoder, writer.resume_row, chunk_lines):
             vectors = encoder.encode_pieces(chunk.pieces, batch_tokens=batch_tokens)
-            if chunk.inverse is not None:
-                vectors = vectors[chunk.inverse]
-            if chunk.known is not None:
-                known = chunk.known >= 0
-                whole = np.empty((chunk.lines, encoder.dim), dtype=np.float16)
-                whole[known] = writer.read(chunk.known[known])
-                whole[~known] = vectors
-                vectors = whole
-            writer.write(chunk.start, vectors)
+            writer.write(chunk.start, _rows(chunk, vectors, writer))
             cut += chunk.cut
             bar.update(chunk.lines)
         writer.finish(
             Manifest(
-                rows=rows,
+                rows=text.lines,
                 dim=encoder.dim,
                 lang=job.lang,
                 corpus=job.name,
@@ -171,16 +186,20 @@ def _embed(
                 model_hash=encoder.hash,
             )
         )
-    log.info("%s: %s embedded (model %s)", job.npy, counted(rows, "line"), encoder.name)
-    if cut:
-        log.warning(
-            "%s: longer than %d pieces, and cut: at least %d of %s",
-            job.name,
-            encoder.max_pieces,
-            cut,
-            counted(rows, "line"),
-        )
-    return job.npy
+    return cut
+
+
+def _rows(chunk: Chunk, vectors: np.ndarray, writer: EmbeddingWriter) -> np.ndarray:
+    """The rows (lines, dim) of a chunk, from the vectors of its pieces and from the rows that are written already."""
+    if chunk.inverse is not None:
+        vectors = vectors[chunk.inverse]
+    if chunk.known is None:
+        return vectors
+    known = chunk.known >= 0
+    rows = np.empty((chunk.lines, writer.dim), dtype=np.float16)
+    rows[known] = writer.read(chunk.known[known])
+    rows[~known] = vectors
+    return rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,20 +297,9 @@ class Repeats:
 def _spooled_stdin(out: Path, errors: str) -> Iterator[Path]:
     """Stdin as a file beside ``out``: an embedding's size, and so its number of lines, must be known first."""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w",
-            encoding="utf-8",
-            newline="\n",
-            dir=out.parent,
-            prefix=f".{out.name}.",
-            suffix=".stdin",
-            delete=False,
-        ) as file:
-            try:
-                file.writelines(line + "\n" for line in iter_lines("-", errors))
-                file.flush()
-                yield Path(file.name)
-            finally:
-                Path(file.name).unlink(missing_ok=True)
+        with staging(out, "stdin") as (copy, file):
+            file.writelines(f"{line}\n".encode() for line in iter_lines("-", errors))
+            file.flush()
+            yield copy
     except FileNotFoundError:
         raise BitextmineError(f"{out.parent}: no such folder") from None

@@ -1,4 +1,8 @@
-"""The ``.npy`` file of an embedding: its header, its bytes, its digest. Never read as a whole."""
+"""The ``.npy`` file of an embedding: its header, its rows, their digest. It is never read as a whole.
+
+The format is NumPy's own (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): a header padded to
+64 bytes, then the rows, one after the other, in little-endian float16.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,32 @@ import numpy as np
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["DTYPE", "header", "open_vectors", "vectors_digest", "vectors_layout"]
+__all__ = [
+    "DTYPE",
+    "npy_header",
+    "open_vectors",
+    "part_path",
+    "state_path",
+    "vectors_digest",
+    "vectors_layout",
+]
 
 DTYPE = np.dtype("<f2")
 BLOCK_BYTES = 1 << 22
 
 
-def header(rows: int, dim: int) -> bytes:
-    """The .npy header (format 1.0) of a float16 array of shape (rows, dim)."""
+def part_path(npy_path: str | os.PathLike[str]) -> Path:
+    """What an ``.npy`` is called until it is complete."""
+    return Path(f"{os.fspath(npy_path)}.part")
+
+
+def state_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Where it says how much of a part is done, and of what."""
+    return Path(f"{os.fspath(npy_path)}.part.json")
+
+
+def npy_header(rows: int, dim: int) -> bytes:
+    """The header (format 1.0) of a float16 array of shape (rows, dim)."""
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         buffer, {"descr": DTYPE.str, "fortran_order": False, "shape": (rows, dim)}
@@ -50,7 +72,7 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
                 ) from None
             offset = file.tell()
     except FileNotFoundError:
-        left = Path(f"{npy_path}.part").exists()
+        left = part_path(npy_path).exists()
         hint = "an unfinished run left a part of it, run embed again to go on" if left else "run embed first"
         raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
     except OSError as e:
@@ -73,7 +95,7 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
 
 
 def open_vectors(npy_path: str | os.PathLike[str]) -> np.ndarray:
-    """The vectors of an ``.npy`` as a read-only map, float16 (n, d), with or without a manifest.
+    """The vectors of an ``.npy``, float16 (rows, dim), as a read-only map; a manifest is not asked for.
 
     Raises BitextmineError as `vectors_layout` does.
     """
@@ -84,7 +106,10 @@ def open_vectors(npy_path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
-    """BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes without the header, read in blocks."""
+    """BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes without the header, read in blocks.
+
+    Raises BitextmineError as `vectors_layout` does.
+    """
     _, offset = vectors_layout(npy_path)
     digest = hashlib.blake2b(digest_size=32)
     block = memoryview(bytearray(BLOCK_BYTES))

@@ -1,7 +1,7 @@
-"""Embeddings on disk: a float16 ``.npy`` whose row *i* is line *i*, and a ``.json`` that says what it is.
+"""Finished embeddings: where they are, opened, compared with what they should be of, checked, described.
 
-A pair ``corpus.fr.npy`` and ``corpus.fr.json`` appears complete or not at all (`bitextmine.embeddings.writer`), and
-holds for the text, model and settings whose digests are in its manifest, whatever the time stamps say.
+Vectors and manifest appear complete or not at all (`bitextmine.embeddings.writer`). They hold for the text, model and
+settings whose digests are in the manifest, whatever the time stamps say.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import DTYPE, open_vectors, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, open_vectors, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
+from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import plain, read_json
-from bitextmine.files.lines import corpus_stem
 
 __all__ = ["check_fresh", "describe_embedding", "embedding_paths", "open_embedding", "verify_embedding"]
 
@@ -32,7 +32,7 @@ def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
 def open_embedding(
     npy_path: str | os.PathLike[str], *, rows: int | None = None, dim: int | None = None
 ) -> tuple[np.ndarray, Manifest]:
-    """The vectors (read-only map, float16 (n, d)) and the manifest of a finished embedding.
+    """The vectors, float16 (rows, dim) as a read-only map, and the manifest of a finished embedding.
 
     ``rows`` and ``dim``, where given, are what the text and the model want. Raises BitextmineError for a
     missing, truncated or foreign ``.npy``, for a missing or damaged manifest, and for numbers that disagree.
@@ -110,13 +110,14 @@ def verify_embedding(npy_path: str | os.PathLike[str]) -> Manifest:
 
 
 def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
-    """An embedding in words, for people, as ordered pairs of what and which; an unfinished one too.
+    """What a person wants to know of an embedding, finished or not: from the name of each fact to its value, in the
+    order to show them.
 
     Raises BitextmineError, as `open_embedding` does, when it cannot be used.
     """
-    path, state_path = Path(npy_path), Path(f"{npy_path}.part.json")
-    if not path.exists() and state_path.exists():
-        state = read_json(state_path)
+    path, unfinished = Path(npy_path), state_path(npy_path)
+    if not path.exists() and unfinished.exists():
+        state = read_json(unfinished)
         identity = state.get("identity")
         identity = identity if isinstance(identity, dict) else {}
         return {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
-import fcntl
 import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import DTYPE, header, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, npy_header, part_path, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import sync_folder
+from bitextmine.files.atomic import FULL_DISK, allocate, locked_folder, open_locked, sync_folder, write_at
 from bitextmine.files.jsonfile import plain, read_json, stage_json
-from bitextmine.files.streams import FULL_DISK
 
 __all__ = ["EmbeddingWriter", "sweep"]
 
@@ -62,17 +59,16 @@ class EmbeddingWriter:
         sync_seconds: float = SYNC_SECONDS,
     ) -> None:
         self.npy_path = Path(npy_path)
-        self.part_path = Path(f"{self.npy_path}.part")
-        self.state_path = Path(f"{self.npy_path}.part.json")
-        self._staged = Path(f"{self.npy_path}.part.manifest.json")  # the manifest to be
+        self.part_path, self.state_path = part_path(npy_path), state_path(npy_path)
+        self._staged = _staged_manifest(npy_path)
         self.rows, self.dim = int(rows), int(dim)
         self._identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": DTYPE.name})
-        self._header = header(self.rows, self.dim)
+        self._header = npy_header(self.rows, self.dim)
         self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
         self._sync_seconds = sync_seconds
         self._synced = time.monotonic()
         self._next = self._safe = 0  # rows written, rows known to be on disk
-        self._fd = self._lock()
+        self._fd = self._open_part()
         try:
             done = self._done_rows()
             self.resume_row = self._next = self._safe = done or 0
@@ -114,7 +110,8 @@ class EmbeddingWriter:
             )
         if half.size:
             try:
-                self._pwrite(half.data.cast("B"), len(self._header) + start * self.dim * DTYPE.itemsize)
+                at = len(self._header) + start * self.dim * DTYPE.itemsize
+                write_at(self._fd, half.data.cast("B"), at)
             except OSError as e:
                 raise self._failed(e) from None
         self._next = start + len(rows)
@@ -158,7 +155,7 @@ class EmbeddingWriter:
             vectors_blake2b=vectors_digest(self.part_path),
         )
         try:
-            with _locked_folder(self.npy_path.parent):
+            with locked_folder(self.npy_path.parent):
                 self._put_in_place(manifest)
         except OSError as e:
             raise self._failed(e) from None
@@ -213,36 +210,27 @@ class EmbeddingWriter:
 
     # --- the part ---
 
-    def _lock(self) -> int:
+    def _open_part(self) -> int:
         """Open the part and lock it."""
         folder = self.npy_path.parent
-        while True:
-            try:
-                with _locked_folder(folder):
-                    self._undo_half_a_finish()
-                    fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            except (FileNotFoundError, NotADirectoryError):
-                raise BitextmineError(
-                    f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
-                ) from None
-            except OSError as e:
-                raise BitextmineError(
-                    f"{self.npy_path}: cannot write: {e.strerror or e}; write elsewhere with --out"
-                ) from None
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as e:
-                if e.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                    os.close(fd)
-                    raise BitextmineError(
-                        f"{self.npy_path}: {self._holder()} is writing this embedding now; "
-                        "wait for it, stop it, or write elsewhere with --out"
-                    ) from None
-                # Otherwise a file system without locks: go on without.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(fd), self.part_path.stat()):
-                    return fd
-            os.close(fd)  # another process finished in between and moved the file away
+        try:
+            # The folder, too: a part that has its final name no longer keeps the next writer out by its own lock.
+            with locked_folder(folder):
+                self._undo_half_a_finish()
+                return open_locked(self.part_path)
+        except BlockingIOError:
+            raise BitextmineError(
+                f"{self.npy_path}: {self._holder()} is writing this embedding now; "
+                "wait for it, stop it, or write elsewhere with --out"
+            ) from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise BitextmineError(
+                f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
+            ) from None
+        except OSError as e:
+            raise BitextmineError(
+                f"{self.npy_path}: cannot write: {e.strerror or e}; write elsewhere with --out"
+            ) from None
 
     def _holder(self) -> str:
         try:
@@ -275,28 +263,15 @@ class EmbeddingWriter:
         self._staged.unlink(missing_ok=True)
         sync_folder(self.part_path.parent)
         os.ftruncate(self._fd, 0)
-        self._allocate()
-        self._pwrite(memoryview(self._header), 0)
+        allocate(self._fd, self._size)
+        write_at(self._fd, memoryview(self._header), 0)
 
     def _discard(self) -> None:
-        for path in (self.state_path, Path(f"{self.state_path}.tmp"), self.part_path):
+        for path in (self.state_path, _staged_state(self.npy_path), self.part_path):
             with contextlib.suppress(OSError):
                 path.unlink()
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)  # gives the space back at once
-
-    def _allocate(self) -> None:
-        try:
-            os.posix_fallocate(self._fd, 0, self._size)
-            return
-        except AttributeError:  # macOS
-            pass
-        except OSError as e:
-            if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                raise
-        if shutil.disk_usage(self.part_path.parent).free < self._size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.ftruncate(self._fd, self._size)
 
     def _failed(self, e: OSError) -> BitextmineError:
         """What to tell about a write that failed; what is safe on disk stays there."""
@@ -312,38 +287,31 @@ class EmbeddingWriter:
             f"less); free some space, or write elsewhere with --out{kept}"
         )
 
-    def _pwrite(self, data: memoryview, offset: int) -> None:
-        while data:
-            written = os.pwrite(self._fd, data, offset)
-            data, offset = data[written:], offset + written
-
     def _save_state(self, done_rows: int) -> None:
         writer = {"pid": os.getpid(), "host": socket.gethostname()}
-        staged = Path(f"{self.state_path}.tmp")
+        staged = _staged_state(self.npy_path)
         stage_json(staged, {"identity": self._identity, "done_rows": done_rows, "writer": writer})
         staged.replace(self.state_path)
         sync_folder(self.state_path.parent)
 
 
+def _staged_manifest(npy_path: str | os.PathLike[str]) -> Path:
+    """The manifest to be, until the vectors have their name."""
+    return Path(f"{part_path(npy_path)}.manifest.json")
+
+
+def _staged_state(npy_path: str | os.PathLike[str]) -> Path:
+    """The state to be, while it is written."""
+    return Path(f"{state_path(npy_path)}.tmp")
+
+
 def sweep(npy_path: str | os.PathLike[str]) -> None:
     """Remove what a writer killed in its very last moment left beside a finished embedding."""
-    part = Path(f"{npy_path}.part")
-    left = [Path(f"{part}.json"), Path(f"{part}.json.tmp"), Path(f"{part}.manifest.json")]
+    part = part_path(npy_path)
+    left = [state_path(npy_path), _staged_state(npy_path), _staged_manifest(npy_path)]
     if not any(path.exists() for path in left):
         return
-    with contextlib.suppress(OSError), _locked_folder(part.parent):  # may be a folder one can only read
+    with contextlib.suppress(OSError), locked_folder(part.parent):  # may be a folder one can only read
         if not part.exists():  # else somebody writes it anew
             for path in left:
                 path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder: a part that has its final name no longer keeps the next writer out by its own lock."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from bitextmine.encoder.encoder import Encoder, load_encoder
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.load import load_encoder
 
 __all__ = ["Encoder", "load_encoder"]

@@ -106,6 +106,16 @@ class EncoderConfig:
         if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
             raise BitextmineError(f"model: dropout must lie in [0, 1), found {self.dropout!r}")
 
+    def describe(self) -> dict[str, Any]:
+        """What `bitextmine info` says of it; what is 0 is left out."""
+        extras = {key: getattr(self, key) for key in ("ngrams", "order_columns", "length_share")}
+        return {
+            "dim": self.dim,
+            "layers": self.layers,
+            "vocab_size": self.vocab_size,
+            **{key: value for key, value in extras.items() if value},
+        }
+
     def to_json(self) -> dict[str, Any]:
         content = dataclasses.asdict(self)
         content["languages"] = list(self.languages)

@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.device import device_name
-from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
-from bitextmine.encoder.foreign.laser import Laser, is_laser
-from bitextmine.encoder.foreign.sentence_transformers import Import, is_imported
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.sums import PieceSums
-from bitextmine.encoder.weights import read_weights
+from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
 from bitextmine.errors import BitextmineError
 from bitextmine.system import processors
 
-__all__ = ["Encoder", "Network", "PieceMaker", "load_encoder"]
+if TYPE_CHECKING:
+    from torch import Tensor
 
-
-class PieceMaker(Protocol):
-    """What an encoder asks of a tokeniser."""
-
-    def encode(
-        self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
-    ) -> tuple[Pieces, int]:
-        """Pieces of each line, cut to ``max_pieces``, and how many lines were cut; a line of blanks has none."""
-
-
-class Network(Protocol):
-    """What an encoder asks of a model: `PieceSums`, `Transformer`, `Backbone`, `Lstm`."""
-
-    device: str
-    dim: int
-    chunk_lines: int  # lines that are best encoded together
-    slow: bool  # whether a line takes longer to encode than to look up
-
-    def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
-        """(n, dim) float unit rows; zeros for a sentence of no pieces."""
-
-    def settings(self, batch_tokens: int | None) -> dict[str, Any]:
-        """What else than the weights decides the last bits of a vector."""
-
-    def describe(self) -> dict[str, Any]:
-        """Kind, dimensions and size, for `bitextmine info`."""
+__all__ = ["Encoder"]
 
 
 class Encoder:
     """Turns lines of any of its languages into comparable vectors; make one with `load_encoder`.
 
     Attributes: dim (int), max_pieces (int), name (str, the folder's), hash (16 hex digits of the folder's content),
-    languages (tuple of str, those it was trained on), device (str: cpu, cuda, cuda:N).
+    languages (tuple of str, those it was trained on), device (str: cpu, cuda, cuda:N), network and tokenizer (what it
+    is put together from, `protocols`).
     """
 
     def __init__(
@@ -73,15 +42,129 @@ class Encoder:
         self.dim, self.device = network.dim, network.device
         self.max_pieces, self.languages = max_pieces, languages
 
-    def encode(self, lines: Sequence[str], *, batch_tokens: int | None = None) -> np.ndarray:
-        """(n, dim) float32 unit rows, row i for line i.
+    @overload
+    def encode(
+        self,
+        sentences: str | Iterable[str] | Iterable[Mapping[str, Any]],
+        *,
+        convert_to_numpy: Literal[True] = ...,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Any,
+    ) -> np.ndarray: ...
 
-        A line without pieces (empty, or blanks only) gets the zero row: its cosine with everything is 0.
-        Lines of more than ``max_pieces`` pieces are cut. Each distinct line is encoded once.
+    @overload
+    def encode(
+        self,
+        sentences: str | Iterable[str] | Iterable[Mapping[str, Any]],
+        *,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ...,
+        **options: Any,
+    ) -> Any: ...
+
+    def encode(
+        self,
+        sentences: str | Iterable[str] | Iterable[Mapping[str, Any]],
+        *,
+        batch_tokens: int | None = None,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool = True,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        prompt: str | None = None,
+        output_value: str | None = "sentence_embedding",
+        precision: str = "float32",
+        **ignored: Any,
+    ) -> Any:
+        """Vectors of sentences: of one string (dim,), of n strings (n, dim), float32, row i for sentence i.
+
+        Rows have length 1, so that the product of two is their cosine. A sentence without pieces (empty, or blanks
+        only) gets zeros: its cosine with everything is 0. Of a sentence of more than ``max_pieces`` pieces the first
+        ones count. Each distinct sentence is encoded once. ``batch_tokens``: the most pieces in a batch.
+
+        The other arguments are those of sentence-transformers, so that code for its models, MTEB's for one, takes an
+        encoder as it is. ``convert_to_tensor`` makes a torch tensor on ``device`` of the result, ``convert_to_numpy``
+        False a list of tensors, one for each sentence. ``prompt`` is put before each sentence that is not blank (and
+        after the prompt that a folder of sentence-transformers has of its own). These change nothing:
+        ``normalize_embeddings``, as all vectors have length 1; ``batch_size``, as batches are filled by pieces;
+        ``show_progress_bar``; and all further ones (prompt_name, device, task_name, prompt_type and so on). MTEB's
+        batches, dicts with a list "text", are taken for the sentences in them.
+
+        Raises BitextmineError for a sentence that is no string, and for an ``output_value`` other than
+        "sentence_embedding" or a ``precision`` other than "float32".
         """
+        if output_value not in ("sentence_embedding", None):
+            raise BitextmineError(f"encode gives sentence_embedding, not output_value={output_value!r}")
+        if precision != "float32":
+            raise BitextmineError(f"encode gives float32, not precision={precision!r}")
+        lines = [sentences] if isinstance(sentences, str) else _lines(sentences)
+        if prompt:
+            lines = [prompt + line if line.strip() else line for line in lines]
         pieces, _, inverse = self.tokenize(lines)
         vectors = self.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float32, copy=False)
-        return vectors if inverse is None else vectors[inverse]
+        vectors = vectors if inverse is None else vectors[inverse]
+        found = vectors[0] if isinstance(sentences, str) else vectors
+        if convert_to_numpy and not convert_to_tensor:
+            return found
+        import torch
+
+        tensor = torch.from_numpy(found).to(self.device)
+        return tensor if convert_to_tensor or isinstance(sentences, str) else list(tensor)
+
+    def encode_query(self, sentences: str | Iterable[str], **options: Any) -> Any:
+        """`encode`: queries and documents are encoded alike."""
+        return self.encode(sentences, **options)
+
+    encode_document = encode_corpus = encode_query
+
+    @property
+    def max_seq_length(self) -> int:
+        """``max_pieces``, as sentence-transformers calls it."""
+        return self.max_pieces
+
+    @property
+    def similarity_fn_name(self) -> str:
+        """What `similarity` computes: "cosine"."""
+        return "cosine"
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """``dim``, as sentence-transformers calls it."""
+        return self.dim
+
+    get_embedding_dimension = get_sentence_embedding_dimension
+
+    @property
+    def mteb_model_meta(self) -> Any:
+        """What MTEB wants to know of a model that it has not heard of (`mteb.models.ModelMeta`): name, hash, size."""
+        from mteb.models import ModelMeta
+
+        known = {
+            "name": f"bitextmine/{self.name}",
+            "revision": self.hash,
+            "embed_dim": self.dim,
+            "max_tokens": self.max_pieces,
+            "similarity_fn_name": self.similarity_fn_name,
+        }
+        return ModelMeta.create_empty(overwrites=known)
+
+    def similarity(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
+        """Cosines (n, m) float32 of vectors a (n, dim) with vectors b (m, dim); a single vector (dim,) counts as one
+        row. 0 for a row of zeros. A tensor where a or b is one, else an array."""
+        return self._cosines(a, b, pairwise=False)
+
+    def similarity_pairwise(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
+        """Cosines (n,) float32 of row i of a (n, dim) with row i of b (n, dim), as `similarity`."""
+        return self._cosines(a, b, pairwise=True)
+
+    def _cosines(self, a: Any, b: Any, pairwise: bool) -> Any:
+        tensor = next((side for side in (a, b) if hasattr(side, "cpu")), None)
+        x, y = (
+            _units(np.atleast_2d(np.asarray(side.cpu() if hasattr(side, "cpu") else side, dtype=np.float32)))
+            for side in (a, b)
+        )
+        found = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
+        return found if tensor is None else tensor.new_tensor(found)
 
     def tokenize(self, lines: Sequence[str]) -> tuple[Pieces, int, np.ndarray | None]:
         """Pieces of the distinct lines, how many of these were cut to max_pieces, and for each line the row of
@@ -107,7 +190,7 @@ class Encoder:
 
         Raises BitextmineError for an encoder whose sentence vectors are not sums of such vectors.
         """
-        if not isinstance(self.network, PieceSums):
+        if not isinstance(self.network, PieceRows):
             raise BitextmineError(
                 f"the encoder '{self.name}' has no vectors of pieces to compare, as --rescore would: it has layers, "
                 "or runs on a GPU"
@@ -127,46 +210,18 @@ class Encoder:
         }
 
 
-def load_encoder(
-    model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
-) -> Encoder:
-    """An encoder by the name of a packaged one, from a model folder or from a folder of sentence-transformers or
-    LASER, ready on ``device`` (auto, cpu, cuda, cuda:N).
-
-    ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
-    instructions for), float32, bfloat16, float16.
-
-    Raises BitextmineError that names the file or the value that is wrong.
-    """
-    folder = resolve(model)
-    name = Path(folder).resolve().name
-    if is_imported(folder) or is_laser(folder):
-        found = Import(folder) if is_imported(folder) else Laser(folder)
-        place = device_name(device) if found.heavy else "cpu"
-        return Encoder(
-            found.network(place, precision),
-            found.tokenizer,
-            name=name,
-            hash=found.hash(),
-            max_pieces=found.max_pieces,
-        )
-    config, tokenizer = read_folder(folder)
-    return Encoder(
-        _network(config, folder / WEIGHTS, device, precision),
-        tokenizer,
-        name=name,
-        hash=folder_hash(folder),
-        max_pieces=config.max_pieces,
-        languages=config.languages,
-    )
+def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
+    """The sentences as a list; those of batches ({"text": [...]}) one after another."""
+    lines: list[Any] = list(sentences)
+    if any(isinstance(item, Mapping) for item in lines[:1]):
+        lines = [line for batch in lines for line in batch["text"]]
+    wrong = next((i for i, line in enumerate(lines) if not isinstance(line, str)), None)
+    if wrong is not None:
+        raise BitextmineError(f"sentence {wrong}: expected a string, found {lines[wrong]!r}")
+    return lines
 
 
-def _network(config: EncoderConfig, weights: Path, device: str, precision: str) -> Network:
-    # A sum of piece vectors takes less time than the words take to look up: a GPU would wait for text.
-    place = device_name(device if config.layers or device != "auto" else "cpu")
-    state = read_weights(config, weights)
-    if place == "cpu" and not config.layers:
-        return PieceSums(state, config.ngrams, config.length_share, config.order_columns, config.order_weight)
-    from bitextmine.encoder.transformer import Transformer
-
-    return Transformer(config, state, place, precision)
+def _units(vectors: np.ndarray) -> np.ndarray:
+    """(n, d) -> the same rows with length 1; a row of zeros stays one."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)

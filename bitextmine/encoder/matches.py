@@ -60,22 +60,12 @@ class PieceMatcher:
         )
         a_best, a_match, b_best, b_match = found
 
-        def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
-            where = [
-                native.address(array, kind)
-                for array, kind in zip(found, (np.float32, np.int32) * 2, strict=True)
-            ]
-            sides = [part for side in (a, b) for part in _addresses(side, start)]
-            return int(
-                library.match_pieces(
-                    native.address(self._rows, np.int8),
-                    native.address(self._inverse, np.float32),
-                    self._rows.shape[1],
-                    *sides,
-                    stop - start,
-                    *where,
-                )
+        def compiled(library: ctypes.CDLL, start: int, pairs: int) -> int:
+            sides = (a.ids, a.offsets[start:], b.ids, b.offsets[start:])
+            done: int = library.match_pieces(
+                self._rows, self._inverse, self._rows.shape[1], *sides, pairs, *found
             )
+            return done
 
         def plain(here: slice, there: slice, pair: int) -> None:
             if here.start == here.stop or there.start == there.stop:
@@ -103,20 +93,12 @@ class PieceMatcher:
         a_best, b_best = (np.empty(len(side.ids), dtype=np.float32) for side in (a, b))
         reach = width // 2
 
-        def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
-            sides = [part for side in (a, b) for part in _addresses(side, start)]
-            return int(
-                library.match_windows(
-                    native.address(self._rows, np.int8),
-                    native.address(self._factor, np.int32),
-                    self._rows.shape[1],
-                    reach,
-                    *sides,
-                    stop - start,
-                    native.address(a_best, np.float32),
-                    native.address(b_best, np.float32),
-                )
+        def compiled(library: ctypes.CDLL, start: int, pairs: int) -> int:
+            sides = (a.ids, a.offsets[start:], b.ids, b.offsets[start:])
+            done: int = library.match_windows(
+                self._rows, self._factor, self._rows.shape[1], reach, *sides, pairs, a_best, b_best
             )
+            return done
 
         def plain(here: slice, there: slice, pair: int) -> None:
             if here.start == here.stop or there.start == there.stop:
@@ -148,24 +130,12 @@ class PieceMatcher:
         a_part, b_part = (np.ascontiguousarray(part, dtype=np.int8) for part in (a_part, b_part))
         cosines = np.empty((len(a), parts, parts), dtype=np.float32)
 
-        def compiled(library: ctypes.CDLL, start: int, stop: int) -> int:
-            sides = [
-                address
-                for side, part in ((a, a_part), (b, b_part))
-                for ids, offsets in [_addresses(side, start)]
-                for address in (ids, native.address(part, np.int8), offsets)
-            ]
-            return int(
-                library.match_parts(
-                    native.address(self._rows, np.int8),
-                    native.address(self._factor, np.int32),
-                    self._rows.shape[1],
-                    parts,
-                    *sides,
-                    stop - start,
-                    native.address(cosines[start:stop], np.float32),
-                )
+        def compiled(library: ctypes.CDLL, start: int, pairs: int) -> int:
+            sides = (a.ids, a_part, a.offsets[start:], b.ids, b_part, b.offsets[start:])
+            done: int = library.match_parts(
+                self._rows, self._factor, self._rows.shape[1], parts, *sides, pairs, cosines[start:]
             )
+            return done
 
         def plain(here: slice, there: slice, pair: int) -> None:
             sums = []
@@ -189,7 +159,7 @@ class PieceMatcher:
                 raise ValueError(f"piece ids must lie in 0..{len(self._rows) - 1}")
 
     def _on_one_scale(self, ids: np.ndarray) -> np.ndarray:
-        """(n, d) float64, whole numbers, as `rescale` in _native.c has them."""
+        """(n, d) float64, whole numbers, as `rescale` in matches.c has them."""
         wide = self._rows[ids].astype(np.int64) * self._factor[ids, None]
         return ((wide + (1 << (FRACTION - 1))) >> FRACTION).astype(np.float64)
 
@@ -200,7 +170,8 @@ def _run(
     compiled: Callable[[ctypes.CDLL, int, int], int],
     plain: Callable[[slice, slice, int], None],
 ) -> None:
-    """Calls ``compiled`` for blocks of pairs, side by side, or ``plain`` for each pair where nothing is compiled."""
+    """Calls ``compiled`` for blocks of pairs (the library, the first pair, how many), side by side, or ``plain`` for
+    each pair where nothing is compiled."""
     library = native.library()
     if library is None:
         for pair, (here, there) in enumerate(_spans(a, b)):
@@ -208,13 +179,8 @@ def _run(
         return
     starts = range(0, len(a), BLOCK_PAIRS)
     with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
-        if any(pool.map(lambda start: compiled(library, start, min(start + BLOCK_PAIRS, len(a))), starts)):
+        if any(pool.map(lambda start: compiled(library, start, min(BLOCK_PAIRS, len(a) - start)), starts)):
             raise MemoryError
-
-
-def _addresses(side: Pieces, start: int) -> tuple[int, int]:
-    """Of the ids, and of the offsets from sentence ``start`` on."""
-    return native.address(side.ids, np.int32), native.address(side.offsets[start:], np.int64)
 
 
 def _spans(a: Pieces, b: Pieces) -> Iterator[tuple[slice, slice]]:
@@ -223,7 +189,7 @@ def _spans(a: Pieces, b: Pieces) -> Iterator[tuple[slice, slice]]:
 
 
 def _cosines(x: np.ndarray, x_inverse: np.ndarray, y: np.ndarray, y_inverse: np.ndarray) -> np.ndarray:
-    """(n, m) float32, rounded as _native.c rounds: x, y hold whole numbers, inverse one over the length of each row."""
+    """(n, m) float32, rounded as matches.c rounds: x, y hold whole numbers, inverse one over the length of each row."""
     similar: np.ndarray = (x @ y.T).astype(np.float32) * x_inverse[:, None] * y_inverse[None]
     return similar
 

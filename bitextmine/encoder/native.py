@@ -1,72 +1,39 @@
-"""The compiled part, where there is one: loading it, and the addresses that it takes."""
+"""The compiled part of the encoders (words.c, sums.c, matches.c): what its functions take."""
 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
 import numpy as np
 
-__all__ = ["address", "library"]
+from bitextmine import compiled
+from bitextmine.compiled import ADDRESS, INT64, NOTHING, ROWS, array
+
+__all__ = ["INTERFACE", "library"]
+
+INT8S, UINT8S, INT32S, INT64S, FLOATS = map(array, (np.int8, np.uint8, np.int32, np.int64, np.float32))
+PAIRS = (INT32S, INT64S, INT32S, INT64S, INT64)  # ids and offsets of both sides, and how many pairs
+
+INTERFACE = compiled.Interface(
+    "bitextmine.encoder._native",
+    version=1,
+    functions={
+        "words_new": (ADDRESS,),
+        "words_free": (NOTHING, ADDRESS),
+        "words_count": (INT64, ADDRESS),
+        "words_scan": (INT64, ADDRESS, INT64, UINT8S, INT64, INT32S, INT64S, INT64S),
+        "words_pieces": (INT64, INT32S, INT64S, INT64, INT32S, INT64S, INT64, INT64S, INT32S),
+        "sum_pieces": (NOTHING, ROWS, FLOATS, INT64, INT32S, INT64S, INT64, INT64, FLOATS, FLOATS),
+        "match_pieces": (INT64, INT8S, FLOATS, INT64, *PAIRS, FLOATS, INT32S, FLOATS, INT32S),
+        "match_windows": (INT64, INT8S, INT32S, INT64, INT64, *PAIRS, FLOATS, FLOATS),
+        "match_parts": (
+            *(INT64, INT8S, INT32S, INT64, INT64),
+            *(INT32S, INT8S, INT64S, INT32S, INT8S, INT64S, INT64, FLOATS),
+        ),
+    },
+)
 
 
-@cache
 def library() -> ctypes.CDLL | None:
-    """_native.c as built for this Python; None where there was no compiler, or it is of another system."""
-    for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name("_native" + suffix)
-        if not path.exists():
-            continue
-        try:
-            lib = ctypes.CDLL(str(path))
-        except OSError:
-            return None
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
-        lib.words_new.restype = pointer
-        lib.words_new.argtypes = []
-        lib.words_free.restype = None
-        lib.words_free.argtypes = [pointer]
-        lib.words_count.restype = number
-        lib.words_count.argtypes = [pointer]
-        lib.words_scan.restype = number
-        lib.words_scan.argtypes = [pointer, ctypes.c_char_p, number, pointer, pointer, pointer]
-        lib.words_pieces.restype = number
-        lib.words_pieces.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer, pointer]
-        lib.sum_pieces.restype = None
-        lib.sum_pieces.argtypes = [
-            pointer,
-            pointer,
-            number,
-            pointer,
-            pointer,
-            number,
-            number,
-            pointer,
-            pointer,
-        ]
-        lib.match_pieces.restype = number
-        lib.match_pieces.argtypes = [pointer, pointer, number, *[pointer] * 4, number, *[pointer] * 4]
-        lib.match_windows.restype = number
-        lib.match_windows.argtypes = [
-            pointer,
-            pointer,
-            number,
-            number,
-            *[pointer] * 4,
-            number,
-            pointer,
-            pointer,
-        ]
-        lib.match_parts.restype = number
-        lib.match_parts.argtypes = [pointer, pointer, number, number, *[pointer] * 6, number, pointer]
-        return lib
-    return None
-
-
-def address(a: np.ndarray, dtype: type) -> int:
-    """Where an array's numbers lie; ValueError if it is of another type or not contiguous, as C would not notice."""
-    if a.dtype != dtype or not a.flags.c_contiguous:
-        raise ValueError(f"expected contiguous {np.dtype(dtype)}, got {a.dtype} with strides {a.strides}")
-    return int(a.ctypes.data)
+    """The library, None where it cannot be had (`compiled.library`)."""
+    return compiled.library(INTERFACE)

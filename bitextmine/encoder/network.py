@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from torch import Tensor
 from bitextmine.encoder.batching import whole_batches
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.system import bfloat16_instructions
 
 __all__ = ["TorchNetwork", "Workers", "pick_precision"]
 
@@ -153,16 +152,4 @@ def pick_precision(kind: str) -> str:
     instructions for it (four times as fast there; the cosine to the float32 vector stays above 0.9999)."""
     if kind == "cuda":
         return "float16"
-    return "bfloat16" if _has_bfloat16() else "float32"
-
-
-@cache
-def _has_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 itself; torch would emulate it, slowly, where it does not."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    flag = "bf16" if platform.machine() == "aarch64" else "avx512_bf16"
-    line = next((x for x in text.splitlines() if x.startswith(("flags", "Features"))), "")
-    return flag in line.split()
+    return "bfloat16" if bfloat16_instructions() & {"avx512_bf16", "bf16"} else "float32"

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from bitextmine.encoder import native
-from bitextmine.encoder.columns.lengths import COLUMNS, length_table, sentence_characters
+from bitextmine.encoder.columns.lengths import length_table, sentence_characters
 from bitextmine.encoder.columns.order import waves
+from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
@@ -26,32 +27,32 @@ class PieceSums:
     vocabulary of 48,000 then stays in the processor's cache.
 
     The same sentence has the same vector, to the bit, in whatever company, compiled or not.
+
+    Attributes: values (rows, d), int8 or float32, the vectors of pieces and n-grams; scale (rows,) float32, what each
+    row of int8 values is to be multiplied with, or None.
     """
 
     device = "cpu"
     chunk_lines = 8_192
     slow = False
 
-    def __init__(
-        self,
-        weights: Mapping[str, np.ndarray],
-        ngrams: int = 0,
-        length_share: float = 0.0,
-        order_columns: int = 0,
-        order_weight: float = 0.0,
-    ) -> None:
-        """weights as `read_weights` has them; ``ngrams`` of the rows, the last ones, are n-grams'. The others: of
-        `EncoderConfig`."""
-        self._ngrams = ngrams
-        self._values = np.ascontiguousarray(weights[PIECES])
+    def __init__(self, weights: Mapping[str, np.ndarray], config: EncoderConfig | None = None) -> None:
+        """weights as `read_weights` has them; without a configuration they are vectors of pieces, and nothing else.
+
+        Raises ValueError for piece vectors that are neither int8 with scales nor float32.
+        """
+        self.values = np.ascontiguousarray(weights[PIECES])
         scale = weights.get(SCALE)
-        self._scale = None if scale is None else np.ascontiguousarray(scale)
-        self.rows, self._piece_dim = self._values.shape
-        self._length_share = length_share
+        self.scale = None if scale is None else np.ascontiguousarray(scale)
+        if self.values.dtype != (np.float32 if scale is None else np.int8):
+            raise ValueError(
+                f"piece vectors of {self.values.dtype} {'without' if scale is None else 'with'} scales"
+            )
+        self.rows, self._piece_dim = self.values.shape
+        self.config = config or EncoderConfig(self.rows, self._piece_dim, layers=0)
         self._characters = weights.get(CHARACTERS)
-        self._order_columns, self._order_weight = order_columns, order_weight
-        self._sum_dim = self._piece_dim + order_columns
-        self.dim = self._sum_dim + (COLUMNS if length_share else 0)
+        self._sum_dim = self._piece_dim + self.config.order_columns
+        self.dim = self.config.dim
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
         """Nothing but the weights decides what a vector is."""
@@ -69,7 +70,7 @@ class PieceSums:
 
     def _units(self, pieces: Pieces) -> np.ndarray:
         out = np.empty((len(pieces), self._sum_dim), dtype=np.float32)
-        wave = waves(pieces, self._order_weight) if self._order_columns else None
+        wave = waves(pieces, self.config.order_weight) if self.config.order_columns else None
         library = native.library()
         if library is None:
             for start in range(0, len(pieces), BLOCK_ROWS):
@@ -79,23 +80,24 @@ class PieceSums:
                 _unit(sums, out[start:stop])
             return out
         library.sum_pieces(
-            native.address(self._values, np.float32 if self._scale is None else np.int8),
-            None if self._scale is None else native.address(self._scale, np.float32),
+            self.values,
+            self.scale,
             self._piece_dim,
-            native.address(pieces.ids, np.int32),
-            native.address(pieces.offsets, np.int64),
+            pieces.ids,
+            pieces.offsets,
             len(pieces),
-            self._order_columns,
-            None if wave is None else native.address(wave, np.float32),
-            native.address(out, np.float32),
+            self.config.order_columns,
+            wave,
+            out,
         )
         return out
 
     def _with_length(self, units: np.ndarray, pieces: Pieces, characters: np.ndarray) -> np.ndarray:
         """As `model.with_length`, without torch."""
+        share = self.config.length_share
         out = np.empty((len(units), self.dim), dtype=np.float32)
-        np.multiply(units, np.float32((1 - self._length_share) ** 0.5), out=out[:, : self._sum_dim])
-        columns = length_table() * np.float32(self._length_share**0.5)
+        np.multiply(units, np.float32((1 - share) ** 0.5), out=out[:, : self._sum_dim])
+        columns = length_table() * np.float32(share**0.5)
         out[:, self._sum_dim :] = columns[sentence_characters(pieces, characters)]
         zero = np.flatnonzero(units[:, 0] == 0)
         out[zero[~units[zero].any(axis=1)]] = 0
@@ -111,37 +113,32 @@ class PieceSums:
             rows = order[: int((lengths > place).sum())]
             at = pieces.offsets[rows] + place
             ids = pieces.ids[at]
-            found = self._values[ids]
+            found = self.values[ids]
             sums[rows, : self._piece_dim] += (
-                found if self._scale is None else restore_rows(found, self._scale[ids])
+                found if self.scale is None else restore_rows(found, self.scale[ids])
             )
             if wave is not None:
-                times = wave[at] if self._scale is None else self._scale[ids] * wave[at]
-                sums[rows, self._piece_dim :] += restore_rows(found[:, : self._order_columns], times)
+                times = wave[at] if self.scale is None else self.scale[ids] * wave[at]
+                sums[rows, self._piece_dim :] += restore_rows(found[:, : self.config.order_columns], times)
         return sums
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """The vector of each piece and n-gram: (rows, d) int8, each on a scale of its own, and its norm (rows,)
         float32."""
-        values, scale = quantize_rows(self._values) if self._scale is None else (self._values, self._scale)
+        values, scale = quantize_rows(self.values) if self.scale is None else (self.values, self.scale)
         squares = np.einsum("ij,ij->i", values, values, dtype=np.int64)
         return values, scale * np.sqrt(squares).astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
         return {
             "kind": "encoder (mean of subword vectors)",
-            "dim": self.dim,
-            "layers": 0,
-            "vocab_size": self.rows - self._ngrams,
-            **({"ngrams": self._ngrams} if self._ngrams else {}),
-            **({"order_columns": self._order_columns} if self._order_columns else {}),
-            **({"length_share": self._length_share} if self._length_share else {}),
+            **self.config.describe(),
             "parameters": self.rows * self._piece_dim,
         }
 
 
 def _unit(sums: np.ndarray, out: np.ndarray) -> None:
-    """Rows (n, dim) float32 brought to length 1; squares are added as _native.c adds them, in 16 lanes."""
+    """Rows (n, dim) float32 brought to length 1; squares are added as sums.c adds them, in 16 lanes."""
     wide = np.zeros((len(sums), -(-sums.shape[1] // LANES) * LANES), dtype=np.float32)
     wide[:, : sums.shape[1]] = sums
     wide *= wide

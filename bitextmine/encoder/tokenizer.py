@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -50,7 +49,6 @@ class Tokenizer:
             raise BitextmineError(f"{self.path}: not a SentencePiece model ({e})") from e
         self.ngrams: Ngrams | None = None
         self._words = Words() if self._is_by_words() else None
-        self._lock = threading.Lock()
 
     @property
     def vocab_size(self) -> int:
@@ -107,8 +105,7 @@ class Tokenizer:
             text = "\n".join(lines)
             if text.count("\n") >= len(lines):  # not from a file, then
                 text = "\n".join(line.replace("\n", " ") for line in lines)
-            with self._lock:
-                return self._words.encode(text, len(lines), most, partial(self._cut, threads=threads))
+            return self._words.encode(text, len(lines), most, partial(self._cut, threads=threads))
         except UnicodeEncodeError:
             # SentencePiece takes UTF-8; a lone surrogate (possible only in text made in Python) has none.
             clean = [line.encode("utf-8", "replace").decode("utf-8") for line in lines]

@@ -113,16 +113,7 @@ class Transformer(TorchNetwork):
     def describe(self) -> dict[str, Any]:
         layers = self.config.layers
         kind = f"transformer of {layers} layers" if layers else "mean of subword vectors"
-        return {
-            "kind": f"encoder ({kind})",
-            "dim": self.dim,
-            "layers": layers,
-            "vocab_size": self.config.vocab_size,
-            **({"ngrams": self.config.ngrams} if self.config.ngrams else {}),
-            **({"order_columns": self.config.order_columns} if self.config.order_columns else {}),
-            **({"length_share": self.config.length_share} if self.config.length_share else {}),
-            "parameters": self._parameters,
-        }
+        return {"kind": f"encoder ({kind})", **self.config.describe(), "parameters": self._parameters}
 
 
 def _is_matrix(name: str) -> bool:

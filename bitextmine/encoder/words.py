@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
 from bitextmine.encoder import native
 from bitextmine.encoder.pieces import Pieces
 
-__all__ = ["MAX_WORDS", "Words"]
+__all__ = ["MAX_WORDS", "CompiledTable", "PlainTable", "Words"]
 
 # Words remembered before all are forgotten and the table begins anew: about 50 MB. (200,000 sentences of
 # parliament hold 150,000 words, words with a comma at their end counted apart.)
 MAX_WORDS = 1 << 19
 
 
+class Table(Protocol):
+    """Numbers words as they come, from 0 on."""
+
+    def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """The number of each word, (words,) int32; where the words of each line end, (lines,) int64; the words
+        that are new, in the order of their numbers, the first of which is ``known``.
+
+        ``known`` is how many words there are pieces of. If an earlier scan added more, whose pieces were then not
+        stored, those are forgotten first: they are new again. UnicodeEncodeError for a lone surrogate.
+        """
+
+    def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
+        """Each line's pieces, ``most`` at most, and how many lines had more; ``known`` has those of each word."""
+
+
 class Words:
     """Pieces of lines by way of their words, which are what stands between spaces.
 
     For each line the result is the pieces of its words, one after another; whether that is how the tokeniser would
-    have cut the whole line, the caller knows. Not for two threads at a time.
+    have cut the whole line, the caller knows. One thread at a time works on a text, others wait.
+
+    A call may be broken off anywhere, by Ctrl-C or for lack of memory: words and their pieces become known together,
+    in one assignment, and what a table holds beyond that is forgotten by its next scan.
     """
 
     def __init__(self) -> None:
-        self._forget()
-
-    def _forget(self) -> None:
-        self._finder: _Compiled | _Plain = _Plain() if native.library() is None else _Compiled()
-        self._pieces = np.zeros(0, dtype=np.int32)
-        self._first = np.zeros(1, dtype=np.int64)
+        self._lock = threading.Lock()
+        self._state = _nothing()
 
     def __len__(self) -> int:
-        return len(self._first) - 1
+        return len(self._state[1])
 
     def encode(
         self, text: str, lines: int, most: int, cut: Callable[[list[str]], Pieces]
@@ -44,22 +60,30 @@ class Words:
         a lone surrogate."""
         if text.count("\n") != lines - 1:
             raise ValueError(f"{lines} lines expected, found {text.count(chr(10)) + 1}")
-        if len(self) > MAX_WORDS:
-            self._forget()
-        number, ends, fresh = self._finder.scan(text, lines)
-        if fresh:
-            try:
+        with self._lock:
+            if len(self) > MAX_WORDS:
+                self._state = _nothing()
+            table, known = self._state
+            number, ends, fresh = table.scan(text, lines, len(known))
+            if fresh:
                 new = cut(fresh)
-            except BaseException:
-                self._forget()  # words in the table that have no pieces
-                raise
-            self._pieces = np.concatenate([self._pieces, new.ids])
-            self._first = np.concatenate([self._first, self._first[-1] + new.offsets[1:]])
-        return self._finder.pieces(number, ends, self._pieces, self._first, most)
+                if len(new) != len(fresh):
+                    raise ValueError(f"{len(fresh)} words were cut, but there are pieces of {len(new)}")
+                # By hand: `Pieces.join` adds up all the lengths again.
+                offsets = np.concatenate([known.offsets, known.offsets[-1] + new.offsets[1:]])
+                known = Pieces(np.concatenate([known.ids, new.ids]), offsets)
+                self._state = table, known
+        return table.pieces(number, ends, known, most)
 
 
-class _Compiled:
-    """The words of a text by number, in C."""
+def _nothing() -> tuple[Table, Pieces]:
+    """A table, and the pieces of the words that are known: of word i in row i."""
+    table = PlainTable() if native.library() is None else CompiledTable()
+    return table, Pieces.from_lists([])
+
+
+class CompiledTable:
+    """The words of a text by number, in C. Raises MemoryError as it fills."""
 
     def __init__(self) -> None:
         library = native.library()
@@ -70,72 +94,56 @@ class _Compiled:
             raise MemoryError("no room for a table of words")
         weakref.finalize(self, library.words_free, self._table)
 
-    def scan(self, text: str, lines: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """The number of each word, (words,) int32; where the words of each line end, (lines,) int64; the words
-        that were not there before, in the order of their numbers."""
+    def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
         raw = text.encode()
         room = raw.count(b" ") + lines
         number, ends = np.empty(room, dtype=np.int32), np.empty(lines, dtype=np.int64)
         places = np.empty(2 * room, dtype=np.int64)
-        found = self._library.words_scan(
-            self._table,
-            raw,
-            len(raw),
-            native.address(number, np.int32),
-            native.address(ends, np.int64),
-            native.address(places, np.int64),
-        )
+        there = np.frombuffer(raw, dtype=np.uint8)
+        found = self._library.words_scan(self._table, known, there, len(raw), number, ends, places)
+        if found == -2:
+            raise ValueError(f"{known} words cannot be known to a table of {self.count()}")
         if found < 0:
-            raise MemoryError(f"no room for a table of {self._library.words_count(self._table)} words")
+            raise MemoryError(f"no room for a table of {self.count()} words")
         at = places[: 2 * found].tolist()
         fresh = [raw[begin : begin + size].decode() for begin, size in zip(at[::2], at[1::2], strict=True)]
         return number, ends, fresh
 
-    def pieces(
-        self, number: np.ndarray, ends: np.ndarray, pieces: np.ndarray, first: np.ndarray, most: int
-    ) -> tuple[Pieces, int]:
-        """Each line's pieces, ``most`` at most, and how many lines had more."""
+    def count(self) -> int:
+        """Words in the table."""
+        return int(self._library.words_count(self._table))
+
+    def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
         offsets = np.empty(len(ends) + 1, dtype=np.int64)
-        given = (
-            native.address(number, np.int32),
-            native.address(ends, np.int64),
-            len(ends),
-            native.address(pieces, np.int32),
-            native.address(first, np.int64),
-            most,
-            native.address(offsets, np.int64),
-        )
+        given = (number, ends, len(ends), known.ids, known.offsets, most, offsets)
         cut = self._library.words_pieces(*given, None)
         ids = np.empty(int(offsets[-1]), dtype=np.int32)
-        self._library.words_pieces(*given, native.address(ids, np.int32))
-        return Pieces(ids, offsets), int(cut)
+        self._library.words_pieces(*given, ids)
+        return Pieces(ids, offsets), cut
 
 
-class _Plain(dict[str, int]):
+class PlainTable(dict[str, int]):
     """The same in Python: a dictionary that numbers its keys as they are asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._fresh: list[str] = []
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
-        self._fresh.append(word)
         return number
 
-    def scan(self, text: str, lines: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
         text.encode()  # as the compiled one would: a lone surrogate is an error
+        if known > len(self):
+            raise ValueError(f"{known} words cannot be known to a table of {len(self)}")
+        while len(self) > known:
+            self.popitem()  # the last one that came
         split = [list(filter(None, line.split(" "))) for line in text.split("\n")]
         ends = np.cumsum(np.fromiter(map(len, split), dtype=np.int64, count=lines))
         words = itertools.chain.from_iterable(split)
         number = np.fromiter(map(self.__getitem__, words), dtype=np.int32, count=int(ends[-1]))
-        fresh, self._fresh = self._fresh, []
-        return number, ends, fresh
+        fresh = list(itertools.islice(reversed(self), len(self) - known))
+        return number, ends, fresh[::-1]
 
-    def pieces(
-        self, number: np.ndarray, ends: np.ndarray, pieces: np.ndarray, first: np.ndarray, most: int
-    ) -> tuple[Pieces, int]:
-        words = Pieces(pieces, first).take(number)
+    def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
+        words = known.take(number)
         offsets = words.offsets[np.concatenate([np.zeros(1, dtype=np.int64), ends])]
         whole = Pieces(words.ids, offsets)
         cut = int((whole.lengths > most).sum())

@@ -36,7 +36,8 @@ from bitextmine.evaluate.pools import (
     muse_keys,
     read_queries,
 )
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import open_output
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.margin import margin, neighbourhood_mean
@@ -144,24 +145,20 @@ def rank_in_pool(
     rescorer: makes one out of increasing rows of src_pool and of pool; query_rows (q,): where src_pool has the queries.
     Raises ValueError for one of these without the other.
     """
-    from bitextmine.search.exact import Neighbours, search_one
+    from bitextmine.search.exact import search_one
+    from bitextmine.search.neighbours import Neighbours
+    from bitextmine.search.options import SearchOptions
 
     if (rescorer is None) != (query_rows is None):
         raise ValueError("rescorer and query_rows go together")
     most = max(k, csls)
+    how = SearchOptions(device=device, memory=memory)
     with progress(len(queries), "search", "queries") as bar:
-        sim, ids = search_one(
-            queries, pool, max(most, candidates), device=device, progress=bar.update, memory=memory
-        )
+        sim, ids = search_one(queries, pool, max(most, candidates), how, progress=bar.update)
     targets = np.unique(ids[:, :candidates][ids[:, :candidates] >= 0])
     with progress(len(targets), "neighbourhoods", "candidates") as bar:
         back, back_ids = search_one(
-            np.ascontiguousarray(pool[targets]),
-            src_pool,
-            most,
-            device=device,
-            progress=bar.update,
-            memory=memory,
+            np.ascontiguousarray(pool[targets]), src_pool, most, how, progress=bar.update
         )
     place = np.searchsorted(targets, ids[:, :candidates])
 
@@ -214,9 +211,11 @@ def rank_muse(
     """Rank a pool (m, d) for queries (q, d) as MUSE does: the neighbourhood of a target are the nearest *queries*,
     and every sentence of the pool is a candidate. Ties go to the lower row."""
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
 
     with progress(len(queries), "search", "queries") as bar:
-        found = search_both(queries, pool, max(k, csls), device=device, progress=bar.update, memory=memory)
+        how = SearchOptions(device=device, memory=memory)
+        found = search_both(queries, pool, max(k, csls), how, progress=bar.update)
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (

@@ -1,12 +1,129 @@
-"""Files that appear under their name only when they are complete, and stay there."""
+"""What keeps files right whatever stops a process: whole or not there, locked, with their space set aside.
+
+A file is written beside its place, brought to disk, and renamed (`replacing`). A lock lasts as long as its file is
+open, so that nothing stale can stay (`open_locked`, `locked_folder`). A large file takes its space at the start, so
+that a disk that is too small is found out then (`allocate`). OSError passes through all of them: the caller knows
+what to tell a person. The locks are advisory (flock); where a file system has none, work goes on without.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import itertools
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, BinaryIO
 
-__all__ = ["sync_folder"]
+__all__ = [
+    "FULL_DISK",
+    "allocate",
+    "locked_folder",
+    "open_locked",
+    "put_in_place",
+    "replacing",
+    "staging",
+    "sync_file",
+    "sync_folder",
+    "write_at",
+]
+
+# What a write fails with for want of room: on the disk, in the quota, under the limit of `ulimit -f`.
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+# --- files that are whole under their names ------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file for ``with``, which gets the name `path` when the block ends and its bytes are on disk.
+
+    An exception removes it and leaves an earlier file of that name as it was. The permissions of an earlier file are
+    kept. Until the end it is called ``.NAME.tmp``, as `staging` says.
+    """
+    path = Path(path)
+    with staging(path) as (temporary, file):
+        yield file
+        sync_file(file)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple[Path, BinaryIO]]:
+    """A new binary file beside `path`, and its name: ``.NAME.tmp``. It is removed in the end, unless it was renamed.
+
+    A killed process leaves its file behind; the next one to write `path` takes it away. Processes that write the same
+    `path` at once have a file each (``.NAME.2.tmp`` and so on): a lock tells which of them are alive.
+    """
+    temporary, fd = _claim(Path(path), ending)
+    file = open(fd, "wb")  # noqa: SIM115 (closed below)
+    try:
+        yield temporary, file
+    finally:
+        with contextlib.suppress(OSError):
+            if _is_at(fd, temporary):
+                temporary.unlink()
+        with contextlib.suppress(OSError):  # what is not on disk yet was not meant to stay
+            file.close()
+
+
+def _claim(path: Path, ending: str) -> tuple[Path, int]:
+    """Creates and locks a file; returns its name and descriptor."""
+    for number in itertools.count(1):
+        name = _staged_name(path, ending, number)
+        if os.path.lexists(name):
+            _remove_if_left(name)
+        try:
+            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            continue
+        # Between the two calls another process may have taken the file for one left behind.
+        if _flock(fd) is not False and _is_at(fd, name):
+            break
+        os.close(fd)
+    with contextlib.suppress(OSError):
+        for above in itertools.count(number + 1):
+            left = _staged_name(path, ending, above)
+            if not os.path.lexists(left):
+                break
+            _remove_if_left(left)
+    return name, fd
+
+
+def _staged_name(path: Path, ending: str, number: int) -> Path:
+    return path.with_name(f".{path.name}.{ending}" if number == 1 else f".{path.name}.{number}.{ending}")
+
+
+def _remove_if_left(name: Path) -> None:
+    """Removes a file that no process has locked; without locks nobody can tell, and it stays."""
+    with contextlib.suppress(OSError):
+        fd = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if _flock(fd) and _is_at(fd, name):
+                name.unlink()
+        finally:
+            os.close(fd)
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Rename a complete file that another library wrote, once its bytes are on disk; for a folder that is locked."""
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Bring what was written to an open file to disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -17,3 +134,82 @@ def sync_folder(folder: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+# --- locks ---------------------------------------------------------------------------------------------------
+
+
+def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
+    """Opens a file for reading and writing, locks it, and returns its descriptor; closing that ends the lock.
+
+    The file is the one that has the name now: one that was renamed or removed before the lock was there is let go.
+    Raises BlockingIOError when another process holds it, FileNotFoundError where there is none to open.
+    """
+    path = Path(path)
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o666)
+        if _flock(fd) is False:
+            os.close(fd)
+            raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", os.fspath(path))
+        if _is_at(fd, path):
+            return fd
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def locked_folder(folder: str | os.PathLike[str], *, wait: bool = True) -> Iterator[None]:
+    """Hold a folder's lock for a ``with`` block. Without `wait`, raises BlockingIOError when another process has it."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _flock(fd, wait=wait) is False and not wait:
+            raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", os.fspath(folder))
+        yield
+    finally:
+        os.close(fd)
+
+
+def _flock(fd: int, *, wait: bool = False) -> bool | None:
+    """Whether the lock is this process's now: False when another one has it, None where there are no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as e:
+        return False if e.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    """Whether an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+# --- space ---------------------------------------------------------------------------------------------------
+
+
+def allocate(fd: int, size: int) -> None:
+    """Make an open file `size` bytes long, with the space set aside where the file system can do that.
+
+    Where it cannot (and on macOS), the free space is compared with what is wanted. OSError with a code of FULL_DISK
+    when there is not enough.
+    """
+    try:
+        os.posix_fallocate(fd, 0, size)
+        return
+    except AttributeError:  # macOS
+        pass
+    except OSError as e:
+        if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            raise
+    disk = os.fstatvfs(fd)
+    if disk.f_bavail * disk.f_frsize < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.ftruncate(fd, size)
+
+
+def write_at(fd: int, data: memoryview, offset: int) -> None:
+    """Write all of `data` (bytes) at a place of an open file, past its buffers: a full disk shows at once."""
+    while data:
+        written = os.pwrite(fd, data, offset)
+        data, offset = data[written:], offset + written

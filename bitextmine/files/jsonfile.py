@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import sync_folder
+from bitextmine.files.atomic import replacing, sync_file
 
 __all__ = ["plain", "read_json", "stage_json", "write_json"]
 
@@ -30,30 +29,28 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Write a JSON object atomically and durably, with sorted keys: a rerun gives the same bytes."""
-    path = Path(path)
-    staged = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    data = _encoded(content)
     try:
-        stage_json(staged, content)
-        staged.replace(path)
-        sync_folder(path.parent)
+        with replacing(path) as file:
+            file.write(data)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            staged.unlink()
 
 
 def stage_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON object to disk in place, as bytes that are safe there; OSError passes through."""
+    """Write a JSON object in place, under a name that a lock of the caller's keeps from others, and bring it to
+    disk; OSError passes through."""
+    with path.open("wb") as file:
+        file.write(_encoded(content))
+        sync_file(file)
+
+
+def _encoded(content: Mapping[str, Any]) -> bytes:
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     try:
-        data = text.encode()
+        return text.encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is not UTF-8
-        data = json.dumps(content, indent=1, sort_keys=True, allow_nan=False).encode()
-    with path.open("wb") as file:
-        file.write(data + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+        return json.dumps(content, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:

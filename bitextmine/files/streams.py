@@ -7,7 +7,6 @@ import errno
 import io
 import lzma
 import os
-import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import FULL_DISK, replacing
 
 __all__ = ["compression", "display_name", "keep_apart", "open_output", "read_blocks", "strip_compression"]
 
@@ -25,7 +25,6 @@ KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 BLOCK_BYTES = 1 << 18
 # Compressed bytes taken at a time: small, because a decompressor hands back all they expand to.
 PACKED_BYTES = 1 << 14
-FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def compression(path: str | os.PathLike[str]) -> str:
@@ -183,9 +182,9 @@ def open_output(
 def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[Any]:
     """A writer for ``with``: stdout for ``-``, else a file that appears under its name only when complete.
 
-    The file is written beside its final place and moved there at the end; an exception removes it and
-    leaves an earlier file of that name as it was. ``.gz``, ``.xz`` and ``.zst`` compress (byte for byte the
-    same for the same text). ``mode="text"`` writes UTF-8 with ``\\n`` line ends, ``mode="binary"`` bytes.
+    The file is written beside its final place and moved there at the end (`atomic.replacing`); an exception
+    removes it and leaves an earlier file of that name as it was. ``.gz``, ``.xz`` and ``.zst`` compress (byte for
+    byte the same for the same text). ``mode="text"`` writes UTF-8 with ``\\n`` line ends, ``mode="binary"`` bytes.
     What is not a regular file (/dev/stderr, a named pipe) is written in place.
 
     Raises BitextmineError for a folder that is missing or not writable, and for a full disk.
@@ -206,35 +205,23 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
     in_place = _written_in_place(path)
     # Through a symbolic link, so that the link stays one.
     target = Path(path if in_place else os.path.realpath(path))
-    temporary = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.tmp")
     if target.is_dir():
         raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
     try:
-        raw = temporary.open("ab" if in_place else "wb")
-    except OSError as e:
-        raise _cannot_write(path, e) from None
-    try:
-        with raw:
+        with contextlib.ExitStack() as stack:
+            try:
+                raw = stack.enter_context(target.open("ab") if in_place else replacing(target))
+            except OSError as e:
+                raise _cannot_write(path, e) from None
             with _packed(raw, compression(path)) as packed:
                 if mode == "binary":
                     yield packed
                 else:
                     yield from _text_on(packed)
-            if not in_place:
-                raw.flush()
-                os.fsync(raw.fileno())
-        if not in_place:
-            if target.exists():
-                shutil.copymode(target, temporary)
-            temporary.replace(target)
     except OSError as e:
         if e.errno in FULL_DISK:
             raise BitextmineError(f"{path}: cannot write: {e.strerror}; free some space") from None
         raise
-    finally:
-        if not in_place:  # gone already when all went well
-            with contextlib.suppress(OSError):
-                temporary.unlink()
 
 
 def _written_in_place(path: str | os.PathLike[str]) -> bool:

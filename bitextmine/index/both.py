@@ -13,22 +13,24 @@ from numpy.typing import NDArray
 from bitextmine.index.clusters import Router
 from bitextmine.index.faiss_index import Index, gpus
 from bitextmine.index.lists import Lists, search_lists
-from bitextmine.search.best import Best
-from bitextmine.search.exact import Neighbours, search_both, search_one
+from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import best_first
-from bitextmine.search.rows import Groups, Rows, Vectors, check_pair, unfold
+from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, unfold
+from bitextmine.search.topk import TopK
 from bitextmine.system import budget
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Indexed", "search_both_indexed"]
+__all__ = ["IndexedNeighbours", "search_both_indexed"]
 
 _MERGE_ROWS = 1 << 15
 _NEVER = 1 << 30
 
 
 @dataclass(frozen=True)
-class Indexed(Neighbours):
+class IndexedNeighbours(Neighbours):
     """Neighbours that indexes found. `how`: what was searched and, where it was measured, which share of the true
     neighbours that found."""
 
@@ -49,7 +51,7 @@ def search_both_indexed(
     seed: int = 1,
     memory: int | None = None,
     progress: Callable[[int], object] | None = None,
-) -> Indexed:
+) -> IndexedNeighbours:
     """What search_both() returns, found by the indexes of both sides: neighbours may be missed, similarities are exact.
 
     x_rows, y_rows: as `rows` in Index.search. progress: called with the queries done, of n + m.
@@ -61,12 +63,14 @@ def search_both_indexed(
     hundreds. Two flat indexes: exact search. Otherwise each index is asked as it was tuned.
     """
     if x_index.exact and y_index.exact and not gpus():
-        found = search_both(x, y, k, progress=_twice(progress, len(x), len(y)), memory=memory)
-        return Indexed(found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id, {"search": "exact"})
+        found = search_both(x, y, k, SearchOptions(memory=memory), progress=_twice(progress, len(x), len(y)))
+        return IndexedNeighbours(
+            found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id, {"search": "exact"}
+        )
     if x_index.inverted is None or y_index.inverted is None or gpus():
         fwd_sim, fwd_id = y_index.search(x, y, k, rows=y_rows, progress=progress, memory=memory)
         bwd_sim, bwd_id = x_index.search(y, x, k, rows=x_rows, progress=progress, memory=memory)
-        return Indexed(fwd_sim, fwd_id, bwd_sim, bwd_id, {"search": "each index"})
+        return IndexedNeighbours(fwd_sim, fwd_id, bwd_sim, bwd_id, {"search": "each index"})
     dtype = check_pair(x, y, "source vectors", "target vectors")
     limit = budget(memory)
     sides = []
@@ -74,7 +78,7 @@ def search_both_indexed(
         index.check_rows(len(vectors) if rows is None else len(rows))
         groups = index.fold(vectors)
         first = None if groups is None else groups.first
-        sides.append((Rows(vectors, dtype, first), groups, index.lists(vectors, rows), index.centres))
+        sides.append((VectorRows(vectors, dtype, first), groups, index.lists(vectors, rows), index.centres))
     (xs, x_groups, x_lists, x_centres), (ys, y_groups, y_lists, y_centres) = sides
     probes = _Probes(xs, ys, x_groups, y_groups, x_lists, y_lists, x_centres, y_centres, k, sample, seed)
     share = probes.enough(target)
@@ -111,7 +115,7 @@ def search_both_indexed(
     )
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
-    return Indexed(fwd_sim, fwd_id, bwd_sim, bwd_id, how)
+    return IndexedNeighbours(fwd_sim, fwd_id, bwd_sim, bwd_id, how)
 
 
 class _Probes:
@@ -119,8 +123,8 @@ class _Probes:
 
     def __init__(
         self,
-        xs: Rows,
-        ys: Rows,
+        xs: VectorRows,
+        ys: VectorRows,
         x_groups: Groups | None,
         y_groups: Groups | None,
         x_lists: Lists,
@@ -164,7 +168,7 @@ class _Probes:
                 )
         return min(1.0, max(found, default=1.0))
 
-    def recall(self, fwd: Best, bwd: Best) -> dict[str, dict[str, float]]:
+    def recall(self, fwd: TopK, bwd: TopK) -> dict[str, dict[str, float]]:
         """What was found of the samples' true neighbours, by similarity, so that a tie counts as found."""
         out = {}
         for name, best, (drawn, sim) in zip(("forward", "backward"), (fwd, bwd), self._drawn, strict=True):
@@ -180,7 +184,7 @@ class _Probes:
         return out
 
 
-def _take(rows: Rows, at: NDArray[np.int64]) -> Vectors:
+def _take(rows: VectorRows, at: NDArray[np.int64]) -> Vectors:
     which = at if rows.index is None else rows.index[at]
     return np.ascontiguousarray(rows.vectors[which], dtype=rows.dtype)
 
@@ -204,14 +208,14 @@ def _rank(rows: Vectors, centres: NDArray[np.float32], lists: NDArray[np.int64])
     return out
 
 
-def _by_row(best: Best, lists: Lists, rows: int) -> Best:
+def _by_row(best: TopK, lists: Lists, rows: int) -> TopK:
     """What is in the order of the lists, in the order of the rows."""
-    out = Best.empty(rows, best.k)
+    out = TopK.empty(rows, best.k)
     out.sim[lists.order], out.id[lists.order] = best.sim, best.id
     return out
 
 
-def _united(one: Best, other: Best) -> Best:
+def _united(one: TopK, other: TopK) -> TopK:
     """The k best of two states of the same rows; a pair that is in both, with the same similarity, counts once. Takes
     the place of `one`."""
     k = one.k

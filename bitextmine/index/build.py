@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import sync_folder
+from bitextmine.files.atomic import locked_folder, put_in_place
 from bitextmine.files.jsonfile import plain, read_json, write_json
 from bitextmine.index.clusters import find_centres, nearest_centre
-from bitextmine.index.faiss_index import Index, core_of, factory_string, quiet, reason
+from bitextmine.index.faiss_index import Index, core_of, factory_string, reason
+from bitextmine.index.kmeans import few_rows_allowed
+from bitextmine.index.merge import merge_shards
 from bitextmine.search.pages import release
 from bitextmine.search.rows import Groups, Vectors, check_pair, scan
 from bitextmine.system import processors, size
@@ -153,7 +153,7 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     rows = np.ascontiguousarray(vectors[sample])
     release(vectors)
     try:
-        with quiet():
+        with few_rows_allowed(index):
             if index is core or faiss.downcast_index(index) is core:
                 _place_centres(core, rows, plan.seed)
             if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
@@ -179,10 +179,15 @@ def _place_centres(core: Any, rows: Vectors, seed: int) -> None:
 def _add(
     index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Callable[[int], object] | None
 ) -> None:
-    """Adds the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned."""
+    """Adds the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned.
+
+    Fast-scan codes lie in blocks. Added one row at a time, as assigned rows are, a list of theirs writes past its end
+    when its length is a multiple of a block's bytes (FAISS 1.15, BlockInvertedLists::add_entries), so that FAISS itself
+    has to assign those.
+    """
     found = faiss.downcast_index(index)
     centres = None
-    if isinstance(found, faiss.IndexIVF):
+    if isinstance(found, faiss.IndexIVF) and not isinstance(found, faiss.IndexIVFFastScan):
         quantiser = faiss.downcast_index(found.quantizer)
         if type(quantiser) in (faiss.IndexFlat, faiss.IndexFlatIP):
             centres = quantiser.reconstruct_n(0, found.nlist)
@@ -228,7 +233,7 @@ def build_on_disk(
     progress: Callable[[int], object] | None = None,
 ) -> Built:
     """Builds the planned index as files in `folder` with about `memory` bytes at most: for inverted files, shards that
-    fit, merged on disk in the end (faiss.contrib.ondisk); an index of another kind has to fit as a whole, and is saved
+    fit, merged on disk in the end (merge_shards); an index of another kind has to fit as a whole, and is saved
     every so many rows.
 
     What a run leaves in `folder` when it is killed is taken up by the next one, if it is for the same `identity` (of
@@ -247,7 +252,7 @@ def build_on_disk(
     rows = shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
     try:
         folder.mkdir(exist_ok=True)
-        with _held(folder):
+        with locked_folder(folder, wait=False):
             rows = _same_or_empty(folder, {**identity, **plan.facts(), "faiss": faiss.__version__}, rows)
             shards = [(a, min(a + rows, len(plan.chosen))) for a in range(0, len(plan.chosen), rows)]
             _check_room(folder, each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1))
@@ -262,6 +267,10 @@ def build_on_disk(
                 del index
             build = _build_shards if mergeable else _grow
             return build(vectors, plan, folder, trained, shards, progress)
+    except BlockingIOError:
+        raise BitextmineError(
+            f"{folder}: another process is building this index; wait for it or stop it"
+        ) from None
     except OSError as error:
         raise BitextmineError(
             f"{folder}: cannot write the index: {error.strerror or error}; what is done is kept, "
@@ -292,15 +301,12 @@ def _build_shards(
         del index
     if len(files) == 1:
         return Built(files[0], None, 1, resumed)
-    from faiss.contrib.ondisk import merge_ondisk
-
     merged, lists = folder / "merged.faiss", folder / "merged.lists"
     index = faiss.read_index(str(trained))
     lists.unlink(missing_ok=True)
     try:
-        with quiet():
-            merge_ondisk(index, [str(file) for file in files], str(lists))
-    except (RuntimeError, AssertionError) as error:
+        merge_shards(index, files, lists)
+    except RuntimeError as error:
         raise _full(folder, error) from None
     _write(index, merged)
     return Built(merged, lists, len(files), resumed)
@@ -347,24 +353,6 @@ def bytes_each(plan: Plan) -> int:
     return int(core.sa_code_size()) + 8
 
 
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keeps other processes out; the lock dies with its holder."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BitextmineError(
-                f"{folder}: another process is building this index; wait for it or stop it"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(fd)
-
-
 def _same_or_empty(folder: Path, wanted: dict[str, Any], rows: int) -> int:
     """Leaves what is of the same plan, removes everything else. Returns how many rows a shard has: `rows`, or what it
     had when the work began (memory may have been less or more then)."""
@@ -407,14 +395,11 @@ def _write(index: Any, file: Path) -> None:
     staged = Path(f"{file}.tmp")
     try:
         faiss.write_index(index, str(staged))
-        with staged.open("rb") as written:
-            os.fsync(written.fileno())
     except RuntimeError as error:
         with contextlib.suppress(OSError):
             staged.unlink()
         raise _full(file.parent, error) from None
-    staged.replace(file)
-    sync_folder(file.parent)
+    put_in_place(staged, file)
 
 
 def _full(folder: Path, error: BaseException) -> BitextmineError:

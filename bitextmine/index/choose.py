@@ -20,7 +20,7 @@ from bitextmine.index.clusters import ROUNDS, Router, find_centres, nearest_cent
 from bitextmine.index.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.index.lists import Lists, search_lists
 from bitextmine.search.exact import search_both, search_one
-from bitextmine.search.rows import Rows, Vectors
+from bitextmine.search.rows import VectorRows, Vectors
 from bitextmine.system import processors, size
 
 __all__ = ["choose", "resumed_choice"]
@@ -209,7 +209,7 @@ class _Rates:
     def list(self) -> float:
         """For a query with a list."""
         probes = max(1, self.lists // 4)
-        rows = Rows(self._queries, self._queries.dtype)
+        rows = VectorRows(self._queries, self._queries.dtype)
         took = _time(
             lambda: search_lists(
                 rows, self._lists, self._centres, probes, _K, both=self._mining, memory=1 << 30

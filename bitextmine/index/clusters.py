@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bitextmine.search.engines.blocks import default_precision
 from bitextmine.search.exact import search_one
+from bitextmine.search.precision import TORCH_TYPES, default_arithmetic
 from bitextmine.search.rows import Vectors
 
 ROUNDS = 8
 _ROUTE_ROWS = 2048
-_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def nearest_centre(vectors: Vectors, centres: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -64,12 +63,12 @@ def _rounded(centres: NDArray[np.float32], like: Vectors) -> Vectors:
 class Router:
     """Which lists to look for a row's neighbours in: the `probes` whose centres are nearest to it.
 
-    The products are made in the precision that this processor is fastest at: a list more or less at the edge, where
+    The products are made in the arithmetic that this processor is fastest at: a list more or less at the edge, where
     two centres are as near as that, is all that depends on it.
     """
 
     def __init__(self, centres: NDArray[np.float32], probes: int) -> None:
-        self._dtype = _PRECISIONS[default_precision("cpu")]
+        self._dtype = TORCH_TYPES[default_arithmetic("cpu")]
         self._centres = torch.from_numpy(np.ascontiguousarray(centres)).to(self._dtype).T
         self._lists = len(centres)
         self._probes = min(probes, self._lists)
@@ -83,7 +82,7 @@ class Router:
         return out
 
     def route(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Rows (b, d) by list: (row numbers, ascending within a list; where each list's rows begin, lists + 1).
+        """VectorRows (b, d) by list: (row numbers, ascending within a list; where each list's rows begin, lists + 1).
 
         A row has `probes` lists, more where several centres are equally near.
         """

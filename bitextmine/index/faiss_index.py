@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import logging
-import os
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +13,11 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.index.lists import Lists, search_lists
+from bitextmine.index.merge import list_codes, list_ids
 from bitextmine.search.exact import search_one
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
-from bitextmine.search.rows import Groups, Rows, Vectors, check_finite, check_pair, scan, unfold
+from bitextmine.search.rows import Groups, VectorRows, Vectors, check_finite, check_pair, scan, unfold
 from bitextmine.system import budget, processors
 
 log = logging.getLogger(__name__)
@@ -177,7 +174,7 @@ class Index:
         self._check_dim(queries)
         self.check_rows(len(pool) if rows is None else len(rows))
         if self.exact and not gpus():
-            return search_one(queries, pool, k, progress=progress, memory=memory)
+            return search_one(queries, pool, k, SearchOptions(memory=memory), progress=progress)
         ivf = self.inverted
         if ivf is not None and not gpus() and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
             return self._by_list(queries, pool, k, rows, progress, memory)
@@ -205,7 +202,7 @@ class Index:
         dtype = check_pair(queries, pool, "queries", "indexed vectors")
         groups = self.fold(pool)
         found, _ = search_lists(
-            Rows(queries, dtype),
+            VectorRows(queries, dtype),
             self.lists(pool, rows),
             self.centres,
             int(self.inverted.nprobe),
@@ -224,7 +221,7 @@ class Index:
         groups = self.fold(pool)
         stored = self.inverted.invlists
         sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
-        ids = np.concatenate([_ids(stored, i) for i in range(stored.nlist)])
+        ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
         of = np.repeat(np.arange(stored.nlist), sizes)
         row = ids if rows is None else rows[ids]
         if groups is not None:
@@ -240,7 +237,9 @@ class Index:
         )
         raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
         if raw and np.array_equal(kept, np.arange(len(ids))):
-            found = Lists(order, bounds, lambda i: _codes(stored, i, self.dim))
+            found = Lists(
+                order, bounds, lambda i: list_codes(stored, i).view(np.float16).reshape(-1, self.dim)
+            )
         else:
             at = order if groups is None else groups.first[order]
             plain = pool.view(np.ndarray)
@@ -259,19 +258,6 @@ def stored_as_they_are(ivf: Any) -> bool:
         and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
         and not ivf.by_residual
     )
-
-
-def _ids(stored: Any, number: int) -> NDArray[np.int64]:
-    size = stored.list_size(number)
-    if not size:
-        return np.empty(0, np.int64)
-    ids: NDArray[np.int64] = faiss.rev_swig_ptr(stored.get_ids(number), size).copy()
-    return ids
-
-
-def _codes(stored: Any, number: int, dim: int) -> NDArray[np.float16]:
-    size = stored.list_size(number) * dim * 2
-    return faiss.rev_swig_ptr(stored.get_codes(number), size).view(np.float16).reshape(-1, dim)
 
 
 def check_finite_rows(rows: Vectors) -> None:
@@ -324,33 +310,6 @@ def core_of(index: Any) -> Any:
             index = index.base_index
         else:
             return index
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keeps what FAISS itself prints off the process's standard output and standard error: warnings per quantiser that
-    training rows are few (the measured recall says what they are worth), and what it does with files."""
-    library = ctypes.CDLL(None)
-    sys.stdout.flush()
-    library.fflush(None)
-    try:
-        saved = [(number, os.dup(number)) for number in (1, 2)]
-    except OSError:  # closed
-        yield
-        return
-    try:
-        with tempfile.TemporaryFile() as sink:
-            for number, _ in saved:
-                os.dup2(sink.fileno(), number)
-            try:
-                yield
-            finally:
-                library.fflush(None)  # it may still hold what it was to print
-                for number, was in saved:
-                    os.dup2(was, number)
-    finally:
-        for _, was in saved:
-            os.close(was)
 
 
 def reason(error: RuntimeError) -> str:

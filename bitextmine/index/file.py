@@ -24,7 +24,7 @@ from bitextmine.files.atomic import sync_folder
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.index.build import Built, build_on_disk, make_plan
 from bitextmine.index.choose import choose, resumed_choice
-from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string, quiet
+from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string
 from bitextmine.index.recall import draw, tune
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
@@ -122,10 +122,16 @@ def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
 
 def _read(file: Path) -> Any:
     apart = lists_path(file).exists() or file.with_suffix(".lists").exists()
-    flags = faiss.IO_FLAG_ONDISK_SAME_DIR | faiss.IO_FLAG_READ_ONLY if apart else faiss.IO_FLAG_MMAP
     try:
-        with quiet():
-            return faiss.read_index(str(file), flags)
+        if not apart:
+            return faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
+        # The lists are in the same folder, wherever that is now. IO_FLAG_ONDISK_SAME_DIR means that too, but prints.
+        found: Any = faiss.read_index(str(file), faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY)
+        ivf: Any = faiss.extract_index_ivf(found)
+        lists: Any = faiss.downcast_InvertedLists(ivf.invlists)
+        lists.filename = str(file.parent / Path(lists.filename).name)
+        lists.do_mmap()
+        return found
     except (RuntimeError, MemoryError) as error:
         raise BitextmineError(f"{file}: not a whole FAISS index ({_cause(error)}); run index again") from None
 

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.index.clusters import Router
-from bitextmine.search import native
-from bitextmine.search.best import Best
-from bitextmine.search.exact import WIDEST
+from bitextmine.search.engines.select import compiled_runs
 from bitextmine.search.products import best_first
-from bitextmine.search.rows import Rows, Vectors
+from bitextmine.search.rows import VectorRows, Vectors
+from bitextmine.search.topk import TopK
 from bitextmine.system import processors
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
@@ -51,7 +50,7 @@ def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
 
 
 def search_lists(
-    queries: Rows,
+    queries: VectorRows,
     lists: Lists,
     centres: NDArray[np.float32],
     probes: int,
@@ -61,19 +60,19 @@ def search_lists(
     memory: int,
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
-) -> tuple[Best, Best | None]:
+) -> tuple[TopK, TopK | None]:
     """For each query the k best rows of the `probes` lists whose centres (lists, d) are nearest to it; with `both` also
     the k best queries for each listed row, among those queries that its list was compared with.
 
-    Returns (Best of the queries, with row numbers as in lists.order; Best of the listed rows, in the order of
-    lists.order, with query numbers). Similarities are exact (rescore.products), order and ties as in search_both();
+    Returns (TopK of the queries, with row numbers as in lists.order; TopK of the listed rows, in the order of
+    lists.order, with query numbers). Similarities are exact (products.products), order and ties as in search_both();
     the result depends neither on `memory` nor on `threads`. progress: called with the number of queries done.
     """
     threads = threads or processors()
     router = Router(centres, probes)
     n = len(queries)
-    fwd = Best.empty(n, k)
-    bwd = Best.empty(len(lists.order), k) if both else None
+    fwd = TopK.empty(n, k)
+    bwd = TopK.empty(len(lists.order), k) if both else None
     step = block_rows(queries.dim, min(probes, len(centres)), k, threads, memory)
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
@@ -112,36 +111,36 @@ class _Work:
         begins: NDArray[np.int64],
         start: int,
         k: int,
-        bwd: Best | None,
+        bwd: TopK | None,
     ) -> None:
         self._block, self._lists, self._at, self._begins = block, lists, at, begins
         self._start, self._k, self._bwd = start, k, bwd
         self._local = threading.local()
-        self._states: list[Best] = []
-        self._compiled = native.instruction_set() is not None and block.shape[1] <= WIDEST
+        self._states: list[TopK] = []
+        self._compiled = compiled_runs(block.shape[1])
 
     def compare(self, number: int) -> int:
         """Compares list `number` with the queries that want it. Threads share no list, and each has its own state of
         the queries: whatever the order, the k best are the k best."""
-        state: Best | None = getattr(self._local, "state", None)
+        state: TopK | None = getattr(self._local, "state", None)
         if state is None:
-            state = self._local.state = Best.empty(len(self._block), self._k)
+            state = self._local.state = TopK.empty(len(self._block), self._k)
             self._states.append(state)
         a, b = int(self._lists.bounds[number]), int(self._lists.bounds[number + 1])
         cols = self._lists.fetch(number)
-        bwd = None if self._bwd is None else Best(self._bwd.sim[a:b], self._bwd.id[a:b])
+        bwd = None if self._bwd is None else TopK(self._bwd.sim[a:b], self._bwd.id[a:b])
         first, last = int(self._begins[number]), int(self._begins[number + 1])
         for begin in range(first, last, _AT_ONCE):
             at = self._at[begin : min(begin + _AT_ONCE, last)]
-            fwd = Best(state.sim[at], state.id[at])
+            fwd = TopK(state.sim[at], state.id[at])
             self._products(self._block[at], cols, fwd, bwd, a, at)
             state.sim[at], state.id[at] = fwd.sim, fwd.id
         return number
 
     def _products(
-        self, rows: Vectors, cols: Vectors, fwd: Best, bwd: Best | None, base: int, at: NDArray[np.int32]
+        self, rows: Vectors, cols: Vectors, fwd: TopK, bwd: TopK | None, base: int, at: NDArray[np.int32]
     ) -> None:
-        x, y = Rows(rows, rows.dtype), Rows(cols, cols.dtype)
+        x, y = VectorRows(rows, rows.dtype), VectorRows(cols, cols.dtype)
         if self._compiled:
             from bitextmine.search.engines.compiled import FusedSearch
 
@@ -158,7 +157,7 @@ class _Work:
             return
         from bitextmine.search.engines.blocks import BlockSearch
 
-        part, back = Best.empty(len(rows), self._k), Best.empty(len(cols), self._k)
+        part, back = TopK.empty(len(rows), self._k), TopK.empty(len(cols), self._k)
         BlockSearch(x, y, memory=1 << 30).block(0, len(rows), part, None if bwd is None else back)
         row, place = np.nonzero(part.id >= 0)
         fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
@@ -166,12 +165,12 @@ class _Work:
             col, place = np.nonzero(back.id >= 0)
             bwd.merge(col, self._start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
 
-    def _after(self, bwd: Best) -> int:
+    def _after(self, bwd: TopK) -> int:
         return max(self._start, int(bwd.id.max()) + 1)
 
     def found(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         if not self._states:
-            nothing = Best.empty(len(self._block), self._k)
+            nothing = TopK.empty(len(self._block), self._k)
             return nothing.sim, nothing.id
         if len(self._states) == 1:
             return self._states[0].sim, self._states[0].id
@@ -203,7 +202,7 @@ class _Share:
         self._told = self._queries
 
 
-def _settle(best: Best) -> None:
+def _settle(best: TopK) -> None:
     """Equal similarities by lowest id, now that ids are row numbers."""
     tied = np.flatnonzero(((best.sim[:, 1:] == best.sim[:, :-1]) & (best.id[:, 1:] >= 0)).any(axis=1))
     if len(tied):

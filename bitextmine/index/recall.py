@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.index.faiss_index import Index, stored_as_they_are
 from bitextmine.search.exact import search_one
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import best_first
 from bitextmine.search.rows import Vectors
 
@@ -35,7 +36,7 @@ class Recall:
 
 
 @dataclass(frozen=True)
-class Sample:
+class RecallSample:
     """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf where there is none.
 
     `own` (s,) is the row that a query is in the pool itself and that does not count; None for foreign
@@ -55,7 +56,7 @@ def draw(
     seed: int = 1,
     queries: Vectors | None = None,
     device: str = "cpu",
-) -> Sample:
+) -> RecallSample:
     """A seeded sample of the queries (without any: of the pool's own rows), and their exact k best in the
     pool.
 
@@ -68,13 +69,13 @@ def draw(
     own = drawn[(source[drawn] != 0).any(axis=1)].astype(np.int64)
     vectors = np.ascontiguousarray(source[own])
     if queries is not None:
-        sim, _ = search_one(vectors, pool, k, device=device)
-        return Sample(vectors, sim, None, seed)
-    sim, ids = search_one(vectors, pool, k + 1, device=device)
-    return Sample(vectors, _without(sim, ids, own, k)[0], own, seed)
+        sim, _ = search_one(vectors, pool, k, SearchOptions(device=device))
+        return RecallSample(vectors, sim, None, seed)
+    sim, ids = search_one(vectors, pool, k + 1, SearchOptions(device=device))
+    return RecallSample(vectors, _without(sim, ids, own, k)[0], own, seed)
 
 
-def measure(index: Index, pool: Vectors, sample: Sample) -> Recall:
+def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
     """Recall of the index, rescoring included, on a drawn sample."""
     k = sample.sim.shape[1]
     if sample.own is None:
@@ -100,7 +101,7 @@ def measure(index: Index, pool: Vectors, sample: Sample) -> Recall:
     )
 
 
-def tune(index: Index, pool: Vectors, sample: Sample, target: float = 0.99) -> Recall:
+def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99) -> Recall:
     """The least nprobe or efSearch, to about a tenth, for which recall@1 on the sample reaches the target; the highest
     there is, if none does.
 

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
 from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import one_cell
+from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import open_output
 from bitextmine.mine.retrieval import SCORE_DECIMALS
@@ -27,15 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Bitext", "Mined", "PickedLines", "one_cell", "read_mined"]
 
-# Everything that ends a line or a cell for some reader of TSV: tab, LF, VT, FF, CR, FS, GS, RS, NEL, LS, PS.
-_BREAKS = re.compile("[\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
 _IN_MEMORY = 1 << 26
 _BLOCK = 1 << 13
-
-
-def one_cell(text: str) -> str:
-    """The text as one cell of one line: each run of tabs and line breaks of any kind becomes a space."""
-    return _BREAKS.sub(" ", text)
 
 
 class PickedLines:
@@ -196,17 +190,24 @@ class Mined:
 
 
 def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
-    """Read what ``mine --ids`` wrote: score, source line, target line (both from 1), anything after that ignored.
+    """Read what ``mine --ids`` wrote: score, source line, target line (both from 1), anything after that ignored. Where
+    a header names them score, src_line and tgt_line, as that of ``score`` does, they may stand anywhere.
 
     Raises BitextmineError, naming the line, for a file of another shape.
     """
     src: list[int] = []
     tgt: list[int] = []
     score: list[float] = []
+    places = [0, 1, 2]
     for number, line in enumerate(iter_lines(path, errors), start=1):
-        cells = line.split("\t", 3)
+        if number == 1 and (layout := find_layout([line.split("\t")], Columns(), str(path))).names:
+            places = [
+                layout.places.get(role, len(layout.names)) for role in ("score", "src_line", "tgt_line")
+            ]
+            continue
+        cells = line.split("\t", max(places) + 1)
         try:
-            value, s, t = float(cells[0]), int(cells[1]), int(cells[2])
+            value, s, t = float(cells[places[0]]), int(cells[places[1]]), int(cells[places[2]])
         except (ValueError, IndexError):
             raise BitextmineError(
                 f"{path}: line {number}: expected score, source line and target line between tabs, found "

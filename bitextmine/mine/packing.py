@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import allocate
 from bitextmine.search.pages import release
 
 __all__ = ["IN_MEMORY", "packed_rows", "zero_rows"]
@@ -45,7 +46,7 @@ def packed_rows(
             file = tempfile.TemporaryFile()  # noqa: SIM115
         with file:
             try:
-                os.posix_fallocate(file.fileno(), 0, size)
+                allocate(file.fileno(), size)
             except OSError as e:
                 raise BitextmineError(
                     f"{folder}: cannot set {size:,} bytes aside for the lines without repetitions: "

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from bitextmine.console import progress
 from bitextmine.embeddings.store import embedding_paths, open_embedding
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_language, find_corpus, iter_lines
+from bitextmine.files.corpora import corpus_language, find_corpus
+from bitextmine.files.lines import iter_lines
 from bitextmine.mine.bitext import Bitext
 from bitextmine.mine.dedup import LEVELS, Unique, unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
@@ -290,6 +291,7 @@ def find_neighbours(
     from bitextmine.encoder.device import device_name
     from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
     from bitextmine.search.pages import is_mapped
 
     if memory is not None:
@@ -300,9 +302,8 @@ def find_neighbours(
             src.vectors,
             tgt.vectors,
             k,
-            device=device_name(device),
+            SearchOptions(device=device_name(device), memory=memory),
             progress=bar.update,
-            memory=memory,
             checkpoint=saved,
         )
     return found, "exact"

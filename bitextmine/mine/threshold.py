@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import nice_step
 from bitextmine.errors import BitextmineError, UsageError
 
 __all__ = ["Tuned", "counts_around", "parse_threshold", "tune"]
@@ -88,8 +89,7 @@ def counts_around(score: NDArray[np.float64], around: float | None = None) -> li
     if around is not None and math.isfinite(around):
         low, high = min(low, around), max(high, around)
     wanted = max(float(high - low) / 20, 1e-6)
-    magnitude = 10.0 ** math.floor(math.log10(wanted))
-    step = next(f * magnitude for f in (1, 2, 5, 10) if f * magnitude >= wanted * 0.999)
+    step = nice_step(wanted)
     ranked = np.sort(score)
     first, last = math.floor(float(low) / step), math.ceil(float(high) / step)
     steps = [round(i * step, 9) for i in range(first, last + 1)]

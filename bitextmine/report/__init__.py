@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bitextmine.files.layout import Columns
 from bitextmine.files.streams import keep_apart, open_output
 from bitextmine.mine.threshold import parse_threshold
-from bitextmine.report.columns import Columns
 from bitextmine.report.page import page
 from bitextmine.report.provenance import load_provenance
 from bitextmine.report.survey import survey
@@ -25,7 +25,8 @@ def write_report(
     manifest: str | os.PathLike[str] | None = None,
     errors: str = "strict",
 ) -> int:
-    """Read a tab-separated file of pairs once (``-`` is stdin) and write what is in it. Returns how many there are.
+    """Read a file of pairs once (tab-separated, ``-`` is stdin; or Parquet) and write what is in it. Returns how many
+    there are.
 
     output: the page, one HTML file; png: the plots alone, as a picture (needs matplotlib). columns: where
     score, source and target are, for files that do not look like those of ``mine``. threshold: a number, "none",

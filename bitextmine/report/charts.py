@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
-from bitextmine.report.counts import ScoreCounts, nice_step
+from bitextmine.console import counted, nice_step
+from bitextmine.report.counts import ScoreCounts
+from bitextmine.report.markup import Html, html, plain
 from bitextmine.report.reasons import LENGTH_FACTOR
 
 __all__ = [
@@ -106,7 +106,7 @@ def _x_labels(low: float, high: float, about: int = 10) -> str:
     )
 
 
-def score_svg(h: Histogram, label: str) -> str:
+def score_svg(h: Histogram, label: str) -> Html:
     """The histogram: bars of the pairs below the threshold are pale. label: what it shows, in words."""
     low, high = float(h.edges[0]), float(h.edges[-1])
     top = max(int(h.counts.max()), 1)
@@ -176,7 +176,7 @@ def density_levels(most: int) -> list[tuple[int, int]]:
     return list(zip(cuts, [*(c - 1 for c in cuts[1:]), most], strict=True))
 
 
-def length_svg(grid: LengthGrid, usual_ratio: float, label: str) -> str:
+def length_svg(grid: LengthGrid, usual_ratio: float, label: str) -> Html:
     """The grid, darker where there are more pairs; lines: the usual ratio of lengths and its limits."""
     n = len(grid.counts)
     levels = density_levels(int(grid.counts.max()))
@@ -203,7 +203,7 @@ def _shade(i: int, levels: int) -> float:
     return round(0.28 + 0.72 * (i / max(levels - 1, 1)), 2) if levels > 1 else 0.7
 
 
-def length_legend(grid: LengthGrid) -> str:
+def length_legend(grid: LengthGrid) -> Html:
     """Which shade is how many pairs."""
     levels = density_levels(int(grid.counts.max()))
     keys = [
@@ -212,19 +212,25 @@ def length_legend(grid: LengthGrid) -> str:
         f"{f'{a:,}' if a == b else f'{a:,} to {b:,}'}</span>"
         for i, (a, b) in enumerate(levels)
     ]
-    return f'<p class="legend">Pairs per square: {" ".join(keys)}</p>'
+    return html('<p class="legend">Pairs per square: {}</p>', Html(" ".join(keys)))
 
 
-def _plot(kind: str, box: str, label: str, marks: str, labels: str) -> str:
-    return (
-        f'<div class="plot {kind}"><svg viewBox="{box}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(label)}">{marks}</svg><div aria-hidden="true">{labels}</div></div>'
+def _plot(kind: str, box: str, label: str, marks: str, labels: str) -> Html:
+    """marks, labels: made of numbers alone, as markup; label: any text."""
+    return html(
+        '<div class="plot {}"><svg viewBox="{}" preserveAspectRatio="none" role="img" '
+        'aria-label="{}">{}</svg><div aria-hidden="true">{}</div></div>',
+        kind,
+        box,
+        plain(label),
+        Html(marks),
+        Html(labels),
     )
 
 
-def share_bar(share: float) -> str:
+def share_bar(share: float) -> Html:
     """A bar for a table cell, as wide as a share (0 to 1) of the cell."""
-    return f'<i class="bar" style="width:{_percent(min(max(share, 0), 1))}%"></i>'
+    return html('<i class="bar" style="width:{}%"></i>', _percent(min(max(share, 0), 1)))
 
 
 def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:

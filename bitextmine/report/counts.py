@@ -9,18 +9,12 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fewest", "Repeats", "Sample", "ScoreCounts", "nice_step"]
+__all__ = ["Fewest", "Repeats", "Sample", "ScoreCounts"]
 
 T = TypeVar("T")
 
 _DECIMALS = 6
 _LARGEST = 1e12  # beyond it, scores share one bin at each end
-
-
-def nice_step(wanted: float) -> float:
-    """The smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is no smaller than `wanted` (> 0)."""
-    magnitude = 10.0 ** math.floor(math.log10(wanted))
-    return next(f * magnitude for f in (1, 2, 5, 10) if f * magnitude >= wanted * 0.999)
 
 
 class ScoreCounts:
@@ -129,8 +123,8 @@ class Repeats:
         self.missed = 0
         self._limit = limit
         self._recent_limit = min(recent, limit)
-        self._main = _Table()
-        self._recent = _Table()
+        self._main = _KeyCounts()
+        self._recent = _KeyCounts()
 
     def add(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Count the keys (n,); returns for each how often it has occurred by now, itself and the whole block
@@ -145,13 +139,13 @@ class Repeats:
 
     def _settle(self) -> None:
         self._main = self._main.plus(self._recent.keys, self._recent.counts)
-        self._recent = _Table()
+        self._recent = _KeyCounts()
         while len(self._main.keys) > self._limit:
             # The smallest count goes: one at a time would do the same in more steps.
             least = int(self._main.counts.min())
             self.missed += least
             kept = self._main.counts > least
-            self._main = _Table(self._main.keys[kept], self._main.counts[kept] - least)
+            self._main = _KeyCounts(self._main.keys[kept], self._main.counts[kept] - least)
 
     def get(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """How often each key (n,) has occurred, 0 for one that never did or is forgotten."""
@@ -166,7 +160,7 @@ class Repeats:
         return keys[order], counts[order]
 
 
-class _Table:
+class _KeyCounts:
     """Sorted keys with counts."""
 
     def __init__(
@@ -175,8 +169,8 @@ class _Table:
         self.keys = np.empty(0, dtype=np.int64) if keys is None else keys
         self.counts = np.empty(0, dtype=np.int64) if counts is None else counts
 
-    def plus(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> _Table:
-        return _Table(*_summed(np.concatenate([self.keys, keys]), np.concatenate([self.counts, counts])))
+    def plus(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> _KeyCounts:
+        return _KeyCounts(*_summed(np.concatenate([self.keys, keys]), np.concatenate([self.counts, counts])))
 
     def get(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         if not len(self.keys):

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.report.columns import Block, Columns, Layout, PairFile
+from bitextmine.files.layout import Columns, Layout
 from bitextmine.report.counts import Fewest, Repeats, Sample, ScoreCounts
 from bitextmine.report.language import LanguageSurvey, survey_language
+from bitextmine.report.reader import PairReader, ReadPairs
 from bitextmine.report.reasons import MANY, judge, length_ratio, text_key, text_keys
 
 __all__ = ["Flagged", "Pair", "Repeated", "Survey", "survey"]
@@ -84,7 +85,7 @@ class Survey:
     source length. repeats_missed: how much too low the counts of repeats may be.
     """
 
-    file: PairFile
+    file: PairReader
     layout: Layout | None
     rows: int
     scores: ScoreCounts
@@ -117,7 +118,7 @@ def survey(
     in every run. Memory is bounded: about 150 MiB however many rows there are. Raises BitextmineError for a
     file that cannot be read and when its columns cannot be told.
     """
-    file = PairFile(path, columns or Columns(), errors)
+    file = PairReader(path, columns or Columns(), errors)
     work = _Pass(threshold)
     with progress(None, "report", "rows") as bar:
         for block in file.blocks():
@@ -144,7 +145,7 @@ class _Pass:
         self.sources = _Watched()  # source texts, by how many different targets they have
         self.targets = _Watched()
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ReadPairs) -> None:
         n = len(block.row)
         src_length = np.fromiter(map(len, block.src), dtype=np.int64, count=n)
         tgt_length = np.fromiter(map(len, block.tgt), dtype=np.int64, count=n)
@@ -220,7 +221,7 @@ class _Pass:
         self.sources.add(src[fresh], fresh, pair, "tgt")
         self.targets.add(tgt[fresh], fresh, pair, "src")
 
-    def finish(self, file: PairFile) -> Survey:
+    def finish(self, file: PairReader) -> Survey:
         drawn = self.sample.items
         result = Survey(
             file=file,

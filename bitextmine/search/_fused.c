@@ -7,13 +7,13 @@
  *
  * so that a pair whose upper bound is below the k-th best of its row and of its column can be dropped, and nothing
  * that belongs to the answer ever is. What survives is rescored from the stored vectors in double precision, in the
- * order of summation that rescore.py documents. The answer therefore depends neither on block sizes nor on the
+ * order of summation that products.py documents. The answer therefore depends neither on block sizes nor on the
  * number of threads, on timing or on the instruction set.
  *
  * The same with float32 products instead of int8 ones (arithmetic FLOAT32): there the bound is that of the sums'
  * rounding, |computed - x.y| <= d 2^-24 |x| |y| (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
  *
- * No Python API: loaded with ctypes, called with the interpreter lock released. Threads may work on tiles of
+ * No Python API: loaded with ctypes, called with the interpreter lock released; native.py declares the functions. Threads may work on tiles of
  * different columns at the same time; the state of the rows is shared between them under one lock per row.
  */
 
@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../compiled.h"
+
 #if (defined(__x86_64__)) && (defined(__GNUC__) || defined(__clang__))
 #define X86 1
 #include <immintrin.h>
@@ -29,7 +31,7 @@
 #define X86 0
 #endif
 
-#define EXPORT __attribute__((visibility("default")))
+#define VERSION 1 /* of the interface, as in native.py */
 #define PANEL 64 /* columns of a packed panel */
 #define MR 6     /* rows of a register tile */
 #define LANES 32 /* partial sums of the exact inner product */
@@ -79,6 +81,21 @@ typedef struct {
 
 #if X86
 
+#define FUNCTIONS(F)                                                                                                \
+    F(int32_t, fused_isa, void)                                                                                     \
+    F(int64_t, fused_quantise, const void *, int32_t, int64_t, int64_t, int64_t, int32_t, int8_t *, float *,        \
+      float *, float *, int32_t *)                                                                                  \
+    F(void, fused_pack, const int8_t *, int64_t, int64_t, int32_t, uint8_t *)                                       \
+    F(int64_t, fused_interleave, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, float *, float *)       \
+    F(void, fused_products, const void *, const int64_t *, const void *, const int64_t *, int64_t, int64_t,         \
+      int32_t, int32_t, float *)                                                                                    \
+    F(int64_t, fused_workspace, int64_t, int32_t, int32_t)                                                          \
+    F(int64_t, fused_tile, tile *)
+#define STRUCTURES(S) S(tile)
+
+PROTOTYPES(FUNCTIONS)
+INTERFACE(VERSION, 1, FUNCTIONS, STRUCTURES)
+
 #define T_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define T_VNNI __attribute__((target("avx2,fma,f16c,avxvnni")))
 #define T_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
@@ -98,7 +115,7 @@ T_AVX2 static void widen(const void *rows, int dtype, int64_t row, int64_t d, fl
 
 /* rows (n, d) -> q (n, dpad) in [-levels, levels]; scale, loss |x - scale*q|, length |x| and the sum of q, per row.
  * Returns the first row that holds a NaN or an infinity, or -1. */
-T_AVX2 EXPORT int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int32_t levels,
+T_AVX2 int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int32_t levels,
                                      int8_t *q, float *scale, float *loss, float *length, int32_t *sum) {
     float *v = malloc((size_t)dpad * sizeof(float));
     if (!v) return -2;
@@ -158,7 +175,7 @@ T_AVX2 EXPORT int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n,
 }
 
 /* q (n, dpad) -> panels [n/64][dpad/4][64][4] of unsigned bytes q + offset; the last panel is filled with zeros. */
-EXPORT void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset, uint8_t *out) {
+void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset, uint8_t *out) {
     int64_t panels = (n + PANEL - 1) / PANEL;
     uint32_t add = (uint32_t)(offset & 0xff) * 0x01010101u;
     for (int64_t p = 0; p < panels; p++) {
@@ -181,7 +198,7 @@ EXPORT void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset,
 
 /* rows (n, d) -> floats [n/width][dpad][width], filled up with zeros; length |x| per row, rounded up.
  * Returns the first row that holds a NaN or an infinity, -1 if none does, -2 without memory. */
-T_AVX2 EXPORT int64_t fused_interleave(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int64_t width,
+T_AVX2 int64_t fused_interleave(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int64_t width,
                                        float *out, float *length) {
     float *v = malloc((size_t)d * sizeof(float));
     if (!v) return -2;
@@ -284,7 +301,7 @@ static inline float exact(const tile *t, int64_t i, int64_t j) {
 }
 
 /* out[p] = row i[p] of x times row j[p] of y, both (.., d) of one dtype. */
-EXPORT void fused_products(const void *x, const int64_t *i, const void *y, const int64_t *j, int64_t count, int64_t d,
+void fused_products(const void *x, const int64_t *i, const void *y, const int64_t *j, int64_t count, int64_t d,
                            int32_t dtype, int32_t isa, float *out) {
     size_t bytes = (size_t)d * (dtype == F32 ? 4 : 2);
     for (int64_t p = 0; p < count; p++) {
@@ -633,7 +650,7 @@ static side carve_side(char **at, int64_t rows, int32_t k, int32_t cap) {
     return s;
 }
 
-EXPORT int64_t fused_workspace(int64_t rows, int32_t k, int32_t cap) {
+int64_t fused_workspace(int64_t rows, int32_t k, int32_t cap) {
     char *at = (char *)0;
     carve_side(&at, rows + MR, k, cap);
     carve_side(&at, PANEL, k, cap);
@@ -649,7 +666,7 @@ static void clear(side *s, int64_t from, int64_t to, int32_t k) {
 }
 
 /* All pairs of the block's rows with the tile's columns. Rows come in steps that stay in the second-level cache. */
-EXPORT int64_t fused_tile(tile *t) {
+int64_t fused_tile(tile *t) {
     char *at = t->work;
     const int k = t->k;
     side rows = carve_side(&at, t->rows + MR, k, t->cap), cols = carve_side(&at, PANEL, k, t->cap);
@@ -733,7 +750,7 @@ EXPORT int64_t fused_tile(tile *t) {
     return t->rescored;
 }
 
-EXPORT int32_t fused_isa(void) {
+int32_t fused_isa(void) {
     __builtin_cpu_init();
     if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")))
         return ISA_NONE;
@@ -748,7 +765,11 @@ EXPORT int32_t fused_isa(void) {
 
 #else
 
-/* Another processor: nothing here, bitextmine.index works with torch. */
-EXPORT int32_t fused_isa(void) { return ISA_NONE; }
+/* Another processor: nothing here, blocks.py works with torch. */
+#define FUNCTIONS(F) F(int32_t, fused_isa, void)
+PROTOTYPES(FUNCTIONS)
+INTERFACE(VERSION, 0, FUNCTIONS, NO_STRUCTURES)
+
+int32_t fused_isa(void) { return ISA_NONE; }
 
 #endif

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import json
 import logging
@@ -15,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.search.best import Best
+from bitextmine.files.atomic import allocate, open_locked, write_at
+from bitextmine.search.topk import TopK
 
 __all__ = ["SAVE_SECONDS", "Checkpoint"]
 
@@ -55,7 +54,7 @@ class Checkpoint:
         self._since = time.monotonic()
         self._cost = 0.0
 
-    def resume(self, key: str, fwd: Best, bwd: Best | None) -> int:
+    def resume(self, key: str, fwd: TopK, bwd: TopK | None) -> int:
         """Puts the state that the file holds for this search into fwd and bwd (empty until now); returns how many rows
         of x are done: 0 without such a file."""
         self._key, self._since, self._saved = key, time.monotonic(), 0
@@ -80,7 +79,7 @@ class Checkpoint:
         self.remove()
         return 0
 
-    def save(self, done: int, fwd: Best, bwd: Best | None, *, last: bool = False) -> bool:
+    def save(self, done: int, fwd: TopK, bwd: TopK | None, *, last: bool = False) -> bool:
         """Saves the state after `done` rows of x, if it is time to; the last one is due in any case once there was one
         before. Returns whether it did."""
         waited = time.monotonic() - self._since
@@ -92,14 +91,14 @@ class Checkpoint:
             if self._fd < 0 and not self._open(create=True):
                 return False
             if os.fstat(self._fd).st_size == 0:
-                _allocate(self._fd, 2 * (_HEADER + _size(fwd, bwd)))
+                allocate(self._fd, 2 * (_HEADER + _size(fwd, bwd)))
             at = 2 * _HEADER + self._slot * _size(fwd, bwd)
             digest = hashlib.blake2b(digest_size=16)
             for place, data in _parts(done, fwd, bwd):
                 digest.update(data)
-                _write(self._fd, data, at + place)
+                write_at(self._fd, data, at + place)
             header = {"kind": _KIND, "key": self._key, "done": done, "digest": digest.hexdigest()}
-            _write(self._fd, memoryview(json.dumps(header).encode().ljust(_HEADER)), self._slot * _HEADER)
+            write_at(self._fd, memoryview(json.dumps(header).encode().ljust(_HEADER)), self._slot * _HEADER)
             os.fsync(self._fd)
         except OSError as e:
             self._give_up(e)
@@ -130,32 +129,17 @@ class Checkpoint:
 
     def _open(self, *, create: bool) -> bool:
         """Opens and locks the file."""
-        while True:
-            try:
-                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o666)
-            except FileNotFoundError as e:
-                if create:  # there is no such folder
-                    self._give_up(e)
-                return False
-            except OSError as e:
+        try:
+            self._fd = open_locked(self.path, create=create)
+        except BlockingIOError:
+            self._off = True
+            log.info("%s: another process searches the same; this one saves nothing", self.path)
+        except OSError as e:
+            if create or not isinstance(e, FileNotFoundError):  # created: there is no such folder
                 self._give_up(e)
-                return False
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as e:
-                if e.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                    os.close(fd)
-                    self._off = True
-                    log.info("%s: another process searches the same; this one saves nothing", self.path)
-                    return False
-                # Otherwise a file system without locks: go on without.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(fd), self.path.stat()):
-                    self._fd = fd
-                    return True
-            os.close(fd)  # removed in between
+        return self._fd >= 0
 
-    def _load(self, slot: int, done: int, fwd: Best, bwd: Best | None) -> str:
+    def _load(self, slot: int, done: int, fwd: TopK, bwd: TopK | None) -> str:
         """Reads a state; returns its digest."""
         at = 2 * _HEADER + slot * _size(fwd, bwd)
         digest = hashlib.blake2b(digest_size=16)
@@ -180,11 +164,11 @@ class Checkpoint:
             self.remove()
 
 
-def _size(fwd: Best, bwd: Best | None) -> int:
+def _size(fwd: TopK, bwd: TopK | None) -> int:
     return sum(best.sim.nbytes + best.id.nbytes for best in (fwd, bwd) if best is not None)
 
 
-def _parts(done: int, fwd: Best, bwd: Best | None) -> Iterator[tuple[int, memoryview]]:
+def _parts(done: int, fwd: TopK, bwd: TopK | None) -> Iterator[tuple[int, memoryview]]:
     """Where in a state (bytes from its start) which memory goes."""
     at = 0
     for best, rows in ((fwd, done), (bwd, None)):
@@ -193,20 +177,3 @@ def _parts(done: int, fwd: Best, bwd: Best | None) -> Iterator[tuple[int, memory
                 if array[:rows].size:
                     yield at, array[:rows].data.cast("B")
                 at += array.nbytes
-
-
-def _allocate(fd: int, size: int) -> None:
-    """Sets the space aside now, where the file system can: a disk that is too small is found out at once."""
-    try:
-        os.posix_fallocate(fd, 0, size)
-    except AttributeError:  # macOS
-        pass
-    except OSError as e:
-        if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-            raise
-
-
-def _write(fd: int, data: memoryview, offset: int) -> None:
-    while data:
-        count = os.pwrite(fd, data, offset)
-        data, offset = data[count:], offset + count

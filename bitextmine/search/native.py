@@ -1,49 +1,73 @@
-"""The compiled part, where there is one: loading it, what this processor can do, exact products."""
+"""The compiled part of exact search (_fused.c): what its functions take, what this processor can do, exact products."""
 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine import compiled
+from bitextmine.compiled import ADDRESS, INT32, INT64, NOTHING, ROWS, array
+
 ISA = {"avx2": 1, "avxvnni": 2, "avx512vnni": 3}
 ISA_NAMES = {code: name for name, code in ISA.items()}
 
+INT8S, UINT8S, INT32S, INT64S, FLOATS = map(array, (np.int8, np.uint8, np.int32, np.int64, np.float32))
 
-@cache
+
+class Tile(ctypes.Structure):
+    """Field by field what _fused.c calls `tile`."""
+
+    _fields_ = [
+        *[(name, ctypes.c_int32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
+        *[(name, ctypes.c_int64) for name in ("d", "dpad", "rows", "row_base")],
+        *[
+            (n, ctypes.c_void_p)
+            for n in ("xq", "xscale", "xloss", "xsum", "xrows", "row_sim", "row_id", "row_lock")
+        ],
+        *[(name, ctypes.c_int64) for name in ("cols", "col_base")],
+        *[(n, ctypes.c_void_p) for n in ("ypack", "yscale", "yloss", "yrows", "col_sim", "col_id", "work")],
+        ("rescored", ctypes.c_int64),
+    ]
+
+
+INTERFACE = compiled.Interface(
+    "bitextmine.search._fused",
+    version=1,
+    functions={
+        "fused_isa": (INT32,),
+        "fused_quantise": (
+            *(INT64, ROWS, INT32, INT64, INT64, INT64, INT32),
+            *(INT8S, FLOATS, FLOATS, FLOATS, INT32S),
+        ),
+        "fused_pack": (NOTHING, INT8S, INT64, INT64, INT32, UINT8S),
+        "fused_interleave": (INT64, ROWS, INT32, INT64, INT64, INT64, INT64, FLOATS, FLOATS),
+        "fused_products": (NOTHING, ROWS, INT64S, ROWS, INT64S, INT64, INT64, INT32, INT32, FLOATS),
+        "fused_workspace": (INT64, INT64, INT32, INT32),
+        "fused_tile": (INT64, ADDRESS),
+    },
+    sizes={"tile": ctypes.sizeof(Tile)},
+)
+
+
 def library() -> ctypes.CDLL | None:
-    for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name("_fused" + suffix)
-        if path.exists():
-            try:
-                lib = ctypes.CDLL(str(path))
-            except OSError:  # built for another processor or system
-                return None
-            lib.fused_isa.restype = ctypes.c_int32
-            if lib.fused_isa() == 0:
-                return None
-            for name in ("fused_workspace", "fused_quantise", "fused_interleave", "fused_tile"):
-                getattr(lib, name).restype = ctypes.c_int64
-            lib.fused_pack.restype = lib.fused_products.restype = None
-            return lib
-    return None
+    """The library, None where it cannot be had (`compiled.library`) and on a processor without AVX2."""
+    lib = compiled.library(INTERFACE)
+    return lib if lib is not None and lib.fused_isa() else None
 
 
 def instruction_set() -> str | None:
     """The best of ISA that this processor has, None where the compiled search cannot run."""
     lib = library()
-    return None if lib is None else ISA_NAMES[int(lib.fused_isa())]
+    return None if lib is None else ISA_NAMES[lib.fused_isa()]
 
 
 def compiled_products(
     x: NDArray[Any], y: NDArray[Any], i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> NDArray[np.float32] | None:
-    """What rescore.pair_products() is, None where the compiled search or the layout of the rows does not
+    """What products.pair_products() is, None where the compiled search or the layout of the rows does not
     allow it.
 
     The rows go in by address: the caller has checked that i and j are within x and y.
@@ -54,17 +78,7 @@ def compiled_products(
         return None
     i, j = np.ascontiguousarray(i, dtype=np.int64), np.ascontiguousarray(j, dtype=np.int64)
     out = np.empty(len(i), dtype=np.float32)
-    lib.fused_products(
-        pointer(x),
-        pointer(i),
-        pointer(y),
-        pointer(j),
-        ctypes.c_int64(len(i)),
-        ctypes.c_int64(x.shape[1]),
-        ctypes.c_int32(x.dtype == np.float32),
-        ctypes.c_int32(lib.fused_isa()),
-        pointer(out),
-    )
+    lib.fused_products(x, i, y, j, len(i), x.shape[1], x.dtype == np.float32, lib.fused_isa(), out)
     return out
 
 
@@ -72,7 +86,3 @@ def aligned(nbytes: int) -> NDArray[np.uint8]:
     raw = np.empty(nbytes + 64, dtype=np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + nbytes]
-
-
-def pointer(a: NDArray[Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(a.ctypes.data)

@@ -18,7 +18,7 @@ _REPEATS = 512  # looked up at a time: wherever they are, each brings in the pag
 
 
 @dataclass(frozen=True)
-class Rows:
+class VectorRows:
     """Some rows of a matrix (n, d), read block by block.
 
     `index` (ascending row numbers) picks them; None stands for all of them. `dtype` is what blocks come out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import FULL_DISK
+from bitextmine.files.atomic import FULL_DISK, replacing
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -20,16 +19,11 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
     Raises BitextmineError when the disk is full; the checkpoint before it then stays.
     """
-    temporary = path.with_name(path.name + ".part")
     try:
-        with temporary.open("wb") as file:
+        with replacing(path) as file:
             torch.save(_plain(content), file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except (OSError, RuntimeError) as e:
         # torch reports a failed write as a RuntimeError of its archive writer.
-        temporary.unlink(missing_ok=True)
         if isinstance(e, OSError) and e.errno not in FULL_DISK:
             raise BitextmineError(f"{path}: cannot be written: {e.strerror}") from e
         raise BitextmineError(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import torch
 
+from bitextmine.system import bfloat16_instructions
+
 __all__ = ["layer_precision", "product_precision"]
 
 
 def product_precision(name: str) -> torch.dtype:
     """Of the losses' products: "auto" is bfloat16 where the processor multiplies it natively, float32 elsewhere."""
     if name == "auto":
-        native = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)()
+        native = "avx512_bf16" in bfloat16_instructions()
         return torch.bfloat16 if native or torch.cuda.is_available() else torch.float32
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import random
@@ -16,6 +15,7 @@ from bitextmine.console import progress
 from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
 from bitextmine.train.pairs import pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
 
@@ -93,9 +93,8 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
     kept = [line for line in lines if line.strip()]
     if not kept:
         raise BitextmineError("the corpora hold no text to train a vocabulary on")
-    temporary = path.with_name(path.name + ".part")
     try:
-        with temporary.open("wb") as file:
+        with replacing(path) as file:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(kept),
                 model_writer=file,
@@ -112,7 +111,6 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 minloglevel=2,
                 hard_vocab_limit=v.type != "unigram",
             )
-        temporary.replace(path)
     except OSError as e:
         raise BitextmineError(
             f"{path}: cannot write the vocabulary: {e.strerror or e}; free some space"
@@ -121,9 +119,6 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
         raise BitextmineError(
             f"recipe: vocabulary.size: SentencePiece could not train {v.size} pieces on {len(kept)} lines: {e}"
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()  # gone already when all went well
 
 
 def content_pieces(tokenizer: Tokenizer) -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bitextmine.clean.columns import COLUMNS, Pairs, Tools
+from bitextmine.clean.columns import COLUMNS, Tools, pair_texts
 from bitextmine.clean.columns.copied import copied
 from bitextmine.clean.columns.duplicate import pair_hash, pair_key
 from bitextmine.clean.columns.lengths import length_deviation, length_ratio, letters
@@ -183,7 +183,7 @@ def test_language():
         "12",
         "",
     ]
-    pairs = Pairs(src, tgt, tools)
+    pairs = pair_texts(src, tgt, tools)
     assert pairs.column("src_lang") == ["en", "en", "und", "en"]
     assert pairs.column("tgt_lang") == ["fr", "de", "und", "und"]
     lang = pairs.column("lang")
@@ -236,7 +236,7 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
             neighbourhood=WindowNeighbourhood(4, 100),
             margin="distance",
         )
-        pairs = Pairs(src, tgt, tools)
+        pairs = pair_texts(src, tgt, tools)
         around = pairs.around()
         ratio = pairs.column("cosine") / np.maximum((around.src + around.tgt) / 2, 0.01)
         assert pairs.column("margin") == pytest.approx(pairs.column("cosine") - (around.src + around.tgt) / 2)
@@ -290,7 +290,10 @@ def test_window_margins_are_the_oracle(n, window, k):
     vectors = dict(zip(src + tgt, unit(rng, 2 * n), strict=True))
     tools = Tools(encoder=Vectors(vectors), neighbourhood=WindowNeighbourhood(k, window))
     got = np.concatenate(
-        [Pairs(src[i : i + window], tgt[i : i + window], tools).column("margin") for i in range(0, n, window)]
+        [
+            pair_texts(src[i : i + window], tgt[i : i + window], tools).column("margin")
+            for i in range(0, n, window)
+        ]
     )
     for i in range(n):
         stop = min(n, i // window * window + window)
@@ -356,7 +359,7 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
         encoder=load_encoder(tiny_model), neighbourhood=WindowNeighbourhood(), src_lang="en", tgt_lang="fr"
     )
     tools.prepare(COLUMNS.values())
-    pairs = Pairs(src, tgt, tools)
+    pairs = pair_texts(src, tgt, tools)
     for name, column in COLUMNS.items():
         values = pairs.column(name)
         assert len(values) == len(src)

@@ -112,8 +112,11 @@ def test_the_crawl_is_cleaned(work, good):
     assert len(kept & good) >= 0.85 * len(good)
     assert len(kept & good) >= 0.85 * len(kept)
     faster = {tuple(row) for row in rows(work / "strict-faster.tsv")}
+    assert ("src", "tgt") in kept & faster
+    kept.remove(("src", "tgt"))
+    faster.remove(("src", "tgt"))
     assert len(faster & kept) >= 0.9 * len(faster | kept)
-    strict = rows(work / "strict.tsv")
+    strict = rows(work / "strict.tsv")[1:]
     assert len(strict) == len(kept), "a pair is there twice"
 
 
@@ -141,7 +144,7 @@ def test_the_readme_counts_the_good_ones_right(work, good):
         ).groups(),
     )
     for count, among, name in ((kept, of_those, "clean.tsv"), (strict, of_strict, "strict.tsv")):
-        found = [tuple(row[:2]) for row in rows(work / name)]
+        found = [tuple(row[:2]) for row in rows(work / name)[1:]]
         assert abs(len(found) - count) <= 2
         assert abs(len(good.intersection(found)) - among) <= 2
     crawl = (work / "crawl.tsv").read_bytes().splitlines()
@@ -169,8 +172,24 @@ def test_bucc_answers_are_pairs_of_identifiers(work):
     assert f"{len(right)} of {len(gold)} found" in (work / "output").read_text(errors="replace")
 
 
+def test_the_chain_of_all_commands(work, good):
+    header, *chain = rows(work / "chain.tsv")
+    assert header[:6] == ["score", "src_line", "tgt_line", "src", "tgt", "cosine"]
+    kept = {tuple(row[3:5]) for row in chain}
+    assert len(kept & good) >= 0.8 * len(good)
+    mined = {tuple(row) for row in rows(work / "mined.tsv")}
+    assert {(row[0], *row[3:5]) for row in chain} <= mined, "the texts are those that were mined"
+    page = (work / "chain.html").read_text(encoding="utf-8")
+    assert f"<p>{len(chain):,} pairs" in page
+    assert "score in column 1 (score), source in column 4 (src), target in column 5 (tgt)" in page
+    assert re.search(r"^F1 \d", (work / "output").read_text(errors="replace"), re.MULTILINE)
+    parquet = (work / "strict.html").read_text(encoding="utf-8")
+    assert "score in column 4 (margin), source in column 1 (src), target in column 2 (tgt)" in parquet
+
+
 def test_other_results(work):
     assert rows(work / "ranked.tsv")[0][0] > rows(work / "ranked.tsv")[-1][0]
+    assert rows(work / "best.tsv")[0] == ["src", "tgt"]
     assert rows(work / "named-clean.tsv")[0][:3] == ["id", "french", "english"]
     assert rows(work / "named-bad.tsv")[0][-1] == "reason"
     assert (work / "report.html").stat().st_size > 1000

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -218,3 +220,134 @@ def test_log_records_of_the_library_go_to_standard_error():
         "import logging\nlogging.getLogger('bitextmine.embeddings.store').info('corpus.fr.npy is fresh')"
     )
     assert (done.stdout, done.stderr) == (b"", b"bitextmine: corpus.fr.npy is fresh\n")
+
+
+# --- standard streams that are closed at the start ---
+
+
+@pytest.fixture(scope="module")
+def work(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+    """A folder with something to do for every command."""
+    folder = tmp_path_factory.mktemp("work")
+    parallel_text(folder, 200)
+    mine = f"mine --src en --tgt fr --model {tiny_model} --ids --threshold none -o mined.tsv".split()
+    bitextmine(*mine, cwd=folder)
+    rows = [line.split("\t") for line in (folder / "mined.tsv").read_text().splitlines()]
+    (folder / "gold.tsv").write_text("".join(f"{row[1]}\t{row[2]}\n" for row in rows))
+    (folder / "pairs.tsv").write_text("".join(f"{row[3]}\t{row[4]}\n" for row in rows))
+    bitextmine("score", "pairs.tsv", "--model", tiny_model, "-o", "scored.tsv", cwd=folder)
+    return folder
+
+
+# What each prints to standard output, and what it does when it is told a file.
+PRINT = {
+    "help": "--help",
+    "version": "--version",
+    "help of a command": "score --help",
+    "info": "info scored.tsv",
+    "mine": "mine --src en --tgt fr --model MODEL --threshold none",
+    "score": "score pairs.tsv --model MODEL",
+    "filter": "filter scored.tsv",
+    "report": "report mined.tsv -o -",
+    "evaluate": "evaluate mining mined.tsv --gold gold.tsv",
+}
+WRITE = {
+    "embed": "embed corpus.en --model MODEL --out OUT.npy",
+    "index": "index out.npy --type ivf --force",
+    "mine": "mine --src en --tgt fr --model MODEL --threshold none -o OUT",
+    "score": "score pairs.tsv --model MODEL -o OUT",
+    "filter": "filter scored.tsv -o OUT",
+    "report": "report mined.tsv -o OUT",
+}
+
+
+def closed(
+    bitextmine, streams: str, text: str, folder: Path, model: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with some of its standard streams closed, as `<&- >&- 2>&-` does in a shell."""
+    args = text.replace("MODEL", str(model)).split()
+    shell = ["sh", "-c", f'exec "$@" {streams}', "sh"]
+    return subprocess.run(
+        [*shell, *bitextmine.argv, *args], cwd=folder, capture_output=True, check=False, text=True
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("text", PRINT.values(), ids=PRINT)
+@pytest.mark.parametrize("streams", [">&-", "<&- >&- 2>&-"])
+def test_nothing_can_be_printed_where_standard_output_is_closed(bitextmine, tiny_model, work, text, streams):
+    before = contents(work)
+    done = closed(bitextmine, streams, text, work, tiny_model)
+    assert (done.returncode, done.stdout) == (1, "")
+    if "2>" not in streams:
+        assert "Traceback" not in done.stderr
+        said = [line for line in done.stderr.splitlines() if line.startswith("bitextmine: error: ")]
+        assert len(said) == 1 and "standard output is closed" in said[0], done.stderr
+    assert contents(work) == before, "not a byte of it may go into a file"
+
+
+@pytest.mark.parametrize("text", PRINT.values(), ids=PRINT)
+def test_the_other_streams_may_be_closed(bitextmine, tiny_model, work, text):
+    before = contents(work)
+    usual = bitextmine(*text.replace("MODEL", str(tiny_model)).split(), cwd=work)
+    done = closed(bitextmine, "<&- 2>&-", text, work, tiny_model)
+    assert (done.returncode, done.stdout) == (0, usual.out)
+    assert contents(work) == before
+
+
+def write_all(folder: Path, source: Path, run: Callable[[list[str]], object]) -> Path:
+    """A copy of a folder in which every command of WRITE was run."""
+    folder.mkdir()
+    for path in source.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    for name, text in WRITE.items():
+        run(text.replace("OUT", "out" if name == "embed" else name).split())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def usual(bitextmine, tiny_model, work, tmp_path_factory) -> Path:
+    """What the commands write with all streams open."""
+    folder = tmp_path_factory.mktemp("usual") / "work"
+    command = partial(bitextmine, cwd=folder)
+    return write_all(
+        folder, work, lambda args: command(*(str(tiny_model) if a == "MODEL" else a for a in args))
+    )
+
+
+@pytest.mark.parametrize("streams", [">&-", "<&- >&- 2>&-"])
+def test_a_file_is_written_all_the_same(bitextmine, tiny_model, work, usual, tmp_path, streams):
+    """The first file that is opened would get the number of the stream that is missing, and what is said with it."""
+
+    def run(args: list[str]) -> None:
+        done = closed(bitextmine, streams, " ".join(args), tmp_path / "work", tiny_model)
+        assert (done.returncode, done.stdout) == (0, ""), (args, done.stderr)
+
+    wanted, found = contents(usual), contents(write_all(tmp_path / "work", work, run))
+    assert found.keys() == wanted.keys()
+    timed = {name for name in wanted if name.endswith(".faiss.json")}
+    assert {name for name in wanted if found[name] != wanted[name]} <= timed
+
+
+def test_wrong_usage_is_exit_2_where_nobody_can_be_told(bitextmine, tiny_model, work):
+    assert closed(bitextmine, "2>&-", "mine --nosuch", work, tiny_model).returncode == 2
+    assert closed(bitextmine, "<&- >&- 2>&-", "info nosuch", work, tiny_model).returncode == 1
+
+
+def test_a_corpus_from_a_closed_standard_input(bitextmine, tiny_model, work):
+    done = closed(bitextmine, "<&-", "score - --model MODEL", work, tiny_model)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "stdin is closed" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["mine", "--help"]])
+def test_help_into_a_full_disk(bitextmine, args):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*bitextmine.argv, *args], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("bitextmine: error: cannot write: No space left")
+    assert done.stderr.count(b"\n") == 1

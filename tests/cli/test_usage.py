@@ -54,7 +54,7 @@ WRONG = [
     ("filter scored.tsv", "--equal", ["lang"]),
     ("filter scored.tsv", "--preset", ["nosuch"]),
     ("filter scored.tsv", "--duplicates", ["all"]),
-    ("filter scored.tsv", "--memory", ["0"]),
+    ("filter scored.tsv", "--memory", ["0", "2048", "much"]),
     ("filter scored.tsv", "--explain", ["-1"]),
 ]  # fmt: skip
 
@@ -76,11 +76,11 @@ TOGETHER = [
     ("report pairs.tsv", ["-o", "--png"]),
     ("score pairs.tsv --src-index a", ["--tgt-index"]),
     ("score pairs.tsv --columns lang", ["--src", "--tgt"]),
-    ("score pairs.tsv --scol en", ["--header"]),
+    ("score pairs.tsv --no-header --scol en", ["--no-header"]),
     ("mine --src en --tgt fr -o corpus.fr", ["-o", "corpus.fr"]),
     ("mine --src en --tgt fr -o ./corpus.en.npy", ["-o", "corpus.en.npy"]),
     ("mine --src en --tgt fr --gold gold.tsv -o gold.tsv", ["-o", "gold.tsv"]),
-    ("filter pairs.tsv --tcol fr", ["--header"]),
+    ("filter pairs.tsv --no-header --tcol fr --max copy=0.5", ["--no-header"]),
 ]  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bitextmine.embeddings import embed as embedding
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.embeddings.store import open_embedding
-from bitextmine.encoder import load_encoder, pipeline
+from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 
 Make = Callable[..., Path]
@@ -108,15 +109,15 @@ def test_a_text_that_changes_meanwhile_leaves_no_wrong_row(
     encoder = load_encoder(model)
     whole = embed_corpus(corpus, encoder, out=tmp_path / "whole.npy", chunk_lines=64).read_bytes()
     was = corpus.read_text()
-    identity = pipeline.text_identity
+    identity = embedding.text_identity
 
-    def changing(*args: object) -> pipeline.TextIdentity:
+    def changing(*args: object) -> embedding.TextIdentity:
         found = identity(*args)  # type: ignore[arg-type]
         corpus.write_text(change(was))
         return found
 
     with monkeypatch.context() as m:
-        m.setattr(pipeline, "text_identity", changing)
+        m.setattr(embedding, "text_identity", changing)
         with pytest.raises(BitextmineError, match="changed while"):
             embed_corpus(corpus, encoder, chunk_lines=64)
     assert not (tmp_path / "corpus.fr.npy").exists()
@@ -146,7 +147,7 @@ def test_a_line_that_comes_again_has_the_row_it_had(
 
 
 def test_repeats_are_found_within_bounds() -> None:
-    repeats = pipeline.Repeats(remembered=3)
+    repeats = embedding.Repeats(remembered=3)
     assert repeats.find(["a", "b", "a"], 0).tolist() == [-1, -1, -1], "the third is of the same chunk"
     assert repeats.find(["b", "c", "d"], 3).tolist() == [1, -1, -1]
     assert repeats.find(["a", "c"], 6).tolist() == [0, 4]

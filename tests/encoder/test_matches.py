@@ -176,7 +176,7 @@ def test_rows_of_an_encoder(make_folder, tmp_path) -> None:
     encoder = load_encoder(make_folder(tmp_path / "mean", 0))
     rows, lengths = encoder.piece_rows()
     network = encoder.network
-    wide = restore_rows(network._values, network._scale)
+    wide = restore_rows(network.values, network.scale)
     np.testing.assert_allclose(lengths, np.linalg.norm(wide, axis=1), rtol=1e-5)
     cosines = (
         (rows.astype(np.float64) * wide).sum(1) / np.linalg.norm(rows.astype(np.float64), axis=1) / lengths

@@ -188,7 +188,7 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
         np.testing.assert_allclose(vector, total / max(1e-12, np.linalg.norm(total)), atol=1e-5)
     packed = load_encoder(tmp_path / "packed")
     assert ((packed.encode(lines) * encoder.encode(lines)).sum(1)[[0, 1, 3]] > 0.95).all()
-    rows = restore_rows(packed.network._values, packed.network._scale)[-len(ngrams) :]
+    rows = restore_rows(packed.network.values, packed.network.scale)[-len(ngrams) :]
     grams = table[-len(ngrams) :]
     assert np.square(rows - grams).sum() < 0.15 * np.square(grams).sum(), (
         "two bits keep 85% of a normal variable"

@@ -128,9 +128,9 @@ def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
     if native.library() is None:
         pytest.skip("not compiled")
     results = []
-    for kind in (words._Compiled, words._Plain):
+    for kind in (words.CompiledTable, words.PlainTable):
         table = Words()
-        table._finder = kind()
+        table._state = kind(), Pieces.from_lists([])
         for text in (lines, lines[::-1]):
             pieces, cut = table.encode(
                 "\n".join(text),

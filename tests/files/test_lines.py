@@ -1,4 +1,4 @@
-"""Corpora: lines, digests, names."""
+"""Corpora: lines and digests."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files import lines as text
-from bitextmine.files.lines import (
-    LineHasher,
-    corpus_language,
-    corpus_stem,
-    find_corpus,
-    iter_lines,
-    line_digest,
-    read_lines,
-)
+from bitextmine.files.lines import LineHasher, iter_lines, line_digest, read_lines
 from bitextmine.files.streams import BLOCK_BYTES, open_output
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -261,101 +253,3 @@ def test_a_digest_tells_lines_apart() -> None:
     assert line_digest(f"line {i}" for i in range(10_000)) == line_digest(
         [f"line {i}" for i in range(10_000)]
     )
-
-
-# --- names ---
-
-
-@pytest.mark.parametrize(
-    ("path", "stem", "language"),
-    [
-        ("corpus.fr", "corpus.fr", "fr"),
-        ("a/b.c/corpus.fr.gz", "a/b.c/corpus.fr", "fr"),
-        ("corpus.fr.XZ", "corpus.fr", "fr"),
-        ("europarl-v7.fr-en.fr.zst", "europarl-v7.fr-en.fr", "fr"),
-        ("news.2024.zh-Hans", "news.2024.zh-Hans", "zh-Hans"),
-        ("c.pt_BR", "c.pt_BR", "pt_BR"),
-        ("c.fra_Latn", "c.fra_Latn", "fra_Latn"),
-    ],
-)
-def test_a_name_tells_the_language(path: str, stem: str, language: str) -> None:
-    assert corpus_stem(path) == Path(stem)
-    assert corpus_language(path) == language
-    assert corpus_language(path, "xx") == "xx"
-
-
-@pytest.mark.parametrize(
-    "path", ["corpus", "corpus.gz", "corpus.txt", "corpus.txt.gz", ".fr", "a.fr/corpus", "c.v2", "-"]
-)
-def test_a_name_without_a_language_asks_for_one(path: str) -> None:
-    with pytest.raises(BitextmineError, match="--lang"):
-        corpus_language(path)
-    assert corpus_language(path, "fr") == "fr"
-
-
-def touch(folder: Path, *names: str) -> None:
-    for name in names:
-        (folder / name).write_bytes(b"")
-
-
-def test_the_one_corpus_of_a_language_is_found(tmp_path: Path) -> None:
-    touch(
-        tmp_path,
-        "c.en",
-        "c.fr.gz",
-        "c.en.npy",
-        "c.en.json",
-        "c.en.faiss",
-        "c.en.npy.part",
-        ".c.fr.12.tmp",
-        "README.md",
-    )
-    (tmp_path / "folder.en").mkdir()
-    assert find_corpus(tmp_path, "en") == tmp_path / "c.en"
-    assert find_corpus(str(tmp_path), "fr") == tmp_path / "c.fr.gz"
-    with pytest.raises(BitextmineError, match=r"no corpus in language 'de' .*languages seen there: en, fr"):
-        find_corpus(tmp_path, "de")
-
-
-def test_one_of_several_corpora_is_chosen_by_name(tmp_path: Path) -> None:
-    touch(tmp_path, "a.fr", "b.fr.gz", "b.c.fr")
-    with pytest.raises(
-        BitextmineError, match=r"3 corpora in language 'fr': a\.fr, b\.c\.fr, b\.fr\.gz; .*--name a"
-    ):
-        find_corpus(tmp_path, "fr")
-    assert find_corpus(tmp_path, "fr", "b").name == "b.fr.gz"
-    assert find_corpus(tmp_path, "fr", "b.fr").name == "b.fr.gz"
-    assert find_corpus(tmp_path, "fr", "b.c").name == "b.c.fr"
-    with pytest.raises(
-        BitextmineError, match=r"no corpus 'x' in language 'fr'; names seen there: a, b, b\.c"
-    ):
-        find_corpus(tmp_path, "fr", "x")
-
-
-def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path: Path) -> None:
-    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
-    (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"Bonjour.\n"))
-    (tmp_path / "a.fr.xz").write_bytes(lzma.compress(b"Bonjour.\n"))
-    assert find_corpus(tmp_path, "fr").name == "a.fr"
-    (tmp_path / "a.fr").unlink()
-    assert find_corpus(tmp_path, "fr").name == "a.fr.gz"
-
-
-@pytest.mark.parametrize(
-    "copy", [gzip.compress(b"Bonsoir.\n"), b"no gzip", gzip.compress(b"Bonjour.\n")[:-5]]
-)
-def test_a_compressed_copy_that_is_none_is_refused(tmp_path: Path, copy: bytes) -> None:
-    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
-    (tmp_path / "a.fr.gz").write_bytes(copy)
-    with pytest.raises(BitextmineError, match=r"a\.fr, a\.fr\.gz are one corpus .* different texts"):
-        find_corpus(tmp_path, "fr")
-    for name in ("a.fr", "a.fr.gz"):
-        assert find_corpus(tmp_path, "fr", name).name == name
-
-
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BitextmineError, match=r"nowhere.*No such file.*--dir"):
-        find_corpus(tmp_path / "nowhere", "fr")
-    touch(tmp_path, "a.fr")
-    with pytest.raises(BitextmineError, match="Not a directory"):
-        find_corpus(tmp_path / "a.fr", "fr")

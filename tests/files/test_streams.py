@@ -294,9 +294,7 @@ def test_a_full_stdout_is_told_once(name: str) -> None:
 def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path: Path, name: str, fd: str) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"old\n")
-    script = (
-        f"from bitextmine.files.lines import open_output\nwith open_output('{name}') as f: f.write('new\\n')"
-    )
+    script = f"from bitextmine.files.streams import open_output\nwith open_output('{name}') as f: f.write('new\\n')"
     with log.open("ab") as file:
         subprocess.run([sys.executable, "-c", script], check=True, **{fd: file})  # type: ignore[call-overload]
     assert log.read_bytes() == b"old\nnew\n"

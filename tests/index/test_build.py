@@ -13,6 +13,7 @@ import pytest
 
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import locked_folder
 from bitextmine.index import build, choose, faiss_index
 from bitextmine.index.build import build_index, build_on_disk, make_plan
 from bitextmine.index.file import check_index, index_corpus, index_paths, lists_path, load_index, open_index
@@ -97,7 +98,7 @@ def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
 
     for damage in ("missing", "truncated", "another model"):
         with monkeypatch.context() as patch:
-            patch.setattr("faiss.contrib.ondisk.merge_ondisk", stop)
+            patch.setattr(build, "merge_shards", stop)
             with pytest.raises(KeyboardInterrupt):
                 index_corpus(npy, "ivf", shard_rows=200, force=True)
         shard = part / "shard-00001.faiss"
@@ -175,7 +176,7 @@ def test_two_at_the_same_index(npy):
     vectors, _ = open_embedding(npy)
     part = npy.parent / "part"
     part.mkdir()
-    with build._held(part), pytest.raises(BitextmineError, match="another process is building this index"):
+    with locked_folder(part), pytest.raises(BitextmineError, match="another process is building this index"):
         build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 30)
 
 

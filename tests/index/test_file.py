@@ -135,3 +135,49 @@ def test_a_folder_that_cannot_be_written(npy, monkeypatch):
     assert [path.name for path in npy.parent.glob("*.faiss*")] == ["corpus.fr.faiss.part"]
     assert index_corpus(npy, "ivf").built
     assert not list(npy.parent.glob("*.part"))
+
+
+# --- what the command prints --------------------------------------------------------------------------------------
+
+# Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
+# codes, what refines.
+KINDS = ["flat", "ivf", "pq", "hnsw", "auto"]
+FACTORIES = [
+    "IVF2,PQ8x4fs",
+    "OPQ8_32,IVF4,PQ8x4fs",
+    "IVF4_HNSW8,SQ8",
+    "PQ8x4,Refine(PQ16x4)",
+    "RQ4x4",
+    "PRQ2x2x4",
+    "HNSW8_2x4+PQ4",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, kind):
+    """FAISS itself writes to the process's standard output and standard error, below Python."""
+    names = []
+    for rows in (20 if kind == "pq" else 1, 30, 2000):
+        names.append(f"v{rows}.npy")
+        embed(tmp_path / names[-1], oracle.vectors(np.random.default_rng(3), rows, 32))
+    done = bitextmine("index", *names, "--type", kind, "--memory", "100M", cwd=tmp_path)
+    assert done.out == ""
+    lines = done.err.splitlines()
+    assert len(lines) == 3 * len(names)
+    for name, (what, recall, times) in zip(names, zip(*[iter(lines)] * 3, strict=True), strict=True):
+        assert what.startswith(name.replace(".npy", ".faiss: "))
+        assert recall.startswith("recall against exact search for ")
+        assert "through the index and" in times
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+def test_factory_strings_make_no_noise(npy, capfd, kind):
+    index_corpus(npy, kind)
+    load_index(index_paths(npy)[0])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_merging_and_opening_shards_makes_no_noise(npy, capfd):
+    assert index_corpus(npy, "ivf", shard_rows=100).facts["shards"] > 1
+    load_index(index_paths(npy)[0])
+    assert capfd.readouterr() == ("", "")

@@ -10,7 +10,7 @@ from bitextmine.index.build import build_index
 from bitextmine.index.clusters import Router, find_centres, nearest_centre
 from bitextmine.index.lists import Lists, search_lists
 from bitextmine.search.exact import search_both
-from bitextmine.search.rows import Rows
+from bitextmine.search.rows import VectorRows
 
 from ..search import oracle
 
@@ -40,7 +40,9 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
     )
     centres = find_centres(y, 8, seed=1, rounds=2)
     of, lists = parted(y, centres)
-    fwd, bwd = search_lists(Rows(x, x.dtype), lists, centres, probes, k, both=True, memory=0, threads=threads)
+    fwd, bwd = search_lists(
+        VectorRows(x, x.dtype), lists, centres, probes, k, both=True, memory=0, threads=threads
+    )
     at, begins = Router(centres, probes).route(x)
     near = np.zeros((n, 8), dtype=bool)
     for number in range(8):
@@ -70,7 +72,7 @@ def test_blocks_and_threads_change_nothing(way, monkeypatch):
     for memory, threads in ((1 << 30, 1), (0, 1), (0, 3), (1 << 30, 2)):
         seen: list[int] = []
         fwd, bwd = search_lists(
-            Rows(x, x.dtype),
+            VectorRows(x, x.dtype),
             lists,
             centres,
             4,

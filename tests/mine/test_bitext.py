@@ -96,6 +96,16 @@ def test_what_is_no_mined_pair_is_named(tmp_path, row):
         read_mined(path)
 
 
+def test_mined_pairs_behind_a_header(tmp_path):
+    path = tmp_path / "scored.tsv"
+    path.write_text("src\ttgt\ttgt_line\tsrc_line\tscore\tmargin\na\tb\t2\t1\t1.25\t9.0\n")
+    mined = read_mined(path)
+    assert (mined.src_line.tolist(), mined.tgt_line.tolist(), mined.score.tolist()) == ([0], [1], [1.25])
+    path.write_text("score\tsrc\ttgt\n1.25\t1\t2\n")
+    with pytest.raises(BitextmineError, match=r"scored.tsv: line 2: expected .* --ids"):
+        read_mined(path)
+
+
 def test_gold(tmp_path):
     path = tmp_path / "gold.tsv"
     path.write_text("3\t4\n\n1\t2\tanything\r\n3\t4\n")

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.report.counts import Fewest, Repeats, Sample, ScoreCounts, nice_step
+from bitextmine.console import nice_step
+from bitextmine.report.counts import Fewest, Repeats, Sample, ScoreCounts
 
 scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
 

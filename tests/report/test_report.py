@@ -16,7 +16,9 @@ import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.report import Columns, write_report
+from bitextmine.report.markup import html, join, plain, table
 from bitextmine.report.survey import SAMPLE, survey
+from bitextmine.signature import parse_signature, signature
 
 VOID = {"meta", "link"}
 TAGS = {
@@ -408,6 +410,74 @@ def test_markup_in_the_texts_is_shown_not_obeyed(tmp_path):
     assert "url(" not in page.source and "@import" not in page.source
 
 
+def _leaves(value, path=()):
+    """The places of all the values that are neither lists nor objects."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for key, inner in enumerate(value):
+            yield from _leaves(inner, (*path, key))
+    else:
+        yield path
+
+
+def _with(value, path, new):
+    if not path:
+        return new
+    copy = list(value) if isinstance(value, list) else dict(value)
+    copy[path[0]] = _with(value[path[0]], path[1:], new)
+    return copy
+
+
+SCRIPT = "<script>alert(1)</script>\"' onload=x"
+
+
+@pytest.mark.parametrize("path", [p for p in _leaves(MANIFEST) if p != ("kind",)], ids=str)
+def test_no_field_of_a_manifest_becomes_markup(tmp_path, path):
+    """A signature that is none is refused with its words, which is shown as well."""
+    (tmp_path / "pairs.tsv.json").write_text(json.dumps(_with(MANIFEST, path, SCRIPT)))
+    page = make(tmp_path, pairs(40, 1.01))
+    assert "script" not in page.count
+    assert "<script" not in page.source
+
+
+PARTS = re.findall(r"(\w+):", str(MANIFEST["signature"]))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_a_signature_becomes_markup(tmp_path, part):
+    for value in (SCRIPT, f"fpr-{SCRIPT}"):
+        parts = {**parse_signature(str(MANIFEST["signature"])), part: value}
+        for mark in (signature(**parts), "|".join(f"{key}:{text}" for key, text in parts.items())):
+            (tmp_path / "pairs.tsv.json").write_text(json.dumps({**MANIFEST, "signature": mark}))
+            page = make(tmp_path, pairs(40, 1.01))
+            assert "script" not in page.count
+            assert value in page.text
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_no_name_of_a_column_becomes_markup(tmp_path, place):
+    names = ["score", "src", "tgt", "en", "x"]
+    names[place] = f"{SCRIPT}"
+    row = "1.5\ta sentence\tune phrase\t<b>\t</p>\n"
+    wanted = Columns("1", "2", "3", header=True)
+    page = make(tmp_path, "\t".join(names) + "\n" + row * 3, columns=wanted)
+    assert "script" not in page.count
+    assert place > 2 or SCRIPT in page.text
+
+
+def test_markup_is_made_in_one_place():
+    """What is not marked as markup is escaped, however it is put together."""
+    bold = html("<b>{}</b>", "<i>")
+    assert bold == "<b>&lt;i&gt;</b>"
+    assert html("{}{}", bold, str(bold)) == "<b>&lt;i&gt;</b>&lt;b&gt;&amp;lt;i&amp;gt;&lt;/b&gt;"
+    assert join([bold, "<i>"], " ") == "<b>&lt;i&gt;</b> &lt;i&gt;"
+    assert html('<p title="{}">', plain('"\u202e{}')) == '<p title="&quot;U+202E{}">'
+    cells = table("<i>", ["<i>", "b"], [["<i>", "<i>"]], kind='"')
+    assert "<i>" not in cells and cells.count("&lt;i&gt;") == 4 and 'class="&quot;"' in cells
+
+
 def test_invisible_characters_are_named(tmp_path):
     hidden = {chr(c) for c in [*range(0x20), *range(0x7F, 0xA0)]} - {"\t", "\n"}
     hidden |= set(
@@ -522,7 +592,7 @@ def test_what_the_command_refuses(bitextmine, tmp_path):
     assert "nosuch.json" in bitextmine.fails(
         "report", "bitext.tsv", "--manifest", "nosuch.json", "-o", "x.html", cwd=tmp_path
     )
-    assert "column 'text'" in bitextmine.fails(
+    assert "no column is called 'text'" in bitextmine.fails(
         "report", "bitext.tsv", "--scol", "text", "-o", "x.html", cwd=tmp_path
     )
     assert not (tmp_path / "x.html").exists()

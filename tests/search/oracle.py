@@ -6,7 +6,7 @@ import numpy as np
 
 
 def similarities(x, y):
-    """Exact for float16 rows, in whatever order numpy sums (see rescore.products)."""
+    """Exact for float16 rows, in whatever order numpy sums (see products.products)."""
     return (x.astype(np.float64) @ y.astype(np.float64).T).astype(np.float32) + np.float32(0)
 
 

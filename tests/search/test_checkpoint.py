@@ -14,9 +14,10 @@ import pytest
 from bitextmine.search import checkpoint
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.options import SearchOptions
 
 from . import oracle
-from .test_exact import METHODS, arrays, assert_same
+from .test_exact import PLAIN, arrays, assert_same, each_method
 
 
 @pytest.fixture(autouse=True)
@@ -50,24 +51,24 @@ def killed_after(blocks: int, x, y, k, file, **options) -> None:
             raise Killed
 
     with pytest.raises(Killed), Checkpoint(file) as saved:
-        search_both(x, y, k, progress=stop, checkpoint=saved, **options)
+        search_both(x, y, k, SearchOptions(**options), progress=stop, checkpoint=saved)
 
 
 def done_rows(x, y, k, file, **options) -> tuple[int, tuple[np.ndarray, ...]]:
     """How many rows a search finds done, and what it ends with."""
     seen: list[int] = []
     with Checkpoint(file) as saved:
-        found = search_both(x, y, k, progress=seen.append, checkpoint=saved, **options)
+        found = search_both(x, y, k, SearchOptions(**options), progress=seen.append, checkpoint=saved)
         saved.remove()
     assert sum(seen) == len(x)
     assert not file.exists()
     return seen[0], arrays(found)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_goes_on_where_it_was_killed(file, method):
     x, y = sides()
-    options = {"method": method, "block_rows": 40}
+    options = {**method, "block_rows": 40}
     killed_after(3, x, y, 4, file, **options)
     done, found = done_rows(x, y, 4, file, **options)
     assert done > 100
@@ -77,9 +78,9 @@ def test_goes_on_where_it_was_killed(file, method):
 def test_goes_on_by_other_means(file):
     """The state does not depend on block size, method or memory, so that any of them can take it up."""
     x, y = sides()
-    killed_after(2, x, y, 4, file, method="torch:float32", block_rows=50)
+    killed_after(2, x, y, 4, file, **PLAIN, block_rows=50)
     with Checkpoint(file) as saved:
-        found = search_both(x, y, 4, checkpoint=saved, block_rows=33)
+        found = search_both(x, y, 4, SearchOptions(block_rows=33), checkpoint=saved)
     assert_same(arrays(found), oracle.both(x, y, 4))
 
 
@@ -93,9 +94,9 @@ def test_killed_again_and_again(file):
 def test_one_direction(file):
     x, y = sides()
     with Checkpoint(file) as saved:
-        want = search_one(x, y, 3, checkpoint=saved, block_rows=64)
+        want = search_one(x, y, 3, SearchOptions(block_rows=64), checkpoint=saved)
     with Checkpoint(file) as saved:
-        got = search_one(x, y, 3, checkpoint=saved, block_rows=64)
+        got = search_one(x, y, 3, SearchOptions(block_rows=64), checkpoint=saved)
         saved.remove()
     assert_same((*got, *want), (*want, *want))
 
@@ -131,7 +132,7 @@ def test_a_short_search_leaves_no_file(file, monkeypatch):
     monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 1e9)
     x, y = sides()
     with Checkpoint(file) as saved:
-        search_both(x, y, 4, checkpoint=saved, block_rows=10)
+        search_both(x, y, 4, SearchOptions(block_rows=10), checkpoint=saved)
     assert not file.exists()
 
 
@@ -161,7 +162,7 @@ def test_damage_is_noticed(file, damage):
 def test_a_folder_that_is_not_there(tmp_path, caplog):
     x, y = sides()
     with Checkpoint(tmp_path / "none" / "search.part") as saved:
-        found = search_both(x, y, 4, checkpoint=saved, block_rows=50)
+        found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=saved)
         saved.remove()
     assert caplog.text.count("cannot save") == 1
     assert_same(arrays(found), oracle.both(x, y, 4))
@@ -174,7 +175,7 @@ def test_a_full_disk(file, monkeypatch, caplog):
     monkeypatch.setattr(os, "posix_fallocate", full)
     x, y = sides()
     with Checkpoint(file) as saved:
-        found = search_both(x, y, 4, checkpoint=saved, block_rows=50)
+        found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=saved)
     assert "No space left" in caplog.text
     assert not file.exists()
     assert_same(arrays(found), oracle.both(x, y, 4))
@@ -184,9 +185,9 @@ def test_two_processes_do_not_share_a_file(file, caplog):
     x, y = sides()
     killed_after(2, x, y, 4, file, block_rows=50)
     with Checkpoint(file) as first, caplog.at_level(logging.INFO):
-        search_both(x, y, 4, checkpoint=first, block_rows=50)
+        search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=first)
         with Checkpoint(file) as second:
-            found = search_both(x, y, 4, checkpoint=second, block_rows=50)
+            found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=second)
             second.remove()
         assert "another process" in caplog.text
         assert file.exists()
@@ -198,6 +199,7 @@ SEARCH = """
     import numpy as np
     from bitextmine.search import checkpoint
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
 
     checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
     left, write = int(sys.argv[1]), os.pwrite
@@ -213,7 +215,7 @@ SEARCH = """
     os.pwrite = die
     x, y = np.load("x.npy", mmap_mode="r"), np.load("y.npy", mmap_mode="r")
     with checkpoint.Checkpoint("search.part") as saved:
-        found = search_both(x, y, 4, block_rows=40, checkpoint=saved, threads=1)
+        found = search_both(x, y, 4, SearchOptions(block_rows=40, threads=1), checkpoint=saved)
         np.savez("found.npz", *(found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id))
         saved.remove()
 """

@@ -10,33 +10,45 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native
-from bitextmine.search.best import Best
 from bitextmine.search.engines.blocks import BlockSearch
-from bitextmine.search.exact import Neighbours, search_both, search_one
+from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.native import ISA, instruction_set
-from bitextmine.search.rows import Rows
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
+from bitextmine.search.rows import VectorRows
+from bitextmine.search.topk import TopK
 from bitextmine.system import parse_size
 
 from . import oracle
 
 BEST = instruction_set()
-COMPILED = [f"fused:{name}" for name, code in ISA.items() if BEST is not None and code <= ISA[BEST]]
-COMPILED += ["fused:float32", "fused:float32-avx2"] if BEST is not None else []
-METHODS = [*COMPILED, "torch:float32", "torch:bfloat16", "torch:float16"]
+HERE = [InstructionSet(name) for name, code in ISA.items() if BEST is not None and code <= ISA[BEST]]
+COMPILED = [{"engine": Engine.COMPILED, "instruction_set": isa} for isa in HERE]
+if HERE:
+    FLOATS = {"engine": Engine.COMPILED, "arithmetic": Arithmetic.FLOAT32}
+    COMPILED += [FLOATS, {**FLOATS, "instruction_set": InstructionSet.AVX2}]
+PLAIN = {"engine": Engine.TORCH, "arithmetic": Arithmetic.FLOAT32}
+TORCH = [{"engine": Engine.TORCH, "arithmetic": a} for a in (Arithmetic.BFLOAT16, Arithmetic.FLOAT16)]
+METHODS = [*COMPILED, PLAIN, *TORCH]
+each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: "-".join(method.values()))
 
 
 def arrays(found: Neighbours):
     return found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id
 
 
+def search(x, y, k, **options) -> Neighbours:
+    return search_both(x, y, k, SearchOptions(**options))
+
+
 def search_with_least_memory(x, y, k, **options) -> Neighbours:
     """With one byte it says how much it takes; that must do."""
     try:
-        return search_both(x, y, k, memory=1, **options)
+        return search(x, y, k, memory=1, **options)
     except BitextmineError as error:
         found = re.search(r"allow (\S+) or more", str(error))
         assert found is not None, str(error)
-    return search_both(x, y, k, memory=parse_size(found[1]), **options)
+    return search(x, y, k, memory=parse_size(found[1]), **options)
 
 
 def assert_same(got, want):
@@ -45,7 +57,7 @@ def assert_same(got, want):
         assert a.tobytes() == b.tobytes(), f"{name} differs in {(a != b).sum()} places"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 @pytest.mark.parametrize(
     ("n", "m", "d", "k"),
     [(1, 1, 1, 1), (3, 70, 16, 4), (70, 3, 16, 4), (129, 200, 33, 1), (400, 1500, 100, 7), (300, 90, 64, 40)],
@@ -54,7 +66,7 @@ def test_equals_the_oracle(method, n, m, d, k):
     rng = np.random.default_rng(n * m)
     x, y = oracle.corpus(rng, n, d, 0.1, 0.02), oracle.corpus(rng, m, d, 0.1, 0.02)
     y[: min(n, m) // 2] = x[: min(n, m) // 2]
-    assert_same(arrays(search_both(x, y, k, method=method)), oracle.both(x, y, k))
+    assert_same(arrays(search(x, y, k, **method)), oracle.both(x, y, k))
 
 
 sides = st.integers(0, 90)
@@ -77,7 +89,7 @@ shares = st.sampled_from([0.0, 0.1, 0.9])
     threads=st.sampled_from([1, 3]),
     seed=st.integers(0, 2**32 - 1),
 )
-@example(90, 90, 7, 4, 0.9, 0.9, 0.9, True, 7, "torch:bfloat16", True, 3, 0)
+@example(90, 90, 7, 4, 0.9, 0.9, 0.9, True, 7, TORCH[0], True, 3, 0)
 @example(0, 5, 7, 4, 0.0, 0.0, 0.0, False, 7, METHODS[0], True, 1, 0)
 @example(5, 0, 7, 4, 0.0, 0.0, 0.0, False, 7, METHODS[0], True, 1, 0)
 def test_equals_the_oracle_whatever_the_rows(
@@ -88,23 +100,23 @@ def test_equals_the_oracle_whatever_the_rows(
     y = oracle.corpus(rng, m, d, repeats, zeros, near, coarse)
     shared = min(n, m) // 3
     y[m - shared :] = x[:shared]
-    search = search_with_least_memory if little else search_both
-    got = search(x, y, k, block_rows=block, method=method, threads=threads)
+    way = search_with_least_memory if little else search
+    got = way(x, y, k, block_rows=block, threads=threads, **method)
     assert_same(arrays(got), oracle.both(x, y, k))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_equal_rows_tie_exactly_and_go_by_id(method):
     rng = np.random.default_rng(1)
     one = oracle.vectors(rng, 1, 512)
     x, y = np.repeat(one, 300, axis=0), np.repeat(one, 2500, axis=0)
-    got = search_both(x, y, 4, method=method)
+    got = search(x, y, 4, **method)
     assert (got.fwd_id == np.arange(4)).all()
     assert (got.bwd_id == np.arange(4)).all()
     assert len(np.unique(got.fwd_sim)) == len(np.unique(got.bwd_sim)) == 1
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_many_rows_within_the_error_of_the_arithmetic(method):
     """A thousand near copies: int8 and bfloat16 cannot tell them apart, the answer must."""
     rng = np.random.default_rng(2)
@@ -112,10 +124,10 @@ def test_many_rows_within_the_error_of_the_arithmetic(method):
     x += 2e-4 * rng.standard_normal(x.shape).astype(np.float32)
     x = x.astype(np.float16)
     y = np.concatenate([x[::-1], oracle.vectors(rng, 400, 96)])
-    assert_same(arrays(search_both(x, y, 5, method=method)), oracle.both(x, y, 5))
+    assert_same(arrays(search(x, y, 5, **method)), oracle.both(x, y, 5))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_vectors_that_quantise_badly(method):
     """One large component leaves the others a handful of the int8 levels."""
     rng = np.random.default_rng(3)
@@ -124,42 +136,40 @@ def test_vectors_that_quantise_badly(method):
         v[:, 5] = 3
         v /= np.linalg.norm(v, axis=1, keepdims=True)
     x, y = x.astype(np.float16), y.astype(np.float16)
-    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+    assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_float32_lengths_near_the_ends_of_the_range(method):
     rng = np.random.default_rng(17)
     x, y = (oracle.vectors(rng, n, 40, np.float32) for n in (60, 70))
     x[::3] *= np.float32(1e-35)
     x[1::3] *= np.float32(1e-44)
     y[::4] *= np.float32(1e9)
-    assert_same(
-        arrays(search_both(x, y, 4, method=method)), arrays(search_both(x, y, 4, method="torch:float32"))
-    )
+    assert_same(arrays(search(x, y, 4, **method)), arrays(search(x, y, 4, **PLAIN)))
     y[5] *= np.float32(1e30)
     with pytest.raises(BitextmineError, match="vector of length"):
-        search_both(x, y, 4, method=method)
+        search(x, y, 4, **method)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_float32_rows_whose_squares_vanish(method):
     """Their lengths are not zero, nor is what the arithmetic may be wrong by."""
     rng = np.random.default_rng(18)
     x, y = (oracle.vectors(rng, n, 96, np.float32) for n in (90, 120))
     x *= np.float32(1e-22)
     y[::2] *= np.float32(1e-13)
-    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+    assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 def test_lengths_other_than_one(method):
     rng = np.random.default_rng(4)
     x, y = (oracle.vectors(rng, n, 48).astype(np.float32) for n in (200, 1100))
     x *= rng.uniform(0.01, 4, (len(x), 1)).astype(np.float32)
     y *= rng.uniform(0.01, 4, (len(y), 1)).astype(np.float32)
     x, y = x.astype(np.float16), y.astype(np.float16)
-    assert_same(arrays(search_both(x, y, 4, method=method)), oracle.both(x, y, 4))
+    assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
 
 
 def test_float32_rows_give_the_same_by_every_method():
@@ -169,9 +179,9 @@ def test_float32_rows_give_the_same_by_every_method():
         oracle.corpus(rng, 1400, 130, 0.2, dtype=np.float32),
     )
     y[:100] = x[:100]
-    want = arrays(search_both(x, y, 4, method="torch:float32"))
+    want = arrays(search(x, y, 4, **PLAIN))
     for method in METHODS:
-        assert_same(arrays(search_both(x, y, 4, method=method, block_rows=77)), want)
+        assert_same(arrays(search(x, y, 4, **method, block_rows=77)), want)
     sims = x.astype(np.float64) @ y.astype(np.float64).T
     np.testing.assert_allclose(np.take_along_axis(sims, want[1], axis=1), want[0], rtol=1e-6)
     np.testing.assert_allclose(np.sort(sims, axis=1)[:, :-5:-1], want[0], rtol=1e-6)
@@ -184,13 +194,13 @@ def test_float16_against_float32_rows():
     assert_same(arrays(search_both(x, y, 3)), arrays(wide))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_method
 @pytest.mark.parametrize("block", [13, 4096])
 def test_one_direction_is_half_of_both(method, block):
     rng = np.random.default_rng(7)
     x, y = oracle.corpus(rng, 300, 40, 0.2, 0.1), oracle.corpus(rng, 1100, 40, 0.2, 0.1)
     whole = search_both(x, y, 4)
-    sim, ids = search_one(x, y, 4, method=method, block_rows=block)
+    sim, ids = search_one(x, y, 4, SearchOptions(**method, block_rows=block))
     assert_same((sim, ids, whole.bwd_sim, whole.bwd_id), arrays(whole))
 
 
@@ -222,9 +232,8 @@ def test_rows_that_are_not_contiguous():
 def test_progress_counts_the_rows():
     rng = np.random.default_rng(11)
     seen: list[int] = []
-    search_both(
-        oracle.vectors(rng, 100, 8), oracle.vectors(rng, 10, 8), 2, block_rows=30, progress=seen.append
-    )
+    x, y = oracle.vectors(rng, 100, 8), oracle.vectors(rng, 10, 8)
+    search_both(x, y, 2, SearchOptions(block_rows=30), progress=seen.append)
     assert seen == [30, 30, 30, 10]
     search_both(np.ones((100, 8), np.float16), np.ones((10, 8), np.float16), 2, progress=seen.append)
     assert sum(seen) == 200
@@ -253,8 +262,6 @@ def test_input_that_cannot_be_searched():
         search_both(x[0], x, 2)
     with pytest.raises(BitextmineError, match="int8"):
         search_both(x.astype(np.int8), x, 2)
-    with pytest.raises(BitextmineError, match="unknown search method 'fast'"):
-        search_both(x, x, 2, method="fast")
 
 
 def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
@@ -262,8 +269,8 @@ def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
     rng = np.random.default_rng(14)
     x, y = oracle.vectors(rng, 30, 8), oracle.vectors(rng, 40, 8)
     assert_same(arrays(search_both(x, y, 3)), oracle.both(x, y, 3))
-    with pytest.raises(BitextmineError, match="method torch"):
-        search_both(x, y, 3, method="fused")
+    with pytest.raises(BitextmineError, match="engine torch"):
+        search(x, y, 3, engine=Engine.COMPILED)
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
@@ -278,10 +285,11 @@ def test_out_of_memory_halves_the_block_and_goes_on(error):
             raise error("CUDA out of memory")
         return a @ b.T
 
-    fwd, bwd = Best.empty(700, 4), Best.empty(1500, 4)
-    search = BlockSearch(Rows(x, x.dtype), Rows(y, y.dtype), product=product, tile=1024, precision="float32")
+    fwd, bwd = TopK.empty(700, 4), TopK.empty(1500, 4)
+    left, right = VectorRows(x, x.dtype), VectorRows(y, y.dtype)
+    engine = BlockSearch(left, right, product=product, tile=1024, arithmetic=Arithmetic.FLOAT32)
     for start in range(0, 700, 350):
-        search.block(start, start + 350, fwd, bwd)
+        engine.block(start, start + 350, fwd, bwd)
     assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 4))
     failed = sum(a * b > 200 * 300 for a, b in asked)
     assert 0 < failed < len(asked) / 2
@@ -292,6 +300,6 @@ def test_out_of_memory_that_nothing_helps_against():
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     rng = np.random.default_rng(16)
-    rows = Rows(oracle.vectors(rng, 500, 8), np.dtype(np.float16))
+    rows = VectorRows(oracle.vectors(rng, 500, 8), np.dtype(np.float16))
     with pytest.raises(BitextmineError, match="out of memory on cpu"):
-        BlockSearch(rows, rows, product=product).block(0, 500, Best.empty(500, 2), Best.empty(500, 2))
+        BlockSearch(rows, rows, product=product).block(0, 500, TopK.empty(500, 2), TopK.empty(500, 2))

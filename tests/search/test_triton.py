@@ -20,10 +20,12 @@ import torch
 from packaging.version import Version
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.best import Best
 from bitextmine.search.engines import gpu
-from bitextmine.search.exact import Neighbours, search_both, search_one
-from bitextmine.search.rows import Rows
+from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
+from bitextmine.search.rows import VectorRows
+from bitextmine.search.topk import TopK
 
 from . import oracle
 
@@ -38,20 +40,21 @@ NUMPY_REFUSES = (
 runs = pytest.mark.skipif(
     not TRITON or (DEVICE == "cpu" and not INTERPRETED), reason="needs triton, and a GPU or its interpreter"
 )
+PLAIN = SearchOptions(engine=Engine.TORCH, arithmetic=Arithmetic.FLOAT32)
 SMALL = {"rows": 16, "cols": 32, "depth": 32, "group": 2, "warps": 4, "stages": 2, "first": 32}
 
 
-def search(x, y, k, *, both=True, device=DEVICE, precision=None, limits=None, **config):
+def search(x, y, k, *, both=True, device=DEVICE, arithmetic=None, limits=None, **config):
     from bitextmine.search.engines.triton_topk import Config
 
     speed = {"rescored": 1024, "merged": 1 << 14} if INTERPRETED else {}
-    fwd, bwd = Best.empty(len(x), k), Best.empty(len(y), k)
+    fwd, bwd = TopK.empty(len(x), k), TopK.empty(len(y), k)
     engine = gpu.GpuSearch(
-        Rows(x, x.dtype),
-        Rows(y, y.dtype),
+        VectorRows(x, x.dtype),
+        VectorRows(y, y.dtype),
         k,
         device=device,
-        precision=precision,
+        arithmetic=arithmetic,
         limits=limits,
         config=Config(**{**SMALL, **speed, **config}),
     )
@@ -95,7 +98,9 @@ def test_equals_the_oracle(n, m, d, k):
     rng = np.random.default_rng(n * m)
     x, y = oracle.corpus(rng, n, d, 0.0, 0.02), oracle.corpus(rng, m, d, 0.0, 0.02)
     y[: min(n, m) // 2] = x[: min(n, m) // 2]
-    assert_same(arrays(search_both(x, y, k, method="triton", device=DEVICE)), oracle.both(x, y, k))
+    assert_same(
+        arrays(search_both(x, y, k, SearchOptions(engine=Engine.TRITON, device=DEVICE))), oracle.both(x, y, k)
+    )
 
 
 @runs
@@ -142,11 +147,11 @@ def test_float32_rows_give_what_torch_gives():
     rng = np.random.default_rng(3)
     x, y = (oracle.corpus(rng, size, 130, 0.1, dtype=np.float32) for size in (80, 140))
     y[:30] = x[:30]
-    want = arrays(search_both(x, y, 4, method="torch:float32"))
+    want = arrays(search_both(x, y, 4, PLAIN))
     assert_same(search(x, y, 4), want)
-    assert_same(search(x, y, 4, precision="bfloat16"), want)
+    assert_same(search(x, y, 4, arithmetic=Arithmetic.BFLOAT16), want)
     half, others = x.astype(np.float16), y.astype(np.float16)
-    assert_same(search(half, others, 4, precision="bfloat16"), oracle.both(half, others, 4))
+    assert_same(search(half, others, 4, arithmetic=Arithmetic.BFLOAT16), oracle.both(half, others, 4))
 
 
 @runs
@@ -167,7 +172,7 @@ def test_lengths_other_than_one():
     short, half = x.astype(np.float16), y.astype(np.float16)
     assert_same(search(short, half, 4), oracle.both(short, half, 4))
     for scale in (1e-25, 1e6):  # float16 holds neither
-        want = arrays(search_both(x * np.float32(scale), y, 4, method="torch:float32"))
+        want = arrays(search_both(x * np.float32(scale), y, 4, PLAIN))
         assert_same(search(x * np.float32(scale), y, 4), want)
 
 
@@ -176,8 +181,8 @@ def test_blocks_add_to_what_is_there():
     rng = np.random.default_rng(6)
     x, y = oracle.vectors(rng, 100, 32), oracle.vectors(rng, 80, 32)
     want = oracle.both(x, y, 4)
-    fwd, bwd = Best.empty(100, 4), Best.empty(80, 4)
-    engine = gpu.GpuSearch(Rows(x, x.dtype), Rows(y, y.dtype), 4, device=DEVICE)
+    fwd, bwd = TopK.empty(100, 4), TopK.empty(80, 4)
+    engine = gpu.GpuSearch(VectorRows(x, x.dtype), VectorRows(y, y.dtype), 4, device=DEVICE)
     for start, stop in ((60, 100), (0, 60), (30, 70)):
         engine.block(start, stop, fwd, bwd)
     assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), want)
@@ -187,7 +192,9 @@ def test_blocks_add_to_what_is_there():
 def test_one_direction_is_half_of_both():
     rng = np.random.default_rng(7)
     x, y = oracle.corpus(rng, 80, 40, 0.2, 0.1), oracle.corpus(rng, 150, 40, 0.2, 0.1)
-    assert_same(search_one(x, y, 4, method="triton", device=DEVICE), oracle.both(x, y, 4)[:2])
+    assert_same(
+        search_one(x, y, 4, SearchOptions(engine=Engine.TRITON, device=DEVICE)), oracle.both(x, y, 4)[:2]
+    )
 
 
 @runs
@@ -217,9 +224,9 @@ def test_out_of_memory_halves_the_block_and_goes_on(error, monkeypatch):
 
     rng = np.random.default_rng(9)
     x, y = oracle.corpus(rng, 100, 16, 0.1), oracle.corpus(rng, 150, 16, 0.1)
-    engine = gpu.GpuSearch(Rows(x, x.dtype), Rows(y, y.dtype), 4, device=DEVICE)
+    engine = gpu.GpuSearch(VectorRows(x, x.dtype), VectorRows(y, y.dtype), 4, device=DEVICE)
     monkeypatch.setattr(Sweep, "run", scarce)
-    fwd, bwd = Best.empty(100, 4), Best.empty(150, 4)
+    fwd, bwd = TopK.empty(100, 4), TopK.empty(150, 4)
     engine.block(0, 100, fwd, bwd)
     assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 4))
     assert 0 < sum(a * b > 70 * 50 for a, b in asked) < len(asked) / 2
@@ -231,14 +238,14 @@ def test_out_of_memory_that_nothing_helps_against(monkeypatch):
 
     rng = np.random.default_rng(10)
     x = oracle.vectors(rng, 1100, 8)
-    engine = gpu.GpuSearch(Rows(x, x.dtype), Rows(x, x.dtype), 4, device=DEVICE)
+    engine = gpu.GpuSearch(VectorRows(x, x.dtype), VectorRows(x, x.dtype), 4, device=DEVICE)
 
     def none(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Sweep, "run", none)
     with pytest.raises(BitextmineError, match=r"out of memory on .* 1024 x 1024"):
-        engine.block(0, 1100, Best.empty(1100, 4), Best.empty(1100, 4))
+        engine.block(0, 1100, TopK.empty(1100, 4), TopK.empty(1100, 4))
 
 
 @runs
@@ -290,15 +297,15 @@ def test_the_benchmark_runs(root, tmp_path):
 @pytest.fixture
 def rows():
     rng = np.random.default_rng(11)
-    return Rows(oracle.vectors(rng, 40, 8), np.dtype(np.float16))
+    return VectorRows(oracle.vectors(rng, 40, 8), np.dtype(np.float16))
 
 
 def test_says_why_it_cannot_be_used(rows, monkeypatch):
-    wide = Rows(np.zeros((3, 5000), dtype=np.float16), np.dtype(np.float16))
+    wide = VectorRows(np.zeros((3, 5000), dtype=np.float16), np.dtype(np.float16))
     assert "k is 65" in gpu.unsupported(rows, rows, 65, DEVICE)
     assert "5000 dimensions" in gpu.unsupported(wide, wide, 4, DEVICE)
     assert "CUDA" in gpu.unsupported(rows, rows, 4, "meta")
-    with pytest.raises(BitextmineError, match=r"triton: k is 65.*use method torch"):
+    with pytest.raises(BitextmineError, match=r"triton: k is 65.*use engine torch"):
         gpu.open_search(rows, rows, 65, DEVICE, must=True)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setitem(sys.modules, "bitextmine.search.engines.triton_topk", None)
@@ -309,7 +316,7 @@ def test_torch_searches_where_it_cannot_be_used(rows, monkeypatch):
     """As on a GPU without triton: the device is stood in for by the CPU."""
     monkeypatch.setattr(gpu, "_WORTHWHILE", 0)
     monkeypatch.setattr(gpu, "unsupported", lambda *_: "triton cannot be imported")
-    got = search_both(rows.vectors, rows.vectors, 3, device="cpu:0")
+    got = search_both(rows.vectors, rows.vectors, 3, SearchOptions(device="cpu:0"))
     assert_same(arrays(got), oracle.both(rows.vectors, rows.vectors, 3))
 
 
@@ -321,17 +328,17 @@ def test_torch_searches_where_the_kernels_fail(rows, monkeypatch):
     monkeypatch.setattr(gpu, "unsupported", lambda *_: None)
     monkeypatch.setattr(gpu, "GpuSearch", broken)
     with pytest.warns(RuntimeWarning, match="C compiler"):
-        got = search_both(rows.vectors, rows.vectors, 3, device="cpu:0")
+        got = search_both(rows.vectors, rows.vectors, 3, SearchOptions(device="cpu:0"))
     assert_same(arrays(got), oracle.both(rows.vectors, rows.vectors, 3))
     with pytest.raises(BitextmineError, match="C compiler"):
-        search_both(rows.vectors, rows.vectors, 3, device="cpu:0", method="triton")
+        search_both(rows.vectors, rows.vectors, 3, SearchOptions(device="cpu:0", engine=Engine.TRITON))
 
 
 def test_small_searches_are_not_compiled_for(rows):
     assert gpu.open_search(rows, rows, 4, "cuda") is None
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_precisions_that_there_are_not(rows, precision):
-    with pytest.raises(BitextmineError, match=f"{precision}.*float16 or bfloat16"):
-        gpu.GpuSearch(rows, rows, 4, device=DEVICE, precision=precision)
+@pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT32, Arithmetic.INT8])
+def test_arithmetics_that_there_are_not(arithmetic):
+    with pytest.raises(BitextmineError, match=f"{arithmetic}.*float16 or bfloat16"):
+        SearchOptions(engine=Engine.TRITON, arithmetic=arithmetic)

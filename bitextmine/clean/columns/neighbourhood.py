@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.clean.columns.around import Around, Vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.margin import neighbourhood_mean
 
 if TYPE_CHECKING:
-    from bitextmine.clean.columns.catalogue import Pairs
     from bitextmine.encoder import Encoder
 
-__all__ = ["Around", "IndexNeighbourhood", "Neighbourhood", "WindowNeighbourhood"]
-
-
-@dataclass(frozen=True)
-class Around:
-    """For each pair the mean cosine of the source to its nearest targets and of the target to its nearest sources,
-    float64 (n,) each; size: how many texts these were chosen from, on the side that has fewer."""
-
-    src: NDArray[np.float64]
-    tgt: NDArray[np.float64]
-    size: int
-
-
-class Neighbourhood(Protocol):
-    """Finds what is around each pair."""
-
-    def around(self, pairs: Pairs) -> Around: ...
+__all__ = ["IndexNeighbourhood", "WindowNeighbourhood"]
 
 
 class WindowNeighbourhood:
@@ -52,10 +35,9 @@ class WindowNeighbourhood:
         self._texts: tuple[list[str], list[str]] = ([], [])
         self._vectors: list[NDArray[np.float32]] = []
 
-    def around(self, pairs: Pairs) -> Around:
-        vectors = pairs.vectors()
-        texts = (list(pairs.src), list(pairs.tgt))
-        keep = max(0, self.window - len(pairs))
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        texts = (list(src), list(tgt))
+        keep = max(0, self.window - len(src))
         before = min(keep, len(self._texts[0]))
         pool_texts, pool_vectors = [], []
         for side in (0, 1):
@@ -66,11 +48,11 @@ class WindowNeighbourhood:
         self._texts = (pool_texts[0], pool_texts[1])
         self._vectors = pool_vectors
         copies = set(pool_texts[0]).intersection(pool_texts[1])
-        src, tgt = (_distinct(*side, copies) for side in zip(pool_texts, pool_vectors, strict=True))
+        src_pool, tgt_pool = (_distinct(*side, copies) for side in zip(pool_texts, pool_vectors, strict=True))
         return Around(
-            nearest_mean(vectors[0], tgt, self.k),
-            nearest_mean(vectors[1], src, self.k),
-            min(len(src), len(tgt)),
+            nearest_mean(vectors[0], tgt_pool, self.k),
+            nearest_mean(vectors[1], src_pool, self.k),
+            min(len(src_pool), len(tgt_pool)),
         )
 
 
@@ -120,8 +102,8 @@ class IndexNeighbourhood:
                 )
             self._sides.append((open_index(npy), vectors))
 
-    def around(self, pairs: Pairs) -> Around:
-        x, y = pairs.vectors()
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        x, y = vectors
         (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
         half = [
             index.search(_as_stored(queries, pool), pool, self.k)

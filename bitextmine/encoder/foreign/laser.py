@@ -18,18 +18,15 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
-
-if TYPE_CHECKING:
-    from bitextmine.encoder.encoder import Network
 
 __all__ = ["Laser", "LaserTokenizer", "is_laser"]
 

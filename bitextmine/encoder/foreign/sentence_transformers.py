@@ -12,18 +12,16 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import PIECES, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
-
-if TYPE_CHECKING:
-    from bitextmine.encoder.encoder import Network
 
 __all__ = ["MODULES", "FastTokenizer", "Import", "is_imported"]
 

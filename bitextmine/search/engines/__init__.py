@@ -1,1 +1,1 @@
-"""What multiplies and compares: compiled C, torch, Triton."""
+"""Engines of the exact search: select.py chooses one; all give the same answer, to the byte."""

@@ -13,27 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.best import Best
+from bitextmine.search.options import Arithmetic
+from bitextmine.search.precision import TORCH_TYPES, default_arithmetic
 from bitextmine.search.products import pair_products
-from bitextmine.search.rows import Rows, check_length
+from bitextmine.search.rows import VectorRows, check_length
+from bitextmine.search.topk import TopK
 
-_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SMALLEST = 64
 _GPU_BLOCK, _CPU_BLOCK = (8192, 4096), (4096, 1024)  # rows of x, of y at a time; on a CPU, to stay in cache
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-
-def default_precision(device: str) -> str:
-    """float16 on CUDA, where stored float16 vectors enter unrounded; bfloat16 on a CPU that has it; else
-    float32."""
-    if torch.device(device).type == "cuda":
-        return "float16"
-    for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        has = getattr(torch.cpu, probe, None)
-        if has is not None and has():
-            return "bfloat16"
-    return "float32"
 
 
 Area = tuple[int, int, int, int]
@@ -72,21 +61,21 @@ class BlockSearch:
     along both sides, and the work goes on; below 64 x 64 a BitextmineError says so.
 
     A pair is dropped when its computed product is further below the k-th best of its row and of its column
-    than the arithmetic's error bound: with unit roundoff u of the precision (and of its output), rows x and
+    than the arithmetic's error bound: with unit roundoff u of the arithmetic (and of its output), rows x and
     y,
 
         |computed - x.y|  <=  |x - x'| |y| + |x'| |y - y'| + d 2^-23 |x'||y'| + u |x'||y'|
 
-    where x', y' are the rows as rounded to that precision, and the sums are float32.
+    where x', y' are the rows as rounded to that arithmetic, and the sums are float32.
     """
 
     def __init__(
         self,
-        x: Rows,
-        y: Rows,
+        x: VectorRows,
+        y: VectorRows,
         *,
         device: str = "cpu",
-        precision: str | None = None,
+        arithmetic: Arithmetic | None = None,
         tile: int | None = None,
         product: Product | None = None,
         memory: int | None = None,
@@ -94,7 +83,7 @@ class BlockSearch:
         self._device = torch.device(device)
         if self._device.type == "cuda" and not torch.cuda.is_available():
             raise BitextmineError(f"device {device}: torch sees no CUDA device; use --device cpu")
-        self._dtype = _PRECISIONS[precision or default_precision(device)]
+        self._dtype = TORCH_TYPES[arithmetic or default_arithmetic(device)]
         self._x, self._y = x, y
         self.block_rows, self._tile = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
         self._tile = tile or self._tile
@@ -107,7 +96,7 @@ class BlockSearch:
         self.rescored = 0
 
     @staticmethod
-    def least_memory(x: Rows) -> int:
+    def least_memory(x: VectorRows) -> int:
         """Bytes that the search takes with the smallest blocks."""
         return _working(_SMALLEST, _SMALLEST, x.dim)
 
@@ -127,11 +116,11 @@ class BlockSearch:
         lost = float(longest(exact - rounded))
         return _Loaded(rounded, scale, long, long + lost, lost)
 
-    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+    def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
         self.cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
 
-    def cover(self, i0: int, i1: int, j0: int, j1: int, fwd: Best, bwd: Best | None) -> None:
+    def cover(self, i0: int, i1: int, j0: int, j1: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compares x's rows i0..i1 with y's rows j0..j1."""
         todo = [(i0, i1, j, min(j + self._tile, j1)) for j in range(j0, j1, self._tile)]
         todo.reverse()
@@ -161,8 +150,8 @@ class BlockSearch:
         self._x.release(i0, i1)
 
     def _compare(
-        self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: Best, bwd: Best | None
-    ) -> list[tuple[Best, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
+        self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: TopK, bwd: TopK | None
+    ) -> list[tuple[TopK, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
         a, b = block, self._load(self._y.block(*cols))
         sims = self._product(a.rows, b.rows)
         roundoff = torch.finfo(self._dtype).eps / 2
@@ -184,7 +173,7 @@ class BlockSearch:
         return out
 
     def _limit(
-        self, sims: torch.Tensor, dim: int, best: Best, span: tuple[int, int], error: float, scale: float
+        self, sims: torch.Tensor, dim: int, best: TopK, span: tuple[int, int], error: float, scale: float
     ) -> torch.Tensor:
         """What a computed product must reach: the k-th best so far less one error; where there are fewer
         than k so far, a lower bound of this tile's k-th best less two errors."""

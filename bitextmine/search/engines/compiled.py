@@ -17,33 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.best import Best
-from bitextmine.search.native import ISA, ISA_NAMES, aligned, library, pointer
-from bitextmine.search.rows import Rows, check_finite, check_length
+from bitextmine.search.native import ISA, ISA_NAMES, Tile, aligned, library
+from bitextmine.search.rows import VectorRows, check_finite, check_length
+from bitextmine.search.topk import TopK
 
 _PANEL, _MR = 64, 6
 _TILE = 1024
 # Rows of x compared at a time: more would not be faster, fewer make the work on y's rows tell.
 _MOST_ROWS, _LEAST_ROWS = 8192, 256
 _SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similarity, for vectors of length 1
-
-i64, i32 = ctypes.c_int64, ctypes.c_int32
-
-
-class _Tile(ctypes.Structure):
-    """Field by field what _fused.c calls `tile`."""
-
-    _fields_ = [
-        *[(name, i32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
-        *[(name, i64) for name in ("d", "dpad", "rows", "row_base")],
-        *[
-            (n, ctypes.c_void_p)
-            for n in ("xq", "xscale", "xloss", "xsum", "xrows", "row_sim", "row_id", "row_lock")
-        ],
-        *[(name, i64) for name in ("cols", "col_base")],
-        *[(n, ctypes.c_void_p) for n in ("ypack", "yscale", "yloss", "yrows", "col_sim", "col_id", "work")],
-        ("rescored", i64),
-    ]
 
 
 @dataclass(frozen=True)
@@ -73,8 +55,8 @@ class FusedSearch:
 
     def __init__(
         self,
-        x: Rows,
-        y: Rows,
+        x: VectorRows,
+        y: VectorRows,
         *,
         names: tuple[str, str],
         threads: int,
@@ -87,7 +69,7 @@ class FusedSearch:
         lib = library()
         if lib is None:
             raise RuntimeError("the compiled search is not available here")
-        best = int(lib.fused_isa())
+        best = lib.fused_isa()
         self._isa = best if isa is None else ISA[isa]
         if self._isa > best:
             raise BitextmineError(f"this processor has {ISA_NAMES[best]}, not {isa}")
@@ -109,7 +91,7 @@ class FusedSearch:
         self.rescored = 0
 
     @staticmethod
-    def least_memory(x: Rows, y: Rows, k: int, threads: int, arithmetic: str = "int8") -> int:
+    def least_memory(x: VectorRows, y: VectorRows, k: int, threads: int, arithmetic: str = "int8") -> int:
         """Bytes that the search takes with the smallest blocks."""
         return _working(min(max(1, len(x)), _LEAST_ROWS), x, y, k, threads, arithmetic == "float32")
 
@@ -123,35 +105,16 @@ class FusedSearch:
         total = np.empty(n, dtype=np.int32)
         codes[n:] = 0
         bad = self._lib.fused_quantise(
-            pointer(rows),
-            i32(rows.dtype == np.float32),
-            i64(n),
-            i64(d),
-            i64(self._dpad),
-            i32(levels),
-            pointer(codes),
-            pointer(scale),
-            pointer(loss),
-            pointer(length),
-            pointer(total),
+            rows, rows.dtype == np.float32, n, d, self._dpad, levels, codes, scale, loss, length, total
         )
         self._check(bad, rows, name, first)
         return _Packed(codes, scale, total, loss, _usable(length, name))
 
     def _interleave(self, rows: NDArray[Any], width: int, name: str, first: int) -> _Packed:
         n, d = rows.shape
-        out = aligned(-(-n // width) * width * self._dpad * 4)
+        out = aligned(-(-n // width) * width * self._dpad * 4).view(np.float32)
         length = np.empty(n, dtype=np.float32)
-        bad = self._lib.fused_interleave(
-            pointer(rows),
-            i32(rows.dtype == np.float32),
-            i64(n),
-            i64(d),
-            i64(self._dpad),
-            i64(width),
-            pointer(out),
-            pointer(length),
-        )
+        bad = self._lib.fused_interleave(rows, rows.dtype == np.float32, n, d, self._dpad, width, out, length)
         self._check(bad, rows, name, first)
         return _Packed(out, None, None, np.zeros(n, dtype=np.float32), _usable(length, name))
 
@@ -171,9 +134,7 @@ class FusedSearch:
             return self._interleave(rows, _PANEL, self._names[1], start)
         q = self._quantise(rows, self._levels, 0, self._names[1], start)
         panels = aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
-        self._lib.fused_pack(
-            pointer(q.codes), i64(len(rows)), i64(self._dpad), i32(self._levels + 1), pointer(panels)
-        )
+        self._lib.fused_pack(q.codes, len(rows), self._dpad, self._levels + 1, panels)
         return _Packed(panels, q.scale, None, q.error, q.lengths)
 
     def _errors(self, x: _Packed, y: _Packed) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
@@ -189,7 +150,7 @@ class FusedSearch:
         error = roundings * lengths * y.longest + tiny * (x.longest + y.longest + 1)
         return (error * (1 + 1e-6)).astype(np.float32), None
 
-    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+    def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
         rows = self._x.block(start, stop)
         n, k = len(rows), fwd.k
@@ -197,7 +158,7 @@ class FusedSearch:
         q = self._row_block(rows, start)
         locks = np.zeros(n, dtype=np.uint8)
         row_sim, row_id = fwd.sim[start:stop], fwd.id[start:stop]
-        space = int(self._lib.fused_workspace(i64(n), i32(k), i32(cap)))
+        space = self._lib.fused_workspace(n, k, cap)
 
         def work(number: int) -> int:
             if getattr(self._local, "size", 0) < space:
@@ -218,7 +179,7 @@ class FusedSearch:
                 None if a is None else a.ctypes.data
                 for a in (packed.codes, packed.scale, yloss, cols, col_sim, col_id, self._local.work)
             ]
-            tile = _Tile(
+            tile = Tile(
                 self._isa,
                 int(rows.dtype == np.float32),
                 k,
@@ -235,7 +196,7 @@ class FusedSearch:
                 *to,
                 0,
             )
-            rescored = int(self._lib.fused_tile(ctypes.byref(tile)))
+            rescored: int = self._lib.fused_tile(ctypes.byref(tile))
             self._y.release(j, j + _TILE)
             return rescored
 
@@ -257,13 +218,13 @@ def _usable(lengths: NDArray[np.float32], name: str) -> NDArray[np.float32]:
     return lengths
 
 
-def _working(rows: int, x: Rows, y: Rows, k: int, threads: int, wide: bool) -> int:
+def _working(rows: int, x: VectorRows, y: VectorRows, k: int, threads: int, wide: bool) -> int:
     """Bytes at work when `rows` rows of x are compared at a time: those rows and, on each thread, a tile of y, as
     stored and as the products read them, and the candidates."""
     lib = library()
     assert lib is not None
     stored, packed = x.dim * x.dtype.itemsize, _padded(x.dim) * (4 if wide else 1)
-    candidates = int(lib.fused_workspace(i64(rows), i32(k), i32(_room(k))))
+    candidates = lib.fused_workspace(rows, k, _room(k))
     tile = min(_TILE, -(-len(y) // _PANEL) * _PANEL) * (stored + packed * (1 if wide else 2) + 32)
     return rows * (stored + packed + 40) + threads * (tile + candidates + 16 * rows)
 

@@ -15,12 +15,14 @@ import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.best import Best
 from bitextmine.search.engines.blocks import BlockSearch, longest
-from bitextmine.search.rows import Rows, check_length
+from bitextmine.search.options import Arithmetic
+from bitextmine.search.precision import TORCH_TYPES
+from bitextmine.search.rows import VectorRows, check_length
+from bitextmine.search.topk import TopK
 
 if TYPE_CHECKING:
-    from bitextmine.search.engines.triton_topk import Config, Side
+    from bitextmine.search.engines.triton_topk import Config, SweepSide
 
 MAX_K = 64
 MAX_DIM = 4096
@@ -28,7 +30,6 @@ MAX_DIM = 4096
 MAX_X, MAX_Y = 1 << 21, 1 << 24
 _SMALLEST = 1024
 _WORTHWHILE = 1 << 28  # pairs; below, compiling the kernels takes longer than the search
-_PRECISIONS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 _CHUNK = 1 << 16
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ def configs(device: torch.device) -> list[Config]:
     return [Config(), *smaller] if torch.cuda.get_device_capability(device) >= (9, 0) else smaller
 
 
-def unsupported(x: Rows, y: Rows, k: int, device: str) -> str | None:
+def unsupported(x: VectorRows, y: VectorRows, k: int, device: str) -> str | None:
     """Why the kernels cannot be used, None when they can as far as one sees without running them."""
     if k > MAX_K:
         return f"k is {k}, and the kernels have room for {MAX_K}"
@@ -81,7 +82,13 @@ def unsupported(x: Rows, y: Rows, k: int, device: str) -> str | None:
 
 
 def open_search(
-    x: Rows, y: Rows, k: int, device: str, precision: str | None = None, *, must: bool = False
+    x: VectorRows,
+    y: VectorRows,
+    k: int,
+    device: str,
+    arithmetic: Arithmetic | None = None,
+    *,
+    must: bool = False,
 ) -> GpuSearch | None:
     """A GpuSearch, or None where it cannot be used or is not worth compiling; if it `must`, BitextmineError."""
     if not must and len(x) * len(y) < _WORTHWHILE:
@@ -89,12 +96,12 @@ def open_search(
     reason = unsupported(x, y, k, device)
     if reason is None:
         try:
-            return GpuSearch(x, y, k, device=device, precision=precision)
+            return GpuSearch(x, y, k, device=device, arithmetic=arithmetic)
         except _UnusableError as error:
             reason = str(error)
             warnings.warn(f"searching with torch, more slowly: {reason}", RuntimeWarning, stacklevel=2)
     if must:
-        raise BitextmineError(f"search method triton: {reason}; use method torch")
+        raise BitextmineError(f"search engine triton: {reason}; use engine torch")
     return None
 
 
@@ -107,7 +114,7 @@ class _UnboundedError(Exception):
 
 
 @dataclass
-class _Vectors:
+class _OnDevice:
     """Some rows on a device, in random order. order (n,): which row is where, counted from the first of them;
     zero: those without a direction; long, near_long, off: the largest |x|, |x'| and |x - x'|, x' as rounded."""
 
@@ -129,7 +136,7 @@ class _Card:
         self.device, self._k, self._dtype = device, k, dtype
         self._dim = -(-dim // max(config.depth, 32)) * max(config.depth, 32)
         self.sweep = Sweep(self._dim, k, device, config)
-        self._kept: dict[int, tuple[tuple[int, int], _Vectors]] = {}
+        self._kept: dict[int, tuple[tuple[int, int], _OnDevice]] = {}
 
     def bytes_per_row(self, stored: np.dtype[Any]) -> int:
         exact = 4 * self._dim if stored == np.float32 or self._dtype != torch.float16 else 0
@@ -147,7 +154,7 @@ class _Card:
             with torch.cuda.device(self.device):
                 torch.cuda.empty_cache()
 
-    def vectors(self, side: int, rows: Rows, start: int, stop: int) -> _Vectors:
+    def vectors(self, side: int, rows: VectorRows, start: int, stop: int) -> _OnDevice:
         """Rows start..stop, those of the last call for this side again without another copy."""
         kept = self._kept.get(side)
         if kept is not None and kept[0] == (start, stop):
@@ -157,7 +164,7 @@ class _Card:
         self._kept[side] = ((start, stop), loaded)
         return loaded
 
-    def _load(self, rows: Rows, start: int, stop: int, seed: int) -> _Vectors:
+    def _load(self, rows: VectorRows, start: int, stop: int, seed: int) -> _OnDevice:
         n = stop - start
         stored = torch.float16 if rows.dtype == np.float16 else torch.float32
         # Random, so that what has been seen tells what is to come however the corpus is sorted; drawn on the
@@ -190,11 +197,11 @@ class _Card:
                 lengthy[i] = torch.maximum(lengthy[i], length)
         long, off = lengthy.tolist()
         check_length(long, "vectors")
-        return _Vectors(near, exact, order.to(self.device), zero, long, long + off, off)
+        return _OnDevice(near, exact, order.to(self.device), zero, long, long + off, off)
 
-    def side(self, v: _Vectors, span: tuple[int, int], best: Best | None) -> Side:
+    def side(self, v: _OnDevice, span: tuple[int, int], best: TopK | None) -> SweepSide:
         """The rows, with what is known of their k best so far."""
-        from bitextmine.search.engines.triton_topk import NOTHING, Side, pack, unpack
+        from bitextmine.search.engines.triton_topk import NOTHING, SweepSide, pack, unpack
 
         if best is None:
             keys = torch.full((len(v.order), self._k), NOTHING, device=self.device)
@@ -204,10 +211,16 @@ class _Card:
         bar = unpack(keys[:, -1])[0].contiguous()
         bar[v.zero] = torch.inf
         lost = torch.zeros(len(keys), dtype=torch.int32, device=self.device)
-        return Side(v.near, v.exact, v.order + span[0], keys, bar, lost)
+        return SweepSide(v.near, v.exact, v.order + span[0], keys, bar, lost)
 
     def compare(
-        self, x: Rows, y: Rows, x_span: tuple[int, int], y_span: tuple[int, int], fwd: Best, bwd: Best | None
+        self,
+        x: VectorRows,
+        y: VectorRows,
+        x_span: tuple[int, int],
+        y_span: tuple[int, int],
+        fwd: TopK,
+        bwd: TopK | None,
     ) -> _Compared:
         """The k best of what fwd and bwd hold for these rows and of what they are to each other, on the device."""
         xv, yv = self.vectors(0, x, *x_span), self.vectors(1, y, *y_span)
@@ -220,7 +233,7 @@ class _Card:
         self.sweep.run(found.x_side, found.y_side, error, bwd is not None)
         return found
 
-    def results(self, v: _Vectors, keys: torch.Tensor) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def results(self, v: _OnDevice, keys: torch.Tensor) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         from bitextmine.search.engines.triton_topk import unpack
 
         ordered = torch.empty_like(keys)
@@ -238,26 +251,23 @@ class GpuSearch:
 
     `block_rows` is how many rows of x to give to block() at a time. When a device runs out of memory, the parts
     of x and y that are compared at a time are halved and the work goes on; below 1,024 rows a BitextmineError
-    says so. config, limits (rows of x and of y on a device): for tests and measurements.
+    says so. arithmetic: float16 (default) or bfloat16. config, limits (rows of x and of y on a device): for tests and
+    measurements.
     """
 
     def __init__(
         self,
-        x: Rows,
-        y: Rows,
+        x: VectorRows,
+        y: VectorRows,
         k: int,
         *,
         device: str = "cuda",
-        precision: str | None = None,
+        arithmetic: Arithmetic | None = None,
         config: Config | None = None,
         limits: tuple[int, int] | None = None,
     ) -> None:
-        if precision is not None and precision not in _PRECISIONS:
-            raise BitextmineError(
-                f"unknown precision {precision!r} for method triton: expected float16 or bfloat16"
-            )
         self._x, self._y, self._k = x, y, k
-        dtype = _PRECISIONS[precision or "float16"]
+        dtype = TORCH_TYPES[arithmetic or Arithmetic.FLOAT16]
         self._cards = [_open(each, x.dim, k, x.dtype, dtype, config) for each in devices(device)]
         self._limits = limits or self._sizes()
 
@@ -277,7 +287,7 @@ class GpuSearch:
         busy = 10**15 * len(self._cards) // (max(1, len(self._y)) * self._x.dim)
         return min(rows, max(_CHUNK, busy))
 
-    def block(self, start: int, stop: int, fwd: Best, bwd: Best | None) -> None:
+    def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
         todo = self._areas([(start, min(stop, len(self._x)), 0, len(self._y))])
         while todo:
@@ -314,7 +324,7 @@ class GpuSearch:
         of_x, of_y = (max(_SMALLEST, min(*pair) // 2) for pair in zip(tried, self._limits, strict=True))
         self._limits = of_x, of_y
 
-    def _compare(self, area: Area, fwd: Best, bwd: Best | None) -> None:
+    def _compare(self, area: Area, fwd: TopK, bwd: TopK | None) -> None:
         a, b, c, e = area
         share = -(-(b - a) // len(self._cards))
         spans = [(i, min(i + share, b)) for i in range(a, b, share)]
@@ -326,7 +336,9 @@ class GpuSearch:
             found = _each(work, len(spans), self._cards[0].device.type == "cuda")
         except _UnboundedError:
             # numbers that the narrow type does not hold
-            plain = BlockSearch(self._x, self._y, device=str(self._cards[0].device), precision="float32")
+            plain = BlockSearch(
+                self._x, self._y, device=str(self._cards[0].device), arithmetic=Arithmetic.FLOAT32
+            )
             plain.cover(*area, fwd, bwd)
             return
         # Only now, when all parts are there, is anything kept: an area that failed can be done again.
@@ -343,13 +355,13 @@ class GpuSearch:
 @dataclass
 class _Compared:
     card: _Card
-    x: _Vectors
-    y: _Vectors
-    x_side: Side
-    y_side: Side
+    x: _OnDevice
+    y: _OnDevice
+    x_side: SweepSide
+    y_side: SweepSide
 
 
-def _directionless(v: _Vectors, start: int, others: tuple[int, int], best: Best) -> None:
+def _directionless(v: _OnDevice, start: int, others: tuple[int, int], best: TopK) -> None:
     """A zero row is equally far from all rows, so that the first ones are its nearest. No kernel is asked."""
     rows = (v.order[v.zero] + start).cpu().numpy()
     ids = np.arange(others[0], min(others[0] + best.k, others[1]))
@@ -389,8 +401,8 @@ def _prove(card: _Card, dim: int, k: int, stored: np.dtype[Any]) -> None:
     """Runs the kernels on a small case, which compiles them, and checks what they find."""
     rng = np.random.default_rng(0)
     x, y = ((rng.standard_normal((n, dim)) / math.sqrt(dim)).astype(stored) for n in (2000, 9000))
-    fwd, bwd = Best.empty(len(x), k), Best.empty(len(y), k)
-    found = card.compare(Rows(x, stored), Rows(y, stored), (0, len(x)), (0, len(y)), fwd, bwd)
+    fwd, bwd = TopK.empty(len(x), k), TopK.empty(len(y), k)
+    found = card.compare(VectorRows(x, stored), VectorRows(y, stored), (0, len(x)), (0, len(y)), fwd, bwd)
     a, b = (torch.from_numpy(v).to(card.device).double() for v in (x, y))
     for v, side, sims in ((found.x, found.x_side, a @ b.T), (found.y, found.y_side, b @ a.T)):
         want = torch.topk(sims, k, dim=1).values.cpu().numpy()

@@ -72,7 +72,7 @@ class Config:
 
 
 @dataclass
-class Side:
+class SweepSide:
     """One side of the comparison, on one device, in the order in which it is visited.
 
     near (n + padding, dim): the rows in the precision of the products, zero rows after the last. exact (n or
@@ -331,7 +331,7 @@ def _rescore(
     DIM: tl.constexpr,
     P: tl.constexpr,
 ):
-    """The exact product of each pair, as rescore.products() has it to the last bit, offered to both sides."""
+    """The exact product of each pair, as products.products() has it to the last bit, offered to both sides."""
     total = tl.minimum(tl.load(count), capacity)
     start = tl.program_id(0).to(tl.int64) * P
     while start < total:
@@ -339,13 +339,13 @@ def _rescore(
         live = at < total
         pair = tl.load(pairs + at, mask=live, other=0)
         i, j = pair >> 32, pair & 0xFFFFFFFF
-        lane = tl.arange(0, 32)  # as rescore.LANES
+        lane = tl.arange(0, 32)  # as products.LANES
         acc = tl.zeros((P, 32), dtype=tl.float64)
         for deep in range(0, DIM, 32):
             a = tl.load(x + i[:, None] * DIM + (deep + lane)[None, :], mask=live[:, None], other=0.0)
             b = tl.load(y + j[:, None] * DIM + (deep + lane)[None, :], mask=live[:, None], other=0.0)
             acc += a.to(tl.float32).to(tl.float64) * b.to(tl.float32).to(tl.float64)
-        # Sums of two, in the order of rescore.products()
+        # Sums of two, in the order of products.products()
         s = tl.sum(tl.sum(tl.reshape(acc, (P, 2, 2, 8)), 2), 1)
         s = tl.sum(tl.reshape(s, (P, 2, 4)), 1)
         s = tl.sum(tl.sum(tl.reshape(s, (P, 2, 2)), 1), 1)
@@ -428,7 +428,7 @@ def edges(total: int, first: int) -> list[int]:
 
 
 class Sweep:
-    """The search of one Side against another on one device.
+    """The search of one SweepSide against another on one device.
 
     A visit of all slabs is queued as a whole, and the device waited for once, when it is done.
     """
@@ -449,7 +449,7 @@ class Sweep:
         """Of the workspace, for a row of either side."""
         return (self._cap * 8 + 4 + 8 * (2 * self._k + 16)) * 3 // 4 + 1
 
-    def run(self, x: Side, y: Side, error: float, both: bool) -> None:
+    def run(self, x: SweepSide, y: SweepSide, error: float, both: bool) -> None:
         """Leaves in x.keys the k best of what was there and y's rows, and if `both`, likewise in y.keys.
 
         error: how far a product may be from the exact one. Bars must be right on entry (-inf always is); they
@@ -469,11 +469,11 @@ class Sweep:
             while both and (again := y.lost.nonzero()[:, 0]).numel():
                 self._again(y, again, x, error)
 
-    def _again(self, x: Side, rows: torch.Tensor, y: Side, error: float) -> None:
+    def _again(self, x: SweepSide, rows: torch.Tensor, y: SweepSide, error: float) -> None:
         x.lost.zero_()
         near = torch.zeros((len(rows) + self.padding, self._dim), dtype=x.near.dtype, device=self._device)
         near[: len(rows)] = x.near[rows]
-        some = Side(near, x.exact[rows], x.ids[rows], x.keys[rows], x.bar[rows], x.lost[rows])
+        some = SweepSide(near, x.exact[rows], x.ids[rows], x.keys[rows], x.bar[rows], x.lost[rows])
         still = replace(y, bar=torch.full_like(y.bar, torch.inf), lost=torch.zeros_like(y.lost))
         self._visit(some, still, error, False)
         x.keys[rows], x.bar[rows], x.lost[rows] = some.keys, some.bar, some.lost
@@ -485,7 +485,7 @@ class Sweep:
 
         return TensorDescriptor.from_tensor(near, [rows, self._config.depth])
 
-    def _seed(self, x: Side, y: Side, error: float) -> None:
+    def _seed(self, x: SweepSide, y: SweepSide, error: float) -> None:
         """Bars for x's rows out of the first of y's: k maxima over disjoint sets are k products, so the k-th
         best is no smaller than the least of them."""
         c = self._config
@@ -519,7 +519,7 @@ class Sweep:
             part = x.bar[at : at + rows]
             torch.maximum(part, least, out=part)
 
-    def _visit(self, x: Side, y: Side, error: float, both: bool) -> None:
+    def _visit(self, x: SweepSide, y: SweepSide, error: float, both: bool) -> None:
         down, across = edges(len(x), self._config.first), edges(len(y), self._config.first)
         slabs = [(a, b, c, e) for a, b in pairwise(down) for c, e in pairwise(across)]
         tall = max(b - a for a, b, _, _ in slabs)
@@ -537,8 +537,8 @@ class Sweep:
 
     def _slab(
         self,
-        x: Side,
-        y: Side,
+        x: SweepSide,
+        y: SweepSide,
         slab: tuple[int, int, int, int],
         error: float,
         both: bool,
@@ -601,7 +601,7 @@ class Sweep:
             self._merge(y, room.y_offers, room.y_counts, j0, j1 - j0, self._cap)
 
     def _merge(
-        self, side: Side, offers: torch.Tensor, counts: torch.Tensor, first: int, rows: int, cap: int
+        self, side: SweepSide, offers: torch.Tensor, counts: torch.Tensor, first: int, rows: int, cap: int
     ) -> None:
         slots, places = triton.next_power_of_2(cap), triton.next_power_of_2(self._k)
         together = max(1, self._config.merged // (slots + places))
@@ -622,7 +622,7 @@ class Sweep:
             num_warps=4,
         )
 
-    def join(self, side: Side, others: Iterable[torch.Tensor]) -> None:
+    def join(self, side: SweepSide, others: Iterable[torch.Tensor]) -> None:
         """Merges into side.keys the keys (n, k) that other devices found for the same rows."""
         with torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext():
             counts = torch.empty(len(side), dtype=torch.int32, device=self._device)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_language
+from bitextmine.files.corpora import corpus_language
 from bitextmine.train.recipe.check import check_recipe
 from bitextmine.train.recipe.keys import Corpus, Recipe
 

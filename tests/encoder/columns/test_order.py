@@ -120,7 +120,8 @@ def test_compiled_and_plain_are_the_same(
     if kind == np.int8:
         weights[SCALE] = rng.random(50).astype(np.float32)
     pieces = Pieces.from_lists([rng.integers(0, 50, n).tolist() for n in rng.integers(0, 40, 60)])
-    network = PieceSums(weights, order_columns=columns, order_weight=WEIGHT)
+    config = EncoderConfig(50, dim + columns, layers=0, order_columns=columns, order_weight=WEIGHT)
+    network = PieceSums(weights, config)
     found = network.vectors(pieces)
     assert found.shape == (60, dim + columns)
     monkeypatch.setattr(native, "library", lambda: None)

@@ -11,11 +11,11 @@ from bitextmine.search.products import best_first
 
 
 @dataclass(frozen=True)
-class Best:
+class TopK:
     """The k best so far for each of n rows: sim (n, k) float32 and id (n, k) int64, ordered as best_first()
     does.
 
-    The similarities are final ones (rescore.products), so what is in here does not depend on the way it came
+    The similarities are final ones (products.products), so what is in here does not depend on the way it came
     in.
     """
 
@@ -23,8 +23,8 @@ class Best:
     id: NDArray[np.int64]
 
     @staticmethod
-    def empty(n: int, k: int) -> Best:
-        return Best(np.full((n, k), -np.inf, dtype=np.float32), np.full((n, k), -1, dtype=np.int64))
+    def empty(n: int, k: int) -> TopK:
+        return TopK(np.full((n, k), -np.inf, dtype=np.float32), np.full((n, k), -1, dtype=np.int64))
 
     @property
     def k(self) -> int:

@@ -10,11 +10,12 @@ import pytest
 import zstandard
 
 from bitextmine.errors import BitextmineError
-from bitextmine.report.columns import Columns, PairFile
+from bitextmine.files.layout import Columns
+from bitextmine.report.reader import PairReader
 
 
 def read(path, columns=None):
-    file = PairFile(path, columns or Columns())
+    file = PairReader(path, columns or Columns())
     rows = []
     for block in file.blocks():
         scores = [None if np.isnan(s) else s for s in block.score]
@@ -130,7 +131,7 @@ def test_an_empty_file_has_no_rows(tmp_path):
     [
         ("only one column\n", Columns(), ["line 1", "--scol", "1 column"]),
         ("a\tb\tc\td\n", Columns(), ["line 1", "--scol", "4 column"]),
-        ("a\tb\n", Columns(src="text"), ["no column 'text'", "a, b"]),
+        ("a\tb\n", Columns(src="text"), ["no column is called 'text'", "a, b"]),
         ("a\tb\n", Columns(src="text", header=False), ["'text'", "no header"]),
         ("a\tb\n", Columns(src="0"), ["columns count from 1"]),
         ("a\tb\n", Columns(src="2", tgt="2"), ["same column, 2"]),

@@ -1,0 +1,62 @@
+"""An encoder from its name or its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.device import device_name
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
+from bitextmine.encoder.foreign import read_foreign
+from bitextmine.encoder.protocols import Network
+from bitextmine.encoder.sums import PieceSums
+from bitextmine.encoder.weights import read_weights
+
+__all__ = ["load_encoder"]
+
+
+def load_encoder(
+    model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
+) -> Encoder:
+    """An encoder by the name of a packaged one, from a model folder or from a folder of sentence-transformers or
+    LASER, ready on ``device`` (auto, cpu, cuda, cuda:N).
+
+    ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
+    instructions for), float32, bfloat16, float16.
+
+    Raises BitextmineError that names the file or the value that is wrong.
+    """
+    folder = resolve(model)
+    name = Path(folder).resolve().name
+    foreign = read_foreign(folder)
+    if foreign is not None:
+        place = device_name(device) if foreign.heavy else "cpu"
+        return Encoder(
+            foreign.network(place, precision),
+            foreign.tokenizer,
+            name=name,
+            hash=foreign.hash(),
+            max_pieces=foreign.max_pieces,
+        )
+    config, tokenizer = read_folder(folder)
+    return Encoder(
+        _network(config, folder / WEIGHTS, device, precision),
+        tokenizer,
+        name=name,
+        hash=folder_hash(folder),
+        max_pieces=config.max_pieces,
+        languages=config.languages,
+    )
+
+
+def _network(config: EncoderConfig, weights: Path, device: str, precision: str) -> Network:
+    # A sum of piece vectors takes less time than the words take to look up: a GPU would wait for text.
+    place = device_name(device if config.layers or device != "auto" else "cpu")
+    state = read_weights(config, weights)
+    if place == "cpu" and not config.layers:
+        return PieceSums(state, config)
+    from bitextmine.encoder.transformer import Transformer
+
+    return Transformer(config, state, place, precision)

@@ -1,0 +1,45 @@
+/* The inner loops of an encoder without layers, what words.c, sums.c and matches.c share.
+ *
+ * No Python API: loaded with ctypes, called with the interpreter lock released. native.py declares the functions for
+ * Python. words.py, sums.py and matches.py do the same in Python where nothing was compiled, with the same results to the
+ * bit: sums are taken in one fixed order, without fused multiply-adds (build with -ffp-contract=off).
+ */
+
+#ifndef BITEXTMINE_ENCODER_NATIVE_H
+#define BITEXTMINE_ENCODER_NATIVE_H
+
+#include "../compiled.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define X86 1
+#include <immintrin.h>
+#define T_AVX2 __attribute__((target("avx2")))
+#define T_512 __attribute__((target("avx512f")))
+#define T_512BW __attribute__((target("avx512f,avx512bw,avx512dq")))
+#else
+#define X86 0
+#endif
+
+typedef struct table table; /* words.c */
+
+#define FUNCTIONS(F)                                                                                                \
+    F(table *, words_new, void)                                                                                     \
+    F(void, words_free, table *)                                                                                    \
+    F(int64_t, words_count, const table *)                                                                          \
+    F(int64_t, words_scan, table *, int64_t, const uint8_t *, int64_t, int32_t *, int64_t *, int64_t *)             \
+    F(int64_t, words_pieces, const int32_t *, const int64_t *, int64_t, const int32_t *, const int64_t *, int64_t,  \
+      int64_t *, int32_t *)                                                                                         \
+    F(void, sum_pieces, const void *, const float *, int64_t, const int32_t *, const int64_t *, int64_t, int64_t,   \
+      const float *, float *)                                                                                       \
+    F(int64_t, match_pieces, const int8_t *, const float *, int64_t, const int32_t *, const int64_t *,              \
+      const int32_t *, const int64_t *, int64_t, float *, int32_t *, float *, int32_t *)                            \
+    F(int64_t, match_windows, const int8_t *, const int32_t *, int64_t, int64_t, const int32_t *, const int64_t *,  \
+      const int32_t *, const int64_t *, int64_t, float *, float *)                                                  \
+    F(int64_t, match_parts, const int8_t *, const int32_t *, int64_t, int64_t, const int32_t *, const int8_t *,     \
+      const int64_t *, const int32_t *, const int8_t *, const int64_t *, int64_t, float *)
+
+PROTOTYPES(FUNCTIONS)
+
+#endif

@@ -1,0 +1,37 @@
+"""Cells of tab-separated lines: what becomes of texts and numbers, and the columns that a command adds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DECIMALS", "Added", "cells_of", "one_cell"]
+
+DECIMALS = 4
+
+# Everything that ends a line or a cell for some reader of TSV: tab, LF, VT, FF, CR, FS, GS, RS, NEL, LS, PS.
+_BREAKS = re.compile("[\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
+
+
+def one_cell(text: str) -> str:
+    """The text as one cell of one line: each run of tabs and line breaks of any kind becomes a space."""
+    return _BREAKS.sub(" ", text)
+
+
+@dataclass(frozen=True)
+class Added:
+    """A column to write beside those that were read: numbers (n,), NaN for none, or texts."""
+
+    name: str
+    values: NDArray[np.float64] | Sequence[str]
+
+
+def cells_of(values: NDArray[np.float64] | Sequence[str]) -> list[str]:
+    """A column as cells of text: numbers with four decimals, nothing for NaN."""
+    if isinstance(values, np.ndarray):
+        return ["" if v != v else f"{v:.{DECIMALS}f}" for v in values.tolist()]
+    return list(values)

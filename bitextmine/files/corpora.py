@@ -1,0 +1,116 @@
+"""Corpora by name: ``corpus.fr`` and ``corpus.fr.gz`` are in French, and a folder may hold one of each language."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.streams import compression, read_blocks, strip_compression
+from bitextmine.languages.codes import is_code
+
+__all__ = ["corpus_language", "corpus_stem", "find_corpus"]
+
+# Suffixes that fit the shape of a language code and never are one in practice.
+_TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "yaml", "yml", "md", "log"}
+NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
+
+
+def corpus_stem(path: str | os.PathLike[str]) -> Path:
+    """The path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
+    return strip_compression(path)
+
+
+def corpus_language(path: str | os.PathLike[str], override: str | None = None) -> str:
+    """The language of a corpus: ``override`` if given, else the last suffix before any compression suffix.
+
+    Raises BitextmineError when the name tells no language.
+    """
+    if override:
+        return override
+    if os.fspath(path) == "-":
+        raise BitextmineError("<stdin>: stdin has no name to take a language from; pass --lang")
+    stem = corpus_stem(path)
+    language = _language_suffix(stem)
+    if language is None:
+        found = f"'{stem.suffix}' is not a language code" if stem.suffix else "the name has no suffix"
+        raise BitextmineError(
+            f"{path}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass --lang"
+        )
+    return language
+
+
+def _language_suffix(stem: Path) -> str | None:
+    suffix = stem.suffix[1:]
+    if not is_code(suffix) or suffix.lower() in NOT_LANGUAGES:
+        return None
+    return suffix
+
+
+def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Path:
+    """The one corpus of a language in a folder (its subfolders are not searched).
+
+    ``name`` picks one of several: ``corpus`` for ``corpus.fr``, or the whole file name. Of a file and its
+    compressed copy the first in plain text is taken. Raises BitextmineError when none fits or several do, and
+    when such a copy holds another text, or is damaged.
+    """
+    directory = Path(directory)
+    by_language = _corpora(directory)
+    found = by_language.get(lang, [])
+    if not found:
+        seen = ", ".join(sorted(by_language)) or "none"
+        raise BitextmineError(
+            f"{directory}: no corpus in language '{lang}' (no file NAME.{lang} or NAME.{lang}.gz|xz|zst); "
+            f"languages seen there: {seen}"
+        )
+    if name is not None:
+        named = [p for p in found if name in (corpus_stem(p).stem, corpus_stem(p).name, p.name)]
+        if not named:
+            seen = ", ".join(sorted({corpus_stem(p).stem for p in found}))
+            raise BitextmineError(
+                f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
+            )
+        found = [p for p in named if p.name == name] or named
+    names = ", ".join(p.name for p in found)
+    if len({corpus_stem(p) for p in found}) > 1:
+        raise BitextmineError(
+            f"{directory}: {len(found)} corpora in language '{lang}': {names}; "
+            f"choose one with --name, as in --name {corpus_stem(found[0]).stem}"
+        )
+    if len(found) > 1 and not _same_bytes(found):
+        raise BitextmineError(
+            f"{directory}: {names} are one corpus by their names, but hold different texts; remove what is old, or "
+            "name the file itself, with --src-file or --tgt-file"
+        )
+    return min(found, key=lambda p: bool(compression(p)))
+
+
+def _same_bytes(paths: Iterable[Path]) -> bool:
+    """Whether files hold the same text, once decompressed; no for one that is damaged."""
+    digests = set()
+    for path in paths:
+        digest = hashlib.sha256()
+        try:
+            for block in read_blocks(path):
+                digest.update(block)
+        except BitextmineError:
+            return False
+        digests.add(digest.digest())
+    return len(digests) == 1
+
+
+def _corpora(directory: Path) -> dict[str, list[Path]]:
+    """The files of a folder whose names tell a language, by language, sorted."""
+    by_language: dict[str, list[Path]] = {}
+    try:
+        for path in sorted(directory.iterdir()):
+            language = _language_suffix(corpus_stem(path))
+            if language and not path.name.startswith(".") and path.is_file():
+                by_language.setdefault(language, []).append(path)
+    except OSError as e:
+        raise BitextmineError(
+            f"{directory}: cannot list the folder: {e.strerror or e}; check --dir"
+        ) from None
+    return by_language

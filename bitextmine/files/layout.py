@@ -1,0 +1,283 @@
+"""Which column of a file of sentence pairs holds what. One set of rules for every command that reads pairs.
+
+What the user said comes first, then a header line, then the shape of the first rows. Where that does not settle it,
+nothing is guessed: the error says which options do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.languages.codes import is_short_code
+
+__all__ = ["HEAD", "Columns", "Layout", "as_number", "find_layout", "is_position", "kind_of_no_number"]
+
+HEAD = 200  # rows that are looked at
+
+# What a header may call them; the first one that is there counts.
+_NAMES = {
+    "score": ("score", "margin", "cosine"),
+    "src": ("src", "source"),
+    "tgt": ("tgt", "target"),
+    "src_line": ("src_line",),
+    "tgt_line": ("tgt_line",),
+}
+_TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
+_OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
+_MISSING = {"", "-", "na", "n/a", "none", "null"}
+_MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the user said about the columns: positions from 1 or names of the header; None: find out.
+
+    header: whether the first line names the columns.
+    """
+
+    score: str | None = None
+    src: str | None = None
+    tgt: str | None = None
+    header: bool | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things are.
+
+    width: how many cells a row should have. names: the header, or empty. places: columns from 0 of "score", "src",
+    "tgt", "src_line" and "tgt_line", those that are there. src_lang, tgt_lang: languages, where the header names the
+    columns by them. unknown: why the texts could not be found, if they could not.
+    """
+
+    width: int
+    names: tuple[str, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict)
+    src_lang: str = ""
+    tgt_lang: str = ""
+    unknown: str = ""
+
+    @property
+    def score(self) -> int | None:
+        """The column of the score, None for pairs without scores."""
+        return self.places.get("score")
+
+    @property
+    def src(self) -> int:
+        """The column of the source; BitextmineError where it could not be found."""
+        return self._text("src")
+
+    @property
+    def tgt(self) -> int:
+        """The column of the target, likewise."""
+        return self._text("tgt")
+
+    def _text(self, role: str) -> int:
+        if role not in self.places:
+            raise BitextmineError(self.unknown)
+        return self.places[role]
+
+    def column_names(self, last: Sequence[str] = ()) -> tuple[str, ...]:
+        """A name for each column: those of the header; without one `last` for the last columns, and for the others
+        what they hold (score, src_line, tgt_line, src, tgt) or column_N, N counted from 1."""
+        if self.names:
+            return self.names
+        roles = {at: role for role, at in self.places.items()}
+        names = [roles.get(at, f"column_{at + 1}") for at in range(self.width)]
+        if last and len(last) <= self.width:
+            names[self.width - len(last) :] = last
+        return tuple(names)
+
+    def describe(self) -> str:
+        """In words, for people: which column was read as what."""
+
+        def column(at: int) -> str:
+            return f"column {at + 1}" + (f" ({self.names[at]})" if self.names else "")
+
+        score = "no score" if self.score is None else f"score in {column(self.score)}"
+        return f"{score}, source in {column(self.src)}, target in {column(self.tgt)}"
+
+
+def find_layout(
+    head: Sequence[Sequence[str]],
+    columns: Columns | None = None,
+    name: str = "input",
+    *,
+    names: Sequence[str] = (),
+    last: int = 0,
+) -> Layout:
+    """Which column is which.
+
+    head: the first rows as cells, at least one unless there are `names`; the first of them may be a header. names: of
+    the columns, where the file's format has them, so that no row is a header. last: how many columns at the end are
+    known to be neither text nor score. Without a header, these shapes are known; numbers may follow each of the last
+    three:
+
+        source, target
+        source, target, score
+        source, target
+        score, source, target                                 as `mine` writes
+        score, source line, target line, source, target       as `mine --ids` writes
+
+    The width is that of the header, else that of most rows; rows of one cell, and those without a column that was
+    asked for, have no say in it.
+
+    Raises UsageError for columns asked for by name where there is no header, BitextmineError for columns that are not
+    there. That source and target were not found is an error only when they are used (`Layout.src`).
+    """
+    columns = columns or Columns()
+    given = {
+        role: value
+        for role, value in (("score", columns.score), ("src", columns.src), ("tgt", columns.tgt))
+        if value is not None
+    }
+    by_name = [value for value in given.values() if not is_position(value)]
+    header, body = True, head
+    if not names:
+        header = bool(columns.header)
+        if columns.header is None:
+            header = bool(by_name) or _is_header(head[0])
+        if header:
+            names, body = head[0], head[1:]
+    if by_name and not header:
+        raise UsageError(
+            f"{name}: column {by_name[0]!r} is asked for by name, but the file is said to have no header "
+            "(--no-header); give its position, from 1"
+        )
+    names = tuple(names)
+    found, langs = _by_header(names)
+    chosen = {role: _position(value, role, names, name) for role, value in given.items()}
+    width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
+    for role, at in chosen.items():
+        if at >= width:
+            raise BitextmineError(_no_column(at + 1, role, names, width, name))
+    # Where names tell which the texts are, a column of numbers is a score only if it is called so.
+    told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
+    places = {**({} if told else _by_shape(body, width, last)), **found}
+    places = {role: at for role, at in places.items() if role in chosen or at not in chosen.values()}
+    places.update(chosen)
+    if "src" in places and places["src"] == places.get("tgt"):
+        raise BitextmineError(f"{name}: source and target are the same column, {places['src'] + 1}; give two")
+    unknown = ""
+    if not {"src", "tgt"} <= places.keys():
+        first = "\t".join(head[0] if head else names)
+        unknown = (
+            f"{name}: line 1: cannot tell which of its {width} column(s) are source and target in {first[:80]!r}; "
+            "say which with --scol and --tcol, by position from 1 or by name in the header"
+        )
+    return Layout(width, names, places, *langs, unknown)
+
+
+def is_position(value: str) -> bool:
+    """Whether a column is given by its position and not by its name."""
+    return value.isascii() and value.isdecimal()
+
+
+def as_number(cell: str) -> float:
+    """The number in a cell, NaN for none."""
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan
+
+
+def kind_of_no_number(cell: str) -> str:
+    """What a cell without a finite number holds: "missing", "NaN", "infinite" or "not a number"."""
+    text = cell.strip().lower()
+    if text in _MISSING:
+        return "missing"
+    try:
+        return "NaN" if math.isnan(float(text)) else "infinite"
+    except ValueError:
+        return "not a number"
+
+
+def _width(rows: Sequence[Sequence[str]], least: int) -> int:
+    """The width of most rows of at least `least` and two cells; without such rows, of most."""
+    sizes = [len(row) for row in rows]
+    wide = [size for size in sizes if size >= max(least, 2)]
+    return Counter(wide or sizes).most_common(1)[0][0] if sizes else 0
+
+
+def _position(value: str, role: str, names: Sequence[str], name: str) -> int:
+    if value in names:
+        return names.index(value)
+    if is_position(value):
+        if not value.strip("0"):
+            raise BitextmineError(f"{name}: {_OPTIONS[role]} {value}: columns count from 1")
+        return int(value[:10]) - 1  # more digits than any file has columns
+    raise BitextmineError(
+        f"{name}: no column is called '{value}'; there are {', '.join(names)[:200]} in its first line; if that is no "
+        "header, give positions, from 1"
+    )
+
+
+def _no_column(number: int, role: str, names: Sequence[str], width: int, name: str) -> str:
+    if names:
+        return f"{name}: there is no column {number}: the header names {width}: {', '.join(names)[:200]}"
+    return (
+        f"{name}: there is no column {number} ({_OPTIONS[role]}): no line has so many among the first, most of them "
+        f"have {width}"
+    )
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Whether a first line names columns: two of score, source and target, or the score and two languages."""
+    found, langs = _by_header(cells)
+    return sum(role in found for role in _TELLING) >= (3 if langs[0] else 2)
+
+
+def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
+    """The columns that a header names, and the languages if it names source and target by them and has but the score
+    besides."""
+    lower = [name.strip().lower() for name in names]
+    found = {}
+    for role, words in _NAMES.items():
+        at = next((lower.index(word) for word in words if word in lower), None)
+        if at is not None:
+            found[role] = at
+    if not {"src", "tgt"} & found.keys() and len(names) == 2 + ("score" in found):
+        codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
+        if len(codes) == 2:
+            found["src"], found["tgt"] = codes
+            return found, (names[codes[0]].strip(), names[codes[1]].strip())
+    return found, ("", "")
+
+
+def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
+    """The columns of the usual files, by the number of cells and by which of them are numbers."""
+    rows = [row for row in rows if len(row) == width]
+    width -= last
+    if width == 2:
+        return {"src": 0, "tgt": 1}
+    if not rows or width < 3:
+        return {}
+
+    def number(at: int) -> bool:
+        """Numbers or nothing, and a number somewhere."""
+        right = sum(
+            not math.isnan(as_number(row[at])) or kind_of_no_number(row[at]) in ("missing", "NaN")
+            for row in rows
+        )
+        return right >= _MOST * len(rows) and any(not math.isnan(as_number(row[at])) for row in rows)
+
+    def whole(at: int) -> bool:
+        return sum(is_position(row[at].strip()) for row in rows) >= _MOST * len(rows)
+
+    mined = {"score": 0, "src": 1, "tgt": 2}
+    with_ids = {"score": 0, "src_line": 1, "tgt_line": 2, "src": 3, "tgt": 4}
+    if width == 3:
+        return mined if number(0) else {"src": 0, "tgt": 1, "score": 2} if number(2) else {}
+    numbers = [number(at) for at in range(min(width, 6))]
+    match numbers:
+        case [True, True, True, False, False, *more] if whole(1) and whole(2) and all(more):
+            return with_ids
+        case [True, False, False, True, *_]:
+            return mined
+        case [False, False, True, *_]:
+            return {"src": 0, "tgt": 1}
+    return with_ids if width == 5 and whole(1) and whole(2) else {}

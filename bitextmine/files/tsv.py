@@ -1,0 +1,215 @@
+"""Tab-separated text as a stream of rows, byte for byte.
+
+Tab-separated means what `cut` and `paste` mean by it: a line feed ends a row, a tab ends a cell, and nothing else is
+special, quotes included.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import Added, cells_of
+from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
+from bitextmine.files.streams import display_name, read_blocks
+
+__all__ = ["TextBlock", "TextRows", "TextWriter"]
+
+_BOM = b"\xef\xbb\xbf"
+_INTEGER = re.compile(r"-?\d{1,18}")
+
+
+class TextBlock:
+    """Lines of bytes; decoded and cut into cells when that is asked for."""
+
+    def __init__(self, raw: list[bytes], start: int, width: int) -> None:
+        self._raw = raw
+        self.start = start
+        self.width = width
+        self._cells: list[list[str] | None] | None = None
+        self._bad: dict[int, str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def cells(self) -> list[list[str] | None]:
+        """Per row its cells, without the carriage return at the end of a line; None for invalid UTF-8."""
+        if self._cells is None:
+            try:
+                text = b"\n".join(self._raw).decode("utf-8")
+                rows: list[str | None] = list(text.split("\n"))
+            except UnicodeDecodeError:
+                rows = [_decoded(line) for line in self._raw]
+            self._cells = [None if row is None else row.removesuffix("\r").split("\t") for row in rows]
+        return self._cells
+
+    def bad(self) -> dict[int, str]:
+        if self._bad is None:
+            width = self.width
+            self._bad = {
+                row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {width}"
+                for row, cells in enumerate(self.cells())
+                if cells is None or len(cells) != width
+            }
+        return self._bad
+
+    def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
+        cells: Any = self.cells()
+        return [cells[row][column] for row in rows]
+
+    def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+        texts = self.texts(column, rows)
+        try:
+            return np.array([float(text) for text in texts], dtype=np.float64)
+        except ValueError:
+            return np.array([as_number(text) for text in texts], dtype=np.float64)
+
+    def lines(self, without: Collection[int] = ()) -> list[bytes]:
+        if not without:
+            return self._raw
+        kept = [at for at in range(self.width) if at not in without]
+        return [_without(line, self.width, kept) for line in self._raw]
+
+    def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
+        """A row of too many cells has the last ones in one, invalid UTF-8 becomes U+FFFD."""
+        import pyarrow
+
+        rows = [
+            line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else cells
+            for line, cells in zip(self._raw, self.cells(), strict=True)
+        ]
+        last = len(names) - 1
+        columns = []
+        for at, name in enumerate(names):
+            texts = [
+                (" ".join(row[at:]) if at == last else row[at]) if at < len(row) else None for row in rows
+            ]
+            if name in floats:
+                numbers = [as_number(text or "") for text in texts]
+                columns.append(pyarrow.array([None if n != n else n for n in numbers], pyarrow.float64()))
+            elif name in integers:
+                whole = [int(text) if text and _INTEGER.fullmatch(text) else None for text in texts]
+                columns.append(pyarrow.array(whole, pyarrow.int64()))
+            else:
+                columns.append(pyarrow.array(texts, pyarrow.string()))
+        return pyarrow.table(columns, names=list(names))
+
+
+def _decoded(line: bytes) -> str | None:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _without(line: bytes, width: int, kept: Sequence[int]) -> bytes:
+    """A line less some of its cells; one of another width as it is."""
+    ending = b"\r" if line.endswith(b"\r") else b""
+    cells = line.removesuffix(b"\r").split(b"\t")
+    return line if len(cells) != width else b"\t".join([cells[at] for at in kept]) + ending
+
+
+class TextRows:
+    """A tab-separated stream, ``-`` for stdin. Its first rows are read at once, to find the columns in them."""
+
+    def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> None:
+        name = display_name(path)
+        self._lines = _raw_lines(path)
+        self._ahead: list[bytes] = []
+        # More than HEAD lines of it may be there; how many does not depend on how a pipe is cut.
+        while len(self._ahead) <= HEAD and (lines := next(self._lines, None)) is not None:
+            self._ahead += lines
+        self.layout = Layout(width=0)
+        self.empty = True
+        if not self._ahead:
+            if columns is not None and columns.header:
+                raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
+            return
+        head = [line.decode("utf-8", "replace").removesuffix("\r").split("\t") for line in self._ahead[:HEAD]]
+        self.layout = find_layout(head, columns, name, last=last)
+        if self.layout.names:
+            if _decoded(self._ahead[0]) is None:
+                raise BitextmineError(f"{name}: line 1: the header is not UTF-8")
+            del self._ahead[0]
+        self.empty = not self._ahead
+
+    def blocks(self, rows: int | None = None) -> Iterator[TextBlock]:
+        width = self.layout.width
+        start = 1
+        waiting: list[bytes] = []
+        source = itertools.chain([self._ahead] if self._ahead else [], self._lines)
+        self._ahead = []
+        for lines in source:
+            if rows is None:
+                yield TextBlock(lines, start, width)
+                start += len(lines)
+                continue
+            waiting.extend(lines)
+            while len(waiting) >= rows:
+                yield TextBlock(waiting[:rows], start, width)
+                start += rows
+                del waiting[:rows]
+        if waiting:
+            yield TextBlock(waiting, start, width)
+
+
+def _raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
+    """The lines of a stream as they come, without line feeds and without a byte order mark at the start."""
+    parts: list[bytes] = []
+    first = True
+    for block in read_blocks(path):
+        cut = block.rfind(b"\n")
+        if cut < 0:
+            parts.append(block)
+            continue
+        parts.append(block[:cut])
+        lines = b"".join(parts).split(b"\n")
+        parts = [block[cut + 1 :]] if cut + 1 < len(block) else []
+        if first:
+            lines[0] = lines[0].removeprefix(_BOM)
+            first = False
+        yield lines
+    if parts and (last := b"".join(parts)):
+        yield [last.removeprefix(_BOM) if first else last]
+
+
+class TextWriter:
+    """Rows as they were read, less some cells, with others added before the line end."""
+
+    def __init__(self, out: Any, only_added: bool = False, without: Collection[int] = ()) -> None:
+        self._out = out
+        self._only_added = only_added
+        self._without = without
+
+    def header(self, names: Sequence[str]) -> None:
+        self._out.write(("\t".join(names) + "\n").encode("utf-8"))
+
+    def write(self, block: Any, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        if not len(block) or (rows is not None and not len(rows)):
+            return
+        lines = [] if self._only_added else block.lines(self._without)
+        tails: list[bytes] = []
+        if added:
+            columns = [cells_of(column.values) for column in added]
+            tails = "\n".join(map("\t".join, zip(*columns, strict=True))).encode("utf-8").split(b"\n")
+        if rows is not None:
+            lines, tails = (
+                [lines[i] for i in rows] if lines else [],
+                [tails[i] for i in rows] if tails else [],
+            )
+        if self._only_added:
+            lines = tails
+        elif tails:
+            lines = [
+                b"%b\t%b\r" % (line[:-1], tail) if line.endswith(b"\r") else b"%b\t%b" % (line, tail)
+                for line, tail in zip(lines, tails, strict=True)
+            ]
+        self._out.write(b"\n".join(lines) + b"\n")
+        self._out.flush()  # who reads the pipe need not wait for a full buffer

@@ -1,0 +1,69 @@
+"""Which engine does a search."""
+
+from __future__ import annotations
+
+from bitextmine.errors import BitextmineError
+from bitextmine.search import native
+from bitextmine.search.engines.compiled import FusedSearch
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
+from bitextmine.search.protocols import SearchEngine
+from bitextmine.search.rows import VectorRows
+from bitextmine.system import processors
+
+__all__ = ["compiled_runs", "open_engine"]
+
+_WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
+
+
+def compiled_runs(dim: int) -> bool:
+    """Whether the compiled engine can search vectors of so many dimensions here."""
+    return dim <= _WIDEST and native.instruction_set() is not None
+
+
+def open_engine(
+    x: VectorRows, y: VectorRows, k: int, options: SearchOptions, *, memory: int, names: tuple[str, str]
+) -> tuple[SearchEngine, int]:
+    """The engine that the options name, or the fastest, with `memory` bytes to work in; and how many bytes it needs at
+    least.
+
+    names: what messages call x and y. Raises BitextmineError where the engine that is named cannot be had.
+    """
+    engine = options.engine
+    if engine == Engine.TRITON or (engine == Engine.AUTO and options.device != "cpu"):
+        from bitextmine.search.engines.gpu import open_search
+
+        search = open_search(x, y, k, options.device, options.arithmetic, must=engine == Engine.TRITON)
+        if search is not None:
+            return search, 0
+    if engine == Engine.AUTO:
+        engine = Engine.COMPILED if options.device == "cpu" and compiled_runs(x.dim) else Engine.TORCH
+    if engine == Engine.COMPILED:
+        return _compiled(x, y, k, options, memory, names)
+    from bitextmine.search.engines.blocks import BlockSearch
+
+    device = options.device.partition(",")[0]
+    blocks = BlockSearch(x, y, device=device, arithmetic=options.arithmetic, memory=memory)
+    return blocks, BlockSearch.least_memory(x)
+
+
+def _compiled(
+    x: VectorRows, y: VectorRows, k: int, options: SearchOptions, memory: int, names: tuple[str, str]
+) -> tuple[SearchEngine, int]:
+    if not compiled_runs(x.dim):
+        raise BitextmineError(
+            "the compiled search was not built, this processor lacks AVX2, or "
+            f"{x.dim} dimensions are too many for it; use engine torch"
+        )
+    threads = options.threads or processors()
+    arithmetic = options.arithmetic or Arithmetic.INT8
+    fused = FusedSearch(
+        x,
+        y,
+        k=k,
+        names=names,
+        threads=threads,
+        memory=memory,
+        isa=options.instruction_set,
+        arithmetic=arithmetic,
+    )
+    return fused, FusedSearch.least_memory(x, y, k, threads, arithmetic)

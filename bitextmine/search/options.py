@@ -1,0 +1,107 @@
+"""How an exact search is done. None of it changes the answer, only what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from bitextmine.errors import UsageError
+
+__all__ = ["Arithmetic", "Engine", "InstructionSet", "SearchOptions"]
+
+
+class Engine(StrEnum):
+    """What does the work. AUTO: the fastest that can be had on the device."""
+
+    AUTO = "auto"
+    COMPILED = "compiled"  # C, on the CPU
+    TORCH = "torch"  # CPU or GPU
+    TRITON = "triton"  # GPU
+
+
+class Arithmetic(StrEnum):
+    """In what products are first computed. Its error is bounded, and what may be among the k best by that bound is
+    computed again exactly, so that a narrow one is fast and loses nothing."""
+
+    INT8 = "int8"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+
+
+class InstructionSet(StrEnum):
+    """What the compiled engine can use of a processor, the oldest first."""
+
+    AVX2 = "avx2"
+    AVXVNNI = "avxvnni"
+    AVX512VNNI = "avx512vnni"
+
+
+_ARITHMETICS = {
+    Engine.AUTO: (),
+    Engine.COMPILED: (Arithmetic.INT8, Arithmetic.FLOAT32),
+    Engine.TORCH: (Arithmetic.FLOAT32, Arithmetic.BFLOAT16, Arithmetic.FLOAT16),
+    Engine.TRITON: (Arithmetic.FLOAT16, Arithmetic.BFLOAT16),
+}
+
+E = TypeVar("E", bound=StrEnum)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How an exact search is done; the answer is the same, byte for byte, for all of them.
+
+    device: "cpu" or a torch device: "cuda" (with Triton every GPU that torch sees), "cuda:1", "cuda:0,cuda:2".
+    memory: bytes of the computer's memory (not a GPU's) that the search may take besides arrays given to it: the
+    answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both sides
+    at work, pages of memory-mapped vectors, and what can be spared to work faster. Default: half of what is free.
+    threads: default the processors available, or OMP_NUM_THREADS.
+    block_rows: most rows of x compared at a time. Default: what the engine finds best.
+    engine: which one; arithmetic: of the engine that is named, by default its fastest here; instruction_set: of the
+    compiled engine, by default the best that the processor has. All three are for tests and measurements.
+
+    Raises UsageError for numbers below 1, for words that are none of these, and for an arithmetic or an instruction set
+    that the engine does not have.
+    """
+
+    device: str = "cpu"
+    memory: int | None = None
+    threads: int | None = None
+    block_rows: int | None = None
+    engine: Engine = Engine.AUTO
+    arithmetic: Arithmetic | None = None
+    instruction_set: InstructionSet | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "threads", "block_rows"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, found {value}")
+        _check("search engine", self.engine, Engine)
+        if self.arithmetic is not None:
+            _check("arithmetic", self.arithmetic, Arithmetic)
+            if self.arithmetic not in _ARITHMETICS[self.engine]:
+                raise UsageError(f"arithmetic {self.arithmetic}: {_can(self.engine)}")
+        if self.instruction_set is not None:
+            _check("instruction set", self.instruction_set, InstructionSet)
+            if self.engine != Engine.COMPILED:
+                raise UsageError(
+                    f"instruction set {self.instruction_set}: engine {self.engine} has no choice of them; "
+                    "use engine compiled"
+                )
+
+
+def _check(what: str, found: str, known: type[E]) -> None:
+    if found not in list(known):
+        raise UsageError(f"unknown {what} {found!r}: expected {_either(list(known))}")
+
+
+def _can(engine: Engine) -> str:
+    if engine == Engine.AUTO:
+        return "engine auto chooses it itself; name the engine as well"
+    return f"engine {engine} computes in {_either(_ARITHMETICS[engine])}"
+
+
+def _either(words: list[E] | tuple[E, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

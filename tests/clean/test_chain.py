@@ -1,0 +1,217 @@
+"""mine | score | filter | report on the real command, without options; and what used to go wrong in it, silently."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCORES = ("cosine", "margin", "length_ratio", "numbers", "copy", "quality")
+
+
+@pytest.fixture(scope="module")
+def mined(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+    """A folder with two corpora, what `mine` finds in them, with line numbers and without, and the true pairs."""
+    folder = tmp_path_factory.mktemp("mined")
+    parallel_text(folder, 150, extra=30)
+    command = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model)
+    bitextmine(*command, "-o", "plain.tsv", cwd=folder)
+    bitextmine(*command, "--ids", "-o", "ids.tsv", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def bm(bitextmine, tiny_model, tmp_path):
+    """Run a command in the test's folder."""
+    environment = {"BITEXTMINE_MODEL": str(tiny_model)}
+
+    def run(*args, **options):
+        return bitextmine(*args, cwd=tmp_path, env=environment, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["plain", "ids"])
+def test_the_chain_needs_no_options(bitextmine, tiny_model, mined, tmp_path, name):
+    program = " ".join(bitextmine.argv)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {program} score < {mined}/{name}.tsv | tee scored.tsv | {program} filter | "
+         f"tee kept.tsv | {program} report - -o report.html"],
+        cwd=tmp_path, env=bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)}), capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    texts = [line.split("\t") for line in (mined / f"{name}.tsv").read_text().splitlines()]
+    numbers = ["src_line", "tgt_line"] if name == "ids" else []
+    header, *scored = [line.split("\t") for line in (tmp_path / "scored.tsv").read_text().splitlines()]
+    assert header == ["score", *numbers, "src", "tgt", *SCORES]
+    assert [row[: len(texts[0])] for row in scored] == texts
+    assert all(float(row[header.index("length_ratio")]) < 4 for row in scored), "the texts were compared"
+    kept = [line.split("\t") for line in (tmp_path / "kept.tsv").read_text().splitlines()]
+    assert kept[0] == header
+    assert 0 < len(kept) - 1 <= len(scored)
+    page = (tmp_path / "report.html").read_text()
+    at = len(numbers) + 2
+    assert f"score in column 1 (score), source in column {at} (src), target in column {at + 1} (tgt)" in page
+    assert f"<p>{len(kept) - 1} pairs" in page
+    assert "No column of scores" not in page
+
+
+@pytest.mark.parametrize("name", ["plain", "ids"])
+def test_the_chain_through_parquet(bm, mined, tmp_path, name):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    bm("score", mined / f"{name}.tsv", "-o", "scored.parquet")
+    bm("filter", "scored.parquet", "-o", "kept.parquet", "--rejected", "bad.parquet")
+    bm("report", "kept.parquet", "-o", "report.html")
+    numbers = ["src_line", "tgt_line"] if name == "ids" else []
+    kept = parquet.read_table(tmp_path / "kept.parquet")
+    assert kept.column_names == ["score", *numbers, "src", "tgt", *SCORES]
+    assert kept["score"].type == "double"
+    assert all(kept[column].type == "int64" for column in numbers)
+    page = (tmp_path / "report.html").read_text()
+    assert f"<p>{kept.num_rows} pairs" in page
+    assert "score in column 1 (score)" in page
+    text = bm("filter", "scored.parquet").out
+    assert text == bm("filter", "-", stdin=bm("score", mined / f"{name}.tsv").out.encode()).out
+    only = bm("score", "kept.parquet", "--columns", "copy", "--score-only").out
+    assert only.count("\n") == kept.num_rows, "Parquet has names, but no line of them"
+    assert bm("filter", "scored.parquet", "--no-header").out == text.partition("\n")[2]
+
+
+def test_what_was_filtered_can_be_evaluated(bm, mined, tmp_path):
+    gold = mined / "ids.tsv"
+    pairs = [line.split("\t")[1:3] for line in gold.read_text().splitlines()]
+    (tmp_path / "gold.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    (tmp_path / "scored.tsv").write_text(bm("score", mined / "ids.tsv", "--columns", "copy").out)
+    plain = bm("evaluate", "mining", mined / "ids.tsv", "--gold", "gold.tsv", "--format", "tsv").out
+    assert bm("evaluate", "mining", "scored.tsv", "--gold", "gold.tsv", "--format", "tsv").out == plain
+    without = bm("score", mined / "plain.tsv", "--columns", "copy").out
+    error = bm("evaluate", "mining", "-", "--gold", "gold.tsv", stdin=without.encode(), code=1).err
+    assert "line 2" in error and "--ids" in error
+
+
+# --- one by one -------------------------------------------------------------------------------------------
+
+
+def test_a_column_of_decimals_is_no_score_of_ours(bm):
+    """Input whose last column is a margin with four decimals, as LASER's tools write."""
+    rows = "".join(
+        f"The house number {i}.\tLa maison numéro {i}.\t{1 + i / 100:.4f}\n" for i in range(40)
+    ).encode()
+    scored = bm("score", "--columns", "length_ratio,numbers", stdin=rows).out
+    assert scored.startswith("src\ttgt\tscore\tlength_ratio\tnumbers\n")
+    kept = bm("filter", "--preset", "none", "--min", "numbers=1", stdin=scored.encode()).out
+    assert kept == scored
+    # seven such columns, and no header: nothing is taken for what it only looks like
+    many = "a b c\td e f\t0.9000\t1.2000\t1.0000\t1.0000\t0.0000\t0.9000\n" * 3
+    error = bm("filter", "--preset", "mild", stdin=many.encode(), code=1).err
+    assert "the rows have no column cosine" in error and "--columns" in error
+
+
+def test_scoring_twice_replaces(bm):
+    rows = b"One house.\tUne maison.\nTwo houses.\tDeux maisons.\n"
+    once = bm("score", stdin=rows)
+    twice = bm("score", stdin=once.out.encode())
+    assert twice.out == once.out
+    assert f"replaced, as the header has them already: {', '.join(SCORES)}" in twice.err
+    other = bm("score", "--columns", "copy,key", stdin=once.out.encode()).out.splitlines()
+    assert other[0].split("\t") == ["src", "tgt", *(n for n in SCORES if n != "copy"), "copy", "key"]
+    assert [len(line.split("\t")) for line in other] == [9] * 3
+    error = bm(
+        "score", "--scol", "key", "--tcol", "b", "--columns", "key", stdin=b"key\tb\nx\ty\n", code=1
+    ).err
+    assert "column 1 is called 'key'" in error
+
+
+def test_score_only_has_a_line_for_each_line(bm):
+    rows = b"a b\tc d\ne f\tg h\n"
+    assert bm("score", "--columns", "copy", "--score-only", stdin=rows).out == "0.0000\n0.0000\n"
+    headed = bm("score", "--columns", "copy", "--score-only", stdin=b"src\ttgt\n" + rows).out
+    assert headed == "copy\n0.0000\n0.0000\n"
+
+
+def test_no_header_is_none(bm):
+    rows = b"src\ttgt\na\tb\n"
+    out = bm("score", "--columns", "numbers", "--no-header", stdin=rows).out
+    assert out == "src\ttgt\t1.0000\na\tb\t1.0000\n"
+    assert (
+        bm("filter", "--no-header", "--columns", "numbers", "--min", "numbers=1", stdin=out.encode()).out
+        == out
+    )
+
+
+def test_a_wide_row_at_the_top_is_one_bad_row(bm, tmp_path):
+    good = [f"The house number {i}.\tLa maison numéro {i}." for i in range(271)]
+    rows = "\n".join(["seen\tin\ta\tcrawl\ttoday", *good, ""]).encode()
+    kept = bm("filter", "--preset", "cheap", "--rejected", "bad.tsv", stdin=rows)
+    assert kept.out.splitlines() == good
+    assert (tmp_path / "bad.tsv").read_text() == "seen\tin\ta\tcrawl\ttoday\tmalformed\n"
+    scored = bm("score", "--columns", "numbers", stdin=rows)
+    assert scored.out.splitlines()[1] == "seen\tin\ta\tcrawl\ttoday\t"
+    assert "1 of them is no pair" in scored.err
+    assert "line 1: 5 columns, not 2" in scored.err
+
+
+def test_a_header_is_looked_for(bm):
+    rows = b"id\ttarget\tsource\n1\tUne maison.\tOne house.\n"
+    out = bm("filter", "--max", "length_ratio=2", stdin=rows)
+    assert out.out.encode() == rows
+    assert re.search(r"^all +1 ", out.err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [("score", "--columns", "copy"), ("filter", "--max", "copy=0.5")])
+def test_nearly_all_malformed_is_an_error(bm, tmp_path, command):
+    """Also where it shows only after many rows."""
+    rows = b"a b\tc d\n" * 200 + b"no tab in here\n" * 30_000
+    out = bm(*command, "-o", "out.tsv", stdin=rows, code=1)
+    assert re.search(r"line 201: 1 columns, not 2; only 200 of [\d,]+ rows can be read as a pair", out.err)
+    out = bm(*command, "-o", "out.tsv", stdin=b"\xff\tb\n" * 3, code=1)
+    assert "not one of 3 rows can be read as a pair" in out.err
+    assert list(tmp_path.iterdir()) == []
+    bm(*command, stdin=b"a b\tc d\n" * 2 + b"no tab\n" * 30)
+    out = bm(*command, stdin=b"no tab\n" * 30, code=1)
+    assert "cannot tell which of its 1 column(s) are source and target" in out.err
+
+
+@pytest.mark.parametrize(
+    "command", [("score", "--columns", "copy"), ("filter", "--max", "copy=0.5"), ("report",)]
+)
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--scol", "9"), "there is no column 9"),
+        (("--tcol", "0"), "columns count from 1"),
+        (("--scol", "nosuch"), "no column is called 'nosuch'"),
+        (("--header", "--tcol", "3"), "there is no column 3: the header names 2: a b, c d"),
+    ],
+)
+def test_columns_that_are_not_there(bm, tmp_path, command, option, words):
+    (tmp_path / "pairs.tsv").write_text("a b\tc d\ne f\tg h\n")
+    error = bm(command[0], "pairs.tsv", *command[1:], *option, "-o", "out", code=1).err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_three_columns_of_text_are_not_guessed_at(bm):
+    rows = b"http://x\ta b\tc d\n" * 3
+    for command in (("score", "--columns", "copy"), ("filter", "--max", "copy=0.5")):
+        assert "cannot tell which of its 3 column(s)" in bm(*command, stdin=rows, code=1).err
+        bm(*command, "--scol", "2", "--tcol", "3", stdin=rows)
+    # a rule that looks at no text needs to know of none
+    assert bm("filter", "--equal", "1=http://x", stdin=rows).out.encode() == rows
+
+
+def test_nothing_in_nothing_out(bm):
+    assert bm("score", "--columns", "copy").out == ""
+    assert bm("filter").out == ""
+    assert bm("report", "-", "-o", "-").out.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("size", ["1M", "2G", "1.5GiB"])
+def test_memory_is_a_size(bm, size):
+    rows = b"a b\tc d\n" * 2
+    assert bm("filter", "--duplicates", "exact", "--memory", size, stdin=rows).out == "a b\tc d\n"
+    assert "with its unit" in bm("filter", "--memory", "2048", code=2).err

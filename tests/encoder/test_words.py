@@ -1,0 +1,219 @@
+"""Words and their pieces stay together whatever breaks a call off: Ctrl-C, no memory, a failing tokeniser."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder import native, words
+from bitextmine.encoder.folder import TOKENIZER, packaged
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.words import CompiledTable, PlainTable, Words
+
+FIRST = ["the cat sat", "le chat est là", ""]
+BROKEN = ["a cat and a dog", "der Hund und die Katze, là", "the the the"]
+AFTER = ["the dog sat", "die Katze", "a new word", "the cat là Hund und"]
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "plain":
+        monkeypatch.setattr(native, "library", lambda: None)
+    elif native.library() is None:
+        pytest.skip("not compiled")
+    return str(request.param)
+
+
+def cut(new: list[str]) -> Pieces:
+    """A letter is a piece, so that a word that is taken for another one shows."""
+    return Pieces.from_lists([[ord(letter) for letter in word] for word in new])
+
+
+def encode(table: Words, lines: list[str], cutting: Callable[[list[str]], Pieces] = cut) -> list[list[int]]:
+    pieces, _ = table.encode("\n".join(lines), len(lines), 1 << 40, cutting)
+    return [pieces.ids[a:b].tolist() for a, b in itertools.pairwise(pieces.offsets.tolist())]
+
+
+def expected(lines: list[str]) -> list[list[int]]:
+    return [[ord(letter) for letter in line if letter != " "] for line in lines]
+
+
+class Breaking:
+    """Raises an exception before the so-manieth step of the interpreter within words.py."""
+
+    def __init__(self, step: int, kind: type[BaseException]) -> None:
+        self.left, self.kind = step, kind
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != words.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            # Python takes no signal between entering or leaving a lock and noting that it did.
+            if "with self._lock" not in line:
+                self.left -= 1
+                if not self.left:
+                    raise self.kind("planted")
+        return self
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+def test_a_call_may_be_broken_off_at_any_step(kind: type[BaseException]) -> None:
+    steps = 0
+    for step in itertools.count(1):
+        table = Words()
+        assert encode(table, FIRST) == expected(FIRST)
+        before = sys.gettrace()
+        sys.settrace(Breaking(step, kind))
+        try:
+            encode(table, BROKEN)
+        except kind:
+            steps += 1
+        else:
+            break
+        finally:
+            sys.settrace(before)
+        assert encode(table, AFTER) == expected(AFTER), f"after step {step}"
+        assert encode(table, BROKEN) == expected(BROKEN), f"after step {step}"
+        assert encode(table, FIRST) == expected(FIRST), f"after step {step}"
+    assert steps > 50, "nothing was broken off"
+
+
+@pytest.mark.usefixtures("way")
+def test_forgetting_may_be_broken_off_at_any_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "MAX_WORDS", 3)
+    for step in itertools.count(1):
+        table = Words()
+        encode(table, FIRST)
+        before = sys.gettrace()
+        sys.settrace(Breaking(step, KeyboardInterrupt))
+        try:
+            encode(table, BROKEN)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(before)
+        assert encode(table, AFTER) == expected(AFTER), f"after step {step}"
+        assert encode(table, FIRST) == expected(FIRST), f"after step {step}"
+
+
+@pytest.mark.usefixtures("way")
+def test_a_failing_tokeniser_leaves_no_words_without_pieces() -> None:
+    def failing(_: list[str]) -> Pieces:
+        raise MemoryError("planted")
+
+    def short(new: list[str]) -> Pieces:
+        return cut(new[:-1])
+
+    table = Words()
+    encode(table, FIRST)
+    known = len(table)
+    many = [" ".join(f"word{i}" for i in range(5000))]  # for which the table grows
+    for wrong, error in ((failing, MemoryError), (short, ValueError)):
+        with pytest.raises(error):
+            encode(table, many, wrong)
+        assert len(table) == known
+    assert encode(table, AFTER) == expected(AFTER)
+    assert encode(table, [*FIRST, *many]) == expected([*FIRST, *many])
+
+
+def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    if native.library() is None:
+        pytest.skip("not compiled")
+    table = Words()
+    encode(table, FIRST)
+    finder, _ = table._state
+    assert isinstance(finder, CompiledTable)
+    library = finder._library
+
+    class Full:
+        def words_scan(self, *given: Any) -> int:
+            library.words_scan(*given)
+            return -1  # with words in the table by then
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(library, name)
+
+    finder._library = Full()  # type: ignore[assignment]
+    with pytest.raises(MemoryError, match="no room for a table of"):
+        encode(table, BROKEN)
+    finder._library = library
+    assert encode(table, AFTER) == expected(AFTER)
+    assert encode(table, BROKEN) == expected(BROKEN)
+
+
+@pytest.mark.usefixtures("way")
+def test_scanning_again_forgets_what_nobody_stored() -> None:
+    table = CompiledTable() if native.library() is not None else PlainTable()
+    number, ends, fresh = table.scan("a b\nc a", 2, 0)
+    assert (number.tolist()[:4], ends.tolist(), fresh) == ([0, 1, 2, 0], [2, 4], ["a", "b", "c"])
+    number, _, fresh = table.scan("c b d", 1, 2)
+    assert (number.tolist()[:3], fresh) == ([2, 1, 3], ["c", "d"])
+    number, _, fresh = table.scan("d a", 1, 4)
+    assert (number.tolist()[:2], fresh) == ([3, 0], [])
+    with pytest.raises(ValueError, match="9 words cannot be known to a table of 4"):
+        table.scan("a", 1, 9)
+    # Many more than the table had room for: taken out, they must not hide those that stay.
+    stay = [f"{i}-{i * i}" for i in range(3000)]
+    go = [f"x{i}" for i in range(50_000)]
+    number, _, fresh = table.scan(" ".join(stay), 1, 0)
+    assert fresh == stay
+    table.scan(" ".join(go), 1, len(stay))
+    number, _, fresh = table.scan(" ".join([*stay[::-1], *go[:9]]), 1, len(stay))
+    assert fresh == go[:9]
+    assert number.tolist() == [*range(3000)[::-1], *range(3000, 3009)]
+
+
+def test_threads_share_a_table(way: str) -> None:
+    texts = [[f"{'abcdefg'[i % 7] * (i % 50)} w{i * j % 997} w{i}" for i in range(300)] for j in range(1, 9)]
+    table = Words()
+    found: list[list[list[int]]] = [[] for _ in texts]
+    begin = threading.Barrier(len(texts))
+
+    def work(number: int) -> None:
+        begin.wait()
+        found[number] = encode(table, texts[number])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected(text) for text in texts], way
+
+
+def test_a_tokenizer_that_was_interrupted_is_as_good_as_new(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = packaged("europe5-fast") / TOKENIZER
+    broken, fresh = Tokenizer(path), Tokenizer(path)
+    cutting = broken._cut
+    done = 0
+
+    def interrupted(texts: list[str], threads: int = 1) -> Pieces:
+        nonlocal done
+        pieces = cutting(texts, threads)
+        done += 1
+        if done % 2:
+            raise KeyboardInterrupt
+        return pieces
+
+    monkeypatch.setattr(broken, "_cut", interrupted)
+    for lines in (FIRST, BROKEN, AFTER):
+        with pytest.raises(KeyboardInterrupt):
+            broken.encode(lines)
+        found, wanted = broken.encode(lines)[0], fresh.encode(lines)[0]
+        assert np.array_equal(found.ids, wanted.ids) and np.array_equal(found.offsets, wanted.offsets), way

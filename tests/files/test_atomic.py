@@ -1,0 +1,250 @@
+"""Files that are whole under their names, whatever stops who writes them; locks; space set aside."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bitextmine.files import atomic
+from bitextmine.files.atomic import (
+    allocate,
+    locked_folder,
+    open_locked,
+    put_in_place,
+    replacing,
+    staging,
+    write_at,
+)
+from bitextmine.files.jsonfile import write_json
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# --- whole under their names ---
+
+
+def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with replacing(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+        assert names(tmp_path) == [".out.tmp", "out"]
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert names(tmp_path) == ["out"]
+
+
+def test_an_exception_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    for before in ([], ["out"]):
+        with pytest.raises(KeyboardInterrupt), replacing(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+        assert names(tmp_path) == before
+        path.write_bytes(b"old")
+    assert path.read_bytes() == b"old"
+
+
+def test_new_files_have_the_permissions_that_the_umask_leaves(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_json(tmp_path / "a.json", {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
+
+
+def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with replacing(path) as first:
+        first.write(b"first")
+        with replacing(path) as second:
+            second.write(b"second")
+            assert names(tmp_path) == [".out.2.tmp", ".out.tmp"]
+        assert path.read_bytes() == b"second"
+    assert path.read_bytes() == b"first"
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path: Path) -> None:
+    """One process renames its file while another one, which saw it before, takes that name for its own."""
+    path = tmp_path / "out"
+    with staging(path) as (mine, file):
+        file.write(b"mine")
+        mine.replace(path)
+        with staging(path) as (others, _):
+            assert others == mine
+            path.unlink()
+            mine.rename(tmp_path / "kept")
+    assert names(tmp_path) == ["kept"]
+
+
+KILLED = """
+import os, signal, sys
+from bitextmine.files.atomic import replacing
+with replacing(sys.argv[1]) as first:
+    first.write(b"half" * 5000)
+    if sys.argv[2] == "two":
+        with replacing(sys.argv[1]) as second:
+            second.write(b"half" * 5000)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("count", "left"), [("one", [".out.tmp"]), ("two", [".out.2.tmp", ".out.tmp"])])
+def test_what_a_killed_process_left_the_next_one_takes_away(
+    tmp_path: Path, count: str, left: list[str]
+) -> None:
+    path = tmp_path / "out"
+    code = subprocess.run([sys.executable, "-c", KILLED, path, count], check=False).returncode
+    assert code == -signal.SIGKILL
+    assert names(tmp_path) == left
+    with replacing(path) as file:
+        assert names(tmp_path) == [".out.tmp"]
+        file.write(b"whole")
+    assert path.read_bytes() == b"whole"
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_name_that_is_no_file_of_ours_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".out.tmp").symlink_to("elsewhere")
+    (tmp_path / ".out.2.tmp").mkdir()
+    with replacing(tmp_path / "out") as file:
+        file.write(b"new")
+    assert (tmp_path / ".out.tmp").is_symlink()
+    assert names(tmp_path) == [".out.2.tmp", ".out.tmp", "out"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def no_locks(fd: int, how: int) -> None:
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+
+def test_without_locks_a_file_that_may_be_in_use_is_not_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    (tmp_path / ".out.tmp").write_bytes(b"perhaps somebody's")
+    with replacing(tmp_path / "out") as file:
+        file.write(b"new")
+    assert (tmp_path / ".out.tmp").read_bytes() == b"perhaps somebody's"
+    assert names(tmp_path) == [".out.tmp", "out"]
+    with locked_folder(tmp_path, wait=False), locked_folder(tmp_path):
+        os.close(open_locked(tmp_path / "out"))
+
+
+def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    children = []
+    for letter in b"abcd":
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                for _ in range(12):
+                    with replacing(path) as file:
+                        file.write(bytes([letter]) * 20_000)
+                        file.flush()
+                        file.write(bytes([letter]) * 20_000)
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    assert names(tmp_path) == ["out"]
+    data = path.read_bytes()
+    assert len(data) == 40_000 and len(set(data)) == 1
+
+
+def test_what_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "none" / "out"):
+        pytest.fail("must not get here")
+    with pytest.raises(OSError, match="File name too long"), replacing(tmp_path / ("x" * 254)):
+        pytest.fail("must not get here")
+
+
+def test_a_file_of_another_library_is_put_in_place(tmp_path: Path) -> None:
+    (tmp_path / "made").write_bytes(b"new")
+    put_in_place(tmp_path / "made", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"new"
+    assert names(tmp_path) == ["out"]
+
+
+# --- locks ---
+
+
+def test_a_file_is_held_while_it_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with pytest.raises(FileNotFoundError):
+        open_locked(path, create=False)
+    fd = open_locked(path)
+    with pytest.raises(BlockingIOError):
+        open_locked(path)
+    os.close(fd)
+    os.close(open_locked(path, create=False))
+
+
+def test_a_file_that_was_renamed_meanwhile_is_not_the_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock = tmp_path / "a", fcntl.flock
+    path.write_bytes(b"old")
+
+    def late(fd: int, how: int) -> None:  # its holder moves it away just before it lets go
+        if not (tmp_path / "b").exists():
+            path.rename(tmp_path / "b")
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    fd = open_locked(path)
+    assert os.path.samestat(os.fstat(fd), path.stat())
+    assert os.fstat(fd).st_size == 0
+    os.close(fd)
+
+
+def test_a_folder_is_held_by_one(tmp_path: Path) -> None:
+    with locked_folder(tmp_path), pytest.raises(BlockingIOError), locked_folder(tmp_path, wait=False):
+        pytest.fail("must not get here")
+    with locked_folder(tmp_path, wait=False):
+        pass
+
+
+# --- space ---
+
+
+@pytest.mark.parametrize("system", ["allocates", "cannot here", "never can"])
+def test_space_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+    def refused(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    if system == "cannot here":
+        monkeypatch.setattr(os, "posix_fallocate", refused, raising=False)
+    elif system == "never can":
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    with (tmp_path / "a").open("wb") as file:
+        allocate(file.fileno(), 5000)
+        assert os.fstat(file.fileno()).st_size == 5000
+        with pytest.raises(OSError) as caught:
+            allocate(file.fileno(), 1 << 60)
+        assert caught.value.errno in atomic.FULL_DISK
+
+
+def test_all_is_written_where_it_belongs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:3], offset))
+    with (tmp_path / "a").open("wb") as file:
+        write_at(file.fileno(), memoryview(b"0123456789"), 4)
+    assert (tmp_path / "a").read_bytes() == bytes(4) + b"0123456789"

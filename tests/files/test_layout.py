@@ -1,0 +1,115 @@
+"""Which column is which: what the user said, else the header, else the shape of the first rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.layout import Columns, find_layout
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split("\t") for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("a\tb", {"src": 0, "tgt": 1}),
+        ("12\t13", {"src": 0, "tgt": 1}),
+        ("a\tb\t1.5", {"src": 0, "tgt": 1, "score": 2}),
+        ("1.5\ta\tb", {"score": 0, "src": 1, "tgt": 2}),
+        ("1.5\t7\t9\ta\tb", {"score": 0, "src_line": 1, "tgt_line": 2, "src": 3, "tgt": 4}),
+        # the same, scored without a header
+        ("a\tb\t0.7\t1.5\tinf", {"src": 0, "tgt": 1}),
+        ("1.5\ta\tb\t0.7\t1.5", {"score": 0, "src": 1, "tgt": 2}),
+        ("1.5\t7\t9\ta\tb\t0.7\t1", {"score": 0, "src_line": 1, "tgt_line": 2, "src": 3, "tgt": 4}),
+        # a bad row among good ones, empty scores of rows that are no pairs
+        ("1.5\ta\tb\n1.4\tc\td\n1.3\te\tf\n1.2\tg\th\nx\ti\tj", {"score": 0, "src": 1, "tgt": 2}),
+        ("a\tb\t0.7\t\n\xff\tb\t\t", {"src": 0, "tgt": 1}),
+    ],
+)
+def test_shapes(text, places):
+    layout = find_layout(rows(text))
+    assert layout.places == places
+    assert layout.names == ()
+
+
+@pytest.mark.parametrize("text", ["a", "", "a\tb\tc", "a\tb\tc\td", "url\turl\ta\tb\t0.5", "1.5\ta\tb\tc"])
+def test_what_cannot_be_told_is_not_guessed(text):
+    layout = find_layout(rows(text) or [[""]], None, "x.tsv")
+    for side in ("src", "tgt"):
+        with pytest.raises(BitextmineError, match=r"x\.tsv: line 1: cannot tell .*--scol and --tcol"):
+            getattr(layout, side)
+
+
+@pytest.mark.parametrize(
+    ("header", "places"),
+    [
+        ("src\ttgt", {"src": 0, "tgt": 1}),
+        ("id\tTarget\tsource", {"src": 2, "tgt": 1}),
+        (
+            "score\tsrc_line\ttgt_line\tsrc\ttgt\tmargin",
+            {"score": 0, "src_line": 1, "tgt_line": 2, "src": 3, "tgt": 4},
+        ),
+        ("src\ttgt\tcosine\tmargin\tquality", {"src": 0, "tgt": 1, "score": 3}),
+        ("score\ten\tfr", {"score": 0, "src": 1, "tgt": 2}),
+    ],
+)
+def test_headers(header, places):
+    width = header.count("\t") + 1
+    layout = find_layout([header.split("\t"), ["1"] * width])
+    assert layout.places == places
+    assert layout.names == tuple(header.split("\t"))
+    assert layout.column_names(("x",)) == layout.names
+    assert not find_layout([header.split("\t")] * 3, Columns(header=False)).names
+
+
+def test_two_languages_are_names_where_a_header_is_said_to_be():
+    head = rows("en\tfr\na\tb\n")
+    assert find_layout(head).names == ()
+    said = find_layout(head, Columns(header=True))
+    assert (said.names, said.src_lang, said.tgt_lang) == (("en", "fr"), "en", "fr")
+
+
+def test_names_where_there_is_no_header():
+    mined = find_layout(rows("1.5\t7\t9\ta\tb"))
+    assert mined.column_names() == ("score", "src_line", "tgt_line", "src", "tgt")
+    other = find_layout(rows("u\ta\tx\tb"), Columns(src="2", tgt="4"))
+    assert other.column_names() == ("column_1", "src", "column_3", "tgt")
+    scored = find_layout(rows("a\tb\tkey\t0.5"), last=2)
+    assert scored.column_names(("key", "quality")) == ("src", "tgt", "key", "quality")
+
+
+def test_the_width_is_that_of_most_rows():
+    head = rows("a\tb\tc\td\te\n" + "a\tb\n" * 3 + "one cell\n" * 9)
+    assert find_layout(head).width == 2
+    assert find_layout(head, Columns(src="4", tgt="5")).width == 5, "the others do not have column 5"
+    assert find_layout(rows("one\none\na\tb\n")).width == 2
+
+
+def test_what_the_user_says_comes_first():
+    head = rows("1.5\ta\tb\n1.4\tc\td\n")
+    assert find_layout(head, Columns(src="3", tgt="2")).places == {"score": 0, "src": 2, "tgt": 1}
+    assert find_layout(head, Columns(src="1", tgt="2")).score is None
+    named = find_layout(rows("x\ty\n1\t2"), Columns(src="y", tgt="x"))
+    assert (named.src, named.tgt, named.names) == (1, 0, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "words"),
+    [
+        (Columns(src="1", tgt="9"), BitextmineError, "there is no column 9 "),
+        (Columns(score="9" * 5000), BitextmineError, "there is no column 9999999999 "),
+        (Columns(src="0"), BitextmineError, "--scol 0: columns count from 1"),
+        (Columns(src="en"), BitextmineError, "no column is called 'en'; there are a, b"),
+        (Columns(src="en", header=False), UsageError, "'en' is asked for by name"),
+        (Columns(tgt="3", header=True), BitextmineError, "no column 3: the header names 2: a, b"),
+        (Columns(src="2", tgt="2"), BitextmineError, "the same column, 2"),
+    ],
+)
+def test_columns_that_are_not_there(columns, error, words):
+    with pytest.raises(error) as caught:
+        find_layout(rows("a\tb\nc\td"), columns, "x.tsv")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("x.tsv: ")

@@ -1,0 +1,127 @@
+"""The house stands as CONTRIBUTING.md draws it: no import circles, and rooms import one way.
+
+Every import counts, those inside functions and those for type checkers too. Read from the source, nothing is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+# From the top of the house down: a room imports only from lines below its own, and from itself.
+# "bitextmine" is the package's __init__.py, the names that `import bitextmine` offers.
+ROOMS = [
+    ["__main__"],
+    ["cli"],
+    ["bitextmine", "info"],
+    ["report"],
+    ["align", "clean", "evaluate", "train"],
+    ["mine"],
+    ["index"],
+    ["embeddings"],
+    ["encoder", "search"],
+    ["files"],
+    ["languages"],
+    ["compiled", "console", "signature", "system"],
+    ["errors"],
+]
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+
+Imports = Mapping[str, set[str]]
+
+
+def module_name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.Module, names: set[str]) -> Iterator[str]:
+    """The modules among ``names`` that a file imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports are not followed here"
+            for alias in node.names:
+                if f"{node.module}.{alias.name}" in names:
+                    yield f"{node.module}.{alias.name}"
+                elif node.module in names and (node.module, alias.name) != ("bitextmine", "__version__"):
+                    yield str(node.module)
+
+
+def imports_of(package: Path) -> Imports:
+    files = {module_name(path, package.parent): path for path in sorted(package.rglob("*.py"))}
+    return {
+        name: set(imported(ast.parse(path.read_text(encoding="utf-8")), set(files))) - {name}
+        for name, path in files.items()
+    }
+
+
+def circle(imports: Imports) -> list[str]:
+    """Modules each of which imports the one before it, the first also being the last; empty if there are none such."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as e:
+        return list(e.args[1])
+    return []
+
+
+def room_of(module: str) -> str:
+    return [*module.split("."), "bitextmine"][1]
+
+
+def upward(imports: Imports) -> list[str]:
+    """Arrows between rooms that do not lead down."""
+    return [
+        f"{name} imports {target}"
+        for name, targets in imports.items()
+        for target in sorted(targets)
+        if room_of(name) != room_of(target) and LEVEL[room_of(name)] >= LEVEL[room_of(target)]
+    ]
+
+
+@pytest.fixture(scope="module")
+def imports(root: Path) -> Imports:
+    found = imports_of(root / "bitextmine")
+    assert len(found) > 100
+    return found
+
+
+def test_no_module_reaches_itself(imports: Imports) -> None:
+    assert circle(imports) == []
+
+
+def test_every_room_has_its_place(imports: Imports) -> None:
+    unknown = {room_of(module) for module in imports} - set(LEVEL)
+    assert not unknown, f"say in ROOMS where {', '.join(sorted(unknown))} stand"
+
+
+def test_rooms_import_one_way(imports: Imports) -> None:
+    assert upward(imports) == []
+
+
+def test_the_checks_find_what_they_are_for(tmp_path: Path) -> None:
+    package = tmp_path / "bitextmine"
+    for name, text in {
+        "__init__.py": "__version__ = '0'\n",
+        "errors.py": "",
+        "signature.py": "from bitextmine import __version__\n",
+        "files/__init__.py": "",
+        "files/lines.py": "def f():\n    from bitextmine.mine import run\n",
+        "mine/__init__.py": "from bitextmine.mine.run import mine\n",
+        "mine/run.py": "from bitextmine.errors import X\nfrom bitextmine.mine.sides import Y\n",
+        "mine/sides.py": "if TYPE_CHECKING:\n    from bitextmine.mine import mine\n",
+        "mine/alone.py": "import bitextmine.mine.run\n",
+    }.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    found = imports_of(package)
+    assert found["bitextmine.signature"] == set()
+    assert found["bitextmine.files.lines"] == {"bitextmine.mine.run"}
+    assert set(circle(found)) == {"bitextmine.mine", "bitextmine.mine.run", "bitextmine.mine.sides"}
+    assert circle({**found, "bitextmine.mine.sides": set()}) == []
+    assert upward(found) == ["bitextmine.files.lines imports bitextmine.mine.run"]
