@@ -27,16 +27,20 @@ from bitextmine.errors import BitextmineError
 
 __all__ = [
     "ADDRESS",
+    "FLOATS",
+    "INT8S",
     "INT32",
+    "INT32S",
     "INT64",
+    "INT64S",
     "NOTHING",
     "ROWS",
+    "UINT8S",
     "VARIABLE",
     "Interface",
     "NotBuilt",
     "Refused",
     "Type",
-    "array",
     "library",
     "load",
 ]
@@ -87,15 +91,13 @@ class _Array:
         return ctypes.c_void_p(given.ctypes.data)
 
 
-def array(dtype: type) -> Type:
-    """A pointer to numbers of one dtype: arrays of that dtype, contiguous, or None."""
-    letters = {"int8": "B", "uint8": "U", "int32": "I", "int64": "L", "float32": "F"}
-    return Type(letters[np.dtype(dtype).name], _Array(np.dtype(dtype)))
-
-
 INT32, INT64 = Type("i", ctypes.c_int32), Type("l", ctypes.c_int64)
 NOTHING = Type("v", None)
 ADDRESS = Type("P", ctypes.c_void_p)  # of something that the library made, or of a ctypes structure
+# Arrays of numbers of one dtype, by the address of the first, or None.
+INT8S, UINT8S = Type("B", _Array(np.dtype(np.int8))), Type("U", _Array(np.dtype(np.uint8)))
+INT32S, INT64S = Type("I", _Array(np.dtype(np.int32))), Type("L", _Array(np.dtype(np.int64)))
+FLOATS = Type("F", _Array(np.dtype(np.float32)))
 ROWS = Type("P", _Array(None))  # an array of a dtype that another argument tells
 
 

@@ -16,7 +16,18 @@ import numpy as np
 import pytest
 
 from bitextmine import compiled
-from bitextmine.compiled import ADDRESS, INT32, INT64, NOTHING, ROWS, Interface, NotBuilt, Refused, array
+from bitextmine.compiled import (
+    ADDRESS,
+    FLOATS,
+    INT32,
+    INT32S,
+    INT64,
+    NOTHING,
+    ROWS,
+    Interface,
+    NotBuilt,
+    Refused,
+)
 from bitextmine.encoder import native as encoder_native
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native as search_native
@@ -30,7 +41,7 @@ EXPECTED = Interface(
     "bitextmine._made",
     version=1,
     functions={
-        "total": (INT64, array(np.int32), INT64, ROWS, array(np.float32)),
+        "total": (INT64, INT32S, INT64, ROWS, FLOATS),
         "nothing": (NOTHING, ADDRESS),
         "none": (INT32,),
     },

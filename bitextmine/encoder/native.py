@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
-import numpy as np
-
 from bitextmine import compiled
-from bitextmine.compiled import ADDRESS, INT64, NOTHING, ROWS, array
+from bitextmine.compiled import ADDRESS, FLOATS, INT8S, INT32S, INT64, INT64S, NOTHING, ROWS, UINT8S
 
 __all__ = ["INTERFACE", "library"]
 
-INT8S, UINT8S, INT32S, INT64S, FLOATS = map(array, (np.int8, np.uint8, np.int32, np.int64, np.float32))
 PAIRS = (INT32S, INT64S, INT32S, INT64S, INT64)  # ids and offsets of both sides, and how many pairs
 
 INTERFACE = compiled.Interface(

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine import compiled
-from bitextmine.compiled import ADDRESS, INT32, INT64, NOTHING, ROWS, array
+from bitextmine.compiled import ADDRESS, FLOATS, INT8S, INT32, INT32S, INT64, INT64S, NOTHING, ROWS, UINT8S
 
 ISA = {"avx2": 1, "avxvnni": 2, "avx512vnni": 3}
 ISA_NAMES = {code: name for name, code in ISA.items()}
-
-INT8S, UINT8S, INT32S, INT64S, FLOATS = map(array, (np.int8, np.uint8, np.int32, np.int64, np.float32))
 
 
 class Tile(ctypes.Structure):
