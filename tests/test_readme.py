@@ -1,7 +1,8 @@
-"""README.md: its commands exist, and what it shows as output is what they print."""
+"""README.md: short, and what it shows is what commands and Python print; the commands of other pages exist, too."""
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 from pathlib import Path
@@ -11,16 +12,30 @@ import pytest
 
 from bitextmine.cli.program import program
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
-COMMANDS = sorted(
-    {
-        part.strip()
-        for line in README.splitlines()
-        if re.match(r" {4}(\$ )?[^ ]", line)
-        for part in re.split(r"\s\d?[|>&]+", line.strip().removeprefix("$ "))
-        if part.strip().startswith("bitextmine ")
-    }
-)
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ["README.md", *(f"{stage}/README.md" for stage in ("train", "index", "mine"))]
+RESULTS = [
+    f"{name}.md"
+    for name in ("train/quality", "train/data", "index/performance", "mine/quality", "mine/report")
+]
+
+
+def commands_of(page: str) -> list[str]:
+    """The bitextmine commands in the blocks of a page, each once, without what they are piped into and remarks."""
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    return sorted(
+        {
+            re.sub(r"\s{2,}# .*", "", part).strip()
+            for line in text.splitlines()
+            if re.match(r" {4}(\$ )?[^ ]", line)
+            for part in re.split(r"\s\d?[|>&]+", line.strip().removeprefix("$ "))
+            if part.strip().startswith("bitextmine ")
+        }
+    )
+
+
+COMMANDS = sorted({command for page in [*PAGES, *RESULTS] for command in commands_of(page)})
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -36,6 +51,11 @@ def test_its_commands_are_accepted(line):
 
 def test_it_shows_commands():
     assert len(COMMANDS) > 10
+    assert len(commands_of("README.md")) > 6
+
+
+def test_it_is_short():
+    assert len(README.split()) <= 900
 
 
 def test_its_first_example(bitextmine, root, tmp_path):
@@ -52,3 +72,13 @@ def test_its_first_example(bitextmine, root, tmp_path):
     counts = [int(number) for number in re.findall(r"\b(\d+) pairs\b", README)]
     assert counts
     assert all(abs(count - len(printed)) <= 2 for count in counts)
+
+
+def test_its_python(root, tmp_path, monkeypatch):
+    """The session that it shows, beside the sample corpora."""
+    for lang in ("en", "fr"):
+        (tmp_path / f"sample.{lang}").write_bytes((root / "mine" / "samples" / f"sample.{lang}").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    session = doctest.DocTestParser().get_doctest(README, {}, "README.md", None, None)
+    assert len(session.examples) >= 5
+    assert doctest.DocTestRunner().run(session).failed == 0
