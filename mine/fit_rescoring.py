@@ -27,8 +27,9 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.mine.piece_features import Aligner
-from bitextmine.mine.retrieval import candidates, retrieve
+from bitextmine.mine.candidates import candidates
+from bitextmine.mine.piece_features import PieceFeatures
+from bitextmine.mine.retrieval import retrieve
 from bitextmine.mine.scorer import Scorer, candidate_features, pair_cosines
 from bitextmine.mine.threshold import tune
 from bitextmine.search.exact import search_both
@@ -68,7 +69,7 @@ def hidden_pairs(
     return sides[0], sides[1], len(gold)
 
 
-def mined(name: str, encoder: Encoder, aligner: Aligner, src: Pieces, tgt: Pieces, gold: int) -> Task:
+def mined(name: str, encoder: Encoder, comparing: PieceFeatures, src: Pieces, tgt: Pieces, gold: int) -> Task:
     found = search_both(*(encoder.encode_pieces(side).astype(np.float16) for side in (src, tgt)), K)
     pairs = retrieve(candidates(found, K))
     cosine = np.maximum(
@@ -76,7 +77,7 @@ def mined(name: str, encoder: Encoder, aligner: Aligner, src: Pieces, tgt: Piece
         pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
     )
     base = candidate_features(pairs.src, pairs.tgt, cosine, found, K)
-    features = np.concatenate([base, aligner.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
+    features = np.concatenate([base, comparing.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
     return Task(name, features, (pairs.src == pairs.tgt) & (pairs.src < gold), pairs.score, gold)
 
 
@@ -138,7 +139,7 @@ def main() -> None:
         args.cache or args.trained / "work" / "cache", recipe, Tokenizer(args.trained / "tokenizer.model")
     )
     wanted = tuple(args.corpora.split(","))
-    aligner = Aligner(*encoder.piece_rows())
+    comparing = PieceFeatures(*encoder.piece_rows())
     tasks = []
     for cache in caches:
         name = cache.corpus.name
@@ -147,7 +148,7 @@ def main() -> None:
         for _ in range(args.draws):
             rng = np.random.default_rng([args.seed, len(tasks)])
             src, tgt, gold = hidden_pairs(cache, recipe, encoder.tokenizer, args.distractors, rng)
-            tasks.append(mined(name, encoder, aligner, src, tgt, gold))
+            tasks.append(mined(name, encoder, comparing, src, tgt, gold))
     names = {task.name for task in tasks}
     if len(names) < 2:
         parser.error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import is_code
+from bitextmine.mine.bitext import one_cell
 from bitextmine.mine.dedup import line_key
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "find_distractors",
     "language_pairs",
     "muse_keys",
+    "queries_of",
     "read_queries",
 ]
 
@@ -35,9 +37,6 @@ MUSE_LINES = 800_000
 MUSE_KEYS = 200_000
 MUSE_QUERIES = 2_000
 MUSE_SEED = 1234
-
-
-# As in a file's suffix: en, fra, zh-Hant.
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,31 @@ def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Querie
     if not columns[0]:
         raise BitextmineError(f"{path}: no row after the header")
     return Queries(dict(zip(languages, columns, strict=True)))
+
+
+def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
+    """Queries out of lists of sentences by language, row i of each a translation of row i of the others.
+
+    Tabs and line breaks in a sentence become spaces. Raises BitextmineError for fewer than two languages, for what is
+    no code of a language, for lists of different lengths, and for an empty sentence.
+    """
+    if len(sentences) < 2:
+        raise BitextmineError(
+            f"queries: {len(sentences)} language(s); there must be two or more to look up between"
+        )
+    columns: dict[str, list[str]] = {}
+    for language, lines in sentences.items():
+        if not is_code(language):
+            raise BitextmineError(f"queries: {language!r} is not the code of a language, such as fr or pt-BR")
+        columns[language] = [one_cell(line) for line in lines]
+        for number, line in enumerate(columns[language], start=1):
+            if not line_key(line):
+                raise BitextmineError(f"queries: row {number}: no sentence in '{language}'")
+    counts = {language: len(lines) for language, lines in columns.items()}
+    if len(set(counts.values())) > 1 or not all(counts.values()):
+        found = ", ".join(f"{count} in '{language}'" for language, count in counts.items())
+        raise BitextmineError(f"queries: {found}; every language needs as many sentences, and at least one")
+    return Queries(columns)
 
 
 def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | None:

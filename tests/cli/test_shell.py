@@ -97,18 +97,21 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
 
 def test_choices_are_those_of_the_stage():
     """The command line lists them by itself, so that --help need not import the stage."""
-    from bitextmine.mine import dedup, margin, retrieval, run
+    from bitextmine.mine.dedup import Dedup
+    from bitextmine.mine.margin import Margin
+    from bitextmine.mine.options import Duplicates, SearchWay
+    from bitextmine.mine.retrieval import Retrieval
 
     offered = {
         option.name: set(option.type.choices)
         for option in program.commands["mine"].params
         if isinstance(option.type, click.Choice)
     }
-    assert offered["margin"] == set(margin.MARGINS)
-    assert offered["retrieval"] == set(retrieval.RETRIEVALS)
-    assert offered["dedup"] == set(dedup.LEVELS)
-    assert offered["duplicates"] == set(run.DUPLICATES)
-    assert offered["search"] == set(run.SEARCHES)
+    assert offered["margin"] == set(Margin)
+    assert offered["retrieval"] == set(Retrieval)
+    assert offered["dedup"] == set(Dedup)
+    assert offered["duplicates"] == set(Duplicates)
+    assert offered["search"] == set(SearchWay)
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bitextmine.embeddings.embed
 import bitextmine.encoder
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluate import pools
+from bitextmine.evaluate import retrieval as module
 from bitextmine.evaluate.pools import find_distractors, language_pairs, muse_keys, read_queries
-from bitextmine.evaluate.retrieval import evaluate_retrieval, rank_in_pool, rank_muse
+from bitextmine.evaluate.ranking import rank_in_pool, rank_muse
+from bitextmine.evaluate.retrieval import evaluate_retrieval
 from bitextmine.files.lines import read_lines
-from bitextmine.mine import evaluate_retrieval as module
-from bitextmine.mine import pools
 from bitextmine.mine.margin import RATIO_FLOOR
 from bitextmine.mine.scorer import Rescorer, candidate_features, packaged_scorer
 
@@ -118,7 +120,7 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
 @pytest.mark.parametrize("block", [1, 1 << 22])
 @pytest.mark.parametrize(("k", "csls"), [(4, 10), (200, 1)])
 def test_muse_ranking_is_the_formula_over_the_whole_pool(world, k, csls, block, monkeypatch):
-    monkeypatch.setattr("bitextmine.evaluate.retrieval._BLOCK", block)
+    monkeypatch.setattr("bitextmine.evaluate.ranking._BLOCK", block)
     queries, pool, _ = world
     cos = cosines(queries, pool)
     ranked = rank_muse(queries, pool, k=k, csls=csls)
@@ -290,7 +292,7 @@ class WordEncoder:
 def encoder(monkeypatch):
     fake = WordEncoder()
     monkeypatch.setattr(bitextmine.encoder, "load_encoder", lambda model, device="auto": fake)
-    monkeypatch.setattr(bitextmine.encoder, "embed_corpus", fake.embed)
+    monkeypatch.setattr(bitextmine.embeddings.embed, "embed_corpus", fake.embed)
     return fake
 
 
@@ -344,9 +346,9 @@ def test_rescored_pools(tmp_path, monkeypatch):
     made = []
 
     class Seen(Rescorer):
-        def __init__(self, aligner, src, tgt, scorer):
+        def __init__(self, features, src, tgt, scorer):
             made.append((src, tgt))
-            super().__init__(aligner, src, tgt, scorer)
+            super().__init__(features, src, tgt, scorer)
 
     monkeypatch.setattr(module, "Rescorer", Seen)
     queries = write(tmp_path / "q.tsv", lines)

@@ -9,6 +9,7 @@ import pytest
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.bitext import Bitext, PickedLines, one_cell, read_mined
 from bitextmine.mine.gold import read_gold
+from bitextmine.mine.texts import FileText
 
 
 def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
@@ -21,8 +22,8 @@ def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, f
         np.array(s, dtype=np.int64),
         np.array(t, dtype=np.int64),
         np.array(score, dtype=np.float64),
-        folder / "c.en",
-        folder / "c.fr",
+        FileText(folder / "c.en"),
+        FileText(folder / "c.fr"),
         "k:4|version:0",
         {"candidates": 3},
         ("a note",),
