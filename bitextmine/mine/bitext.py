@@ -107,6 +107,9 @@ class Bitext:
     def __len__(self) -> int:
         return len(self.score)
 
+    def __repr__(self) -> str:
+        return f"<Bitext: {counted(len(self), 'pair')}, {self.signature}>"
+
     def __iter__(self) -> Iterator[MinedPair]:
         """The pairs, best first. Raises BitextmineError where a text is shorter than it was."""
         with (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -58,7 +58,7 @@ class LinesText:
     """Lines in memory."""
 
     name: str
-    sentences: Sequence[str]
+    sentences: Sequence[str] = field(repr=False)
     lang: str = UNDETERMINED
 
     def lines(self) -> Iterator[str]:

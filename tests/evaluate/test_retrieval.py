@@ -17,7 +17,7 @@ from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluate import pools
 from bitextmine.evaluate import retrieval as module
-from bitextmine.evaluate.pools import find_distractors, language_pairs, muse_keys, read_queries
+from bitextmine.evaluate.pools import find_distractors, language_pairs, muse_keys, queries_of, read_queries
 from bitextmine.evaluate.ranking import rank_in_pool, rank_muse
 from bitextmine.evaluate.retrieval import evaluate_retrieval
 from bitextmine.files.lines import read_lines
@@ -213,6 +213,22 @@ def write(path, lines):
 def test_queries(tmp_path):
     path = write(tmp_path / "q.tsv", ["en\tfr", "one\tun", "two\tdeux"])
     assert read_queries(path).sentences == {"en": ["one", "two"], "fr": ["un", "deux"]}
+
+
+def test_queries_from_lists():
+    assert queries_of({"en": ["one\ttwo"], "pt-BR": ("um",)}).sentences == {
+        "en": ["one two"],
+        "pt-BR": ["um"],
+    }
+    for wrong, message in (
+        ({"en": ["one"]}, "1 language"),
+        ({"en": ["one"], "../fr": ["un"]}, "not the code of a language"),
+        ({"en": ["one"], "fr": ["\u200b"]}, "row 1: no sentence in 'fr'"),
+        ({"en": ["one"], "fr": ["un", "deux"]}, "1 in 'en', 2 in 'fr'"),
+        ({"en": [], "fr": []}, "at least one"),
+    ):
+        with pytest.raises(BitextmineError, match=message):
+            queries_of(wrong)
 
 
 @pytest.mark.parametrize(
