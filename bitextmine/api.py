@@ -250,20 +250,12 @@ def evaluate_retrieval(
     >>> report.to_frame()[["measure", "p_at_1", "queries", "pool"]].to_dict("list")
     {'measure': ['cosine', 'ratio-4', 'csls-10'], 'p_at_1': [1.0, 1.0, 1.0], 'queries': [2, 2, 2], 'pool': [3, 3, 3]}
     """
+    from bitextmine.evaluate.bench import RankingOptions
     from bitextmine.evaluate.retrieval import evaluate_retrieval as evaluate
 
+    ranking = RankingOptions(k, csls, candidates, rescore)
     return evaluate(
-        queries=queries,
-        distractors=distractors,
-        pairs=pairs,
-        pivot=pivot,
-        model=model,
-        k=k,
-        csls=csls,
-        candidates=candidates,
-        rescore=rescore,
-        device=device,
-        memory=memory,
+        queries, distractors, ranking, pairs=pairs, pivot=pivot, model=model, device=device, memory=memory
     )
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
@@ -17,26 +14,9 @@ from bitextmine.languages.codes import is_code
 from bitextmine.mine.bitext import one_cell
 from bitextmine.mine.dedup import line_key
 
-__all__ = [
-    "MUSE_KEYS",
-    "MUSE_LINES",
-    "MUSE_QUERIES",
-    "MUSE_SEED",
-    "Queries",
-    "find_distractors",
-    "language_pairs",
-    "muse_keys",
-    "queries_of",
-    "read_queries",
-]
+__all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries"]
 
 COMPRESSED = ("", ".zst", ".xz", ".gz")
-
-# facebookresearch/MUSE, src/evaluation/sent_translation.py and evaluator.py
-MUSE_LINES = 800_000
-MUSE_KEYS = 200_000
-MUSE_QUERIES = 2_000
-MUSE_SEED = 1234
 
 
 @dataclass(frozen=True)
@@ -160,52 +140,3 @@ def _split_pair(word: str, languages: Sequence[str]) -> tuple[str, str]:
         f"pairs: {word!r} is no pair of different languages of the queries; there are {', '.join(languages)}, "
         "to be written like en-fr,fr-en"
     )
-
-
-def muse_keys(
-    src_lines: Iterable[str], tgt_lines: Iterable[str], names: tuple[str, str]
-) -> tuple[list[str], list[str], NDArray[np.int64], int]:
-    """MUSE's sent_translation: the keys of both sides (aligned) and the positions of the queries among them.
-
-    The first 800,000 lines, lowercased and split at white space; only the first of equal sentences on the
-    source side is kept, then on the target side (so the order of the two matters, as it does there);
-    shuffled by RandomState(1234); the first 200,000 are the keys, RandomState(1234).choice(200000, 2000,
-    replace=False) the queries. With fewer sentences than that, all are keys, and up to 2,000 of them
-    queries. Returns (source keys, target keys, query positions int64, how many sentences there were before
-    the cut at 200,000).
-
-    Raises BitextmineError when one side has more lines than the other, and when nothing is left.
-    """
-    pairs: list[tuple[str, str]] = []
-    count = 0
-    for count, (s, t) in enumerate(itertools.zip_longest(_first(src_lines), _first(tgt_lines)), start=1):
-        if s is None or t is None:
-            shorter = names[0] if s is None else names[1]
-            raise BitextmineError(
-                f"{names[0]} and {names[1]} are not aligned: {shorter} ends after {count - 1} lines, the other goes on"
-            )
-        pairs.append((_muse_form(s), _muse_form(t)))
-    # np.unique(..., return_index=True): sorted, each at its first occurrence. "\0" between the tokens sorts
-    # the joined strings as the lists of tokens sort.
-    for which in (0, 1):
-        first: dict[str, tuple[str, str]] = {}
-        for pair in pairs:
-            first.setdefault(pair[which], pair)
-        pairs = [first[sentence] for sentence in sorted(first)]
-    if not pairs:
-        raise BitextmineError(f"{names[0]}: no sentence in it")
-    order = np.random.RandomState(MUSE_SEED).permutation(len(pairs))
-    kept = [pairs[i] for i in order[:MUSE_KEYS].tolist()]
-    queries = np.random.RandomState(MUSE_SEED).choice(
-        len(kept), size=min(MUSE_QUERIES, len(kept)), replace=False
-    )
-    src_keys, tgt_keys = ([pair[i].replace("\0", " ") for pair in kept] for i in (0, 1))
-    return src_keys, tgt_keys, queries.astype(np.int64), len(pairs)
-
-
-def _first(lines: Iterable[str]) -> Iterator[str]:
-    return itertools.islice(lines, MUSE_LINES)
-
-
-def _muse_form(line: str) -> str:
-    return "\0".join(line.lower().split())
