@@ -70,7 +70,7 @@ def mine(
     the search; batch_tokens=None; force=False.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
-    and has ``to_frame()``, ``write(path)``, ``signature`` and ``notes``.
+    and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.
 
     Raises BitextmineError for what the command refuses, TypeError for an unknown option.
 

@@ -59,7 +59,7 @@ kept = np.arange(1, len(frame) + 1)  # the best pair comes first
 precision, recall = right.cumsum() / kept, right.cumsum() / len(true)
 
 automatic = bitextmine.mine(english, french, src_lang="en", tgt_lang="fr", model=encoder)
-threshold = automatic.details["threshold"]["value"]
+threshold = automatic.threshold
 print(*automatic.notes, sep="\n")
 above = frame["score"] >= threshold
 print(

@@ -110,6 +110,10 @@ def test_the_result_of_mining(samples, encoder):
     assert frame["src"].tolist() == [en[line - 1] for line in frame["src_line"]]
     assert frame["tgt"].tolist() == [de[line - 1] for line in frame["tgt_line"]]
     assert [tuple(pair) for pair in found] == list(frame.itertuples(index=False, name=None))
+    assert found.threshold is None
+    cut = bitextmine.mine(en, de, model=encoder, threshold=0.2, k=2, margin="distance")
+    assert cut.threshold == 0.2
+    assert list(cut) == [pair for pair in found if pair.score >= 0.2]
     assert "src:und|tgt:und|" in found.signature
     assert "k:2|margin:distance|" in found.signature
     assert len(repr(found)) < 300

@@ -110,6 +110,12 @@ class Bitext:
     def __repr__(self) -> str:
         return f"<Bitext: {counted(len(self), 'pair')}, {self.signature}>"
 
+    @property
+    def threshold(self) -> float | None:
+        """Where the pairs were cut; None where they were not."""
+        value = self.details.get("threshold", {}).get("value")
+        return None if value is None else float(value)
+
     def __iter__(self) -> Iterator[MinedPair]:
         """The pairs, best first. Raises BitextmineError where a text is shorter than it was."""
         with (
