@@ -1,7 +1,7 @@
 """bitextmine: sentence pairs out of two piles of text.
 
-`load_encoder`, `mine`, `score`, `knn` and `evaluate_retrieval` do what the commands do (bitextmine/api.py tells about
-each). None of them is imported, nor NumPy or torch, before it is used.
+`load_encoder`, `mine`, `score`, `knn` and `evaluate_retrieval` do what the commands do; help() of each tells how.
+None of them is imported, nor NumPy or torch, before it is used.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from bitextmine.errors import BitextmineError, UsageError
 
 if TYPE_CHECKING:
-    from bitextmine.api import evaluate_retrieval, knn, mine, score
+    from bitextmine.clean.api import score
     from bitextmine.encoder import Encoder, load_encoder
+    from bitextmine.evaluate.api import evaluate_retrieval
     from bitextmine.evaluate.precision import RetrievalReport
+    from bitextmine.mine.api import mine
     from bitextmine.mine.bitext import Bitext
     from bitextmine.search.exact import Neighbours
+    from bitextmine.search.knn import knn
 
 __version__ = "0.2.0"
 
@@ -41,10 +44,10 @@ _LAZY = {
     "Encoder": "bitextmine.encoder",
     "Neighbours": "bitextmine.search.exact",
     "RetrievalReport": "bitextmine.evaluate.precision",
-    "evaluate_retrieval": "bitextmine.api",
-    "knn": "bitextmine.api",
+    "evaluate_retrieval": "bitextmine.evaluate.api",
+    "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
-    "score": "bitextmine.api",
+    "score": "bitextmine.clean.api",
 }
 
 
