@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.clean.columns import COLUMNS, Pairs, Tools
+from bitextmine.clean.columns import COLUMNS, Tools, pair_texts
 from bitextmine.clean.columns.neighbourhood import WindowNeighbourhood
 from bitextmine.clean.score import WINDOW, wanted_columns
 from bitextmine.errors import BitextmineError, UsageError
@@ -72,7 +72,7 @@ def score(
         tools.neighbourhood = WindowNeighbourhood(k, window)
     found: dict[str, list[Any]] = {name: [] for name in names}
     for start in range(0, len(src), window):
-        part = Pairs(src[start : start + window], tgt[start : start + window], tools)
+        part = pair_texts(src[start : start + window], tgt[start : start + window], tools)
         for name in names:
             found[name].append(part.column(name))
     return pandas.DataFrame(

@@ -15,7 +15,8 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluate.bench import RankingOptions, open_bench
 from bitextmine.evaluate.precision import RetrievalReport, RetrievalResult, results_of
 from bitextmine.evaluate.ranking import rank_muse
-from bitextmine.files.lines import corpus_language, iter_lines
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import iter_lines
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:

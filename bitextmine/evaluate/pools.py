@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import one_cell
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import is_code
-from bitextmine.mine.bitext import one_cell
 from bitextmine.mine.dedup import line_key
 
 __all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries"]

@@ -23,8 +23,8 @@ from bitextmine.evaluate.bench import Bench, RankingOptions, open_bench
 from bitextmine.evaluate.pools import Queries, find_distractors, language_pairs, queries_of, read_queries
 from bitextmine.evaluate.precision import RetrievalReport, RetrievalResult, results_of
 from bitextmine.evaluate.ranking import rank_in_pool
+from bitextmine.files.cells import one_cell
 from bitextmine.files.lines import iter_lines
-from bitextmine.mine.bitext import one_cell
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.packing import packed_rows
 from bitextmine.mine.piece_features import PieceFeatures

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bitextmine.errors import UsageError
-from bitextmine.files.lines import corpus_language, find_corpus, iter_lines
+from bitextmine.files.corpora import corpus_language, find_corpus
+from bitextmine.files.lines import iter_lines
 
 __all__ = ["FileText", "LinesText", "Text", "find_text", "text_of"]
 
