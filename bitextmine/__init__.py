@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bitextmine.evaluate.precision import RetrievalReport
     from bitextmine.mine.api import mine
     from bitextmine.mine.bitext import Bitext
-    from bitextmine.search.exact import Neighbours
     from bitextmine.search.knn import knn
+    from bitextmine.search.neighbours import Neighbours
 
 __version__ = "0.2.0"
 
@@ -42,7 +42,7 @@ __all__ = [
 _LAZY = {
     "Bitext": "bitextmine.mine.bitext",
     "Encoder": "bitextmine.encoder",
-    "Neighbours": "bitextmine.search.exact",
+    "Neighbours": "bitextmine.search.neighbours",
     "RetrievalReport": "bitextmine.evaluate.precision",
     "evaluate_retrieval": "bitextmine.evaluate.api",
     "knn": "bitextmine.search.knn",

@@ -50,24 +50,20 @@ def rank_in_pool(
     rescorer: makes one out of increasing rows of src_pool and of pool; query_rows (q,): where src_pool has the queries.
     Raises ValueError for one of these without the other.
     """
-    from bitextmine.search.exact import Neighbours, search_one
+    from bitextmine.search.exact import search_one
+    from bitextmine.search.neighbours import Neighbours
+    from bitextmine.search.options import SearchOptions
 
     if (rescorer is None) != (query_rows is None):
         raise ValueError("rescorer and query_rows go together")
     most = max(k, csls)
+    how = SearchOptions(device=device, memory=memory)
     with progress(len(queries), "search", "queries") as bar:
-        sim, ids = search_one(
-            queries, pool, max(most, candidates), device=device, progress=bar.update, memory=memory
-        )
+        sim, ids = search_one(queries, pool, max(most, candidates), how, progress=bar.update)
     targets = np.unique(ids[:, :candidates][ids[:, :candidates] >= 0])
     with progress(len(targets), "neighbourhoods", "candidates") as bar:
         back, back_ids = search_one(
-            np.ascontiguousarray(pool[targets]),
-            src_pool,
-            most,
-            device=device,
-            progress=bar.update,
-            memory=memory,
+            np.ascontiguousarray(pool[targets]), src_pool, most, how, progress=bar.update
         )
     place = np.searchsorted(targets, ids[:, :candidates])
 
@@ -120,9 +116,11 @@ def rank_muse(
     """Rank a pool (m, d) for queries (q, d) as MUSE does: the neighbourhood of a target are the nearest *queries*,
     and every sentence of the pool is a candidate. Ties go to the lower row."""
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
 
+    how = SearchOptions(device=device, memory=memory)
     with progress(len(queries), "search", "queries") as bar:
-        found = search_both(queries, pool, max(k, csls), device=device, progress=bar.update, memory=memory)
+        found = search_both(queries, pool, max(k, csls), how, progress=bar.update)
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (

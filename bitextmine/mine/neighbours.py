@@ -76,6 +76,7 @@ def _exactly(
     from bitextmine.encoder.device import device_name
     from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.exact import search_both
+    from bitextmine.search.options import SearchOptions
     from bitextmine.search.pages import is_mapped
 
     memory = work.memory
@@ -87,8 +88,7 @@ def _exactly(
             src.vectors,
             tgt.vectors,
             k,
-            device=device_name(work.device),
+            SearchOptions(device=device_name(work.device), memory=memory),
             progress=bar.update,
-            memory=memory,
             checkpoint=saved,
         )

@@ -2,38 +2,115 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.exact import Neighbours, search_both
+from bitextmine.search.exact import search_both
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import SearchOptions
 
 __all__ = ["knn"]
 
+_ROWS = 1 << 14
 
-def knn(x: ArrayLike, y: ArrayLike, k: int, *, device: str = "cpu", memory: int | None = None) -> Neighbours:
-    """The k nearest rows of y for each row of x, and of x for each row of y, by inner product: exact, both ways.
 
-    x (n, d), y (m, d): float16 or float32 arrays, memory-mapped ones too; other numbers are made float32. Of rows of
-    length 1, as encoders give, the inner product is the cosine. device: cpu, cuda, cuda:N. memory: bytes that the
-    search may take (default: half of what is free).
+def knn(
+    x: ArrayLike,
+    y: ArrayLike,
+    k: int,
+    *,
+    normalize: bool = False,
+    device: str = "cpu",
+    memory: int | None = None,
+    threads: int | None = None,
+) -> Neighbours:
+    """The k rows of y with the largest inner product for each row of x, and the k rows of x for each row of y. Exact.
 
-    The result has fwd_sim float32 (n, k), fwd_id int64 (n, k), bwd_sim (m, k), bwd_id (m, k): highest first, equal ones
-    by the lower row; where k is more than there are rows, -inf and -1.
+    Args:
+        x: one vector a row, shape (n, d). Anything that np.asarray makes a matrix of numbers of. float16 stays
+            float16 if y is float16 too; everything else is compared as float32 (float64 is rounded to it).
+        y: the same, shape (m, d).
+        k: how many neighbours, 1 or more.
+        normalize: compare by cosine: divide every row by its length first, in float32. Without it the vectors are
+            taken as they are; those that `bitextmine embed` writes and encoders return have length 1 already. A row
+            of zeros stays one: its similarity to everything is 0.
+        device: "cpu", or a torch device such as "cuda".
+        memory: bytes that the search may take besides x and y. Default: half of what is free.
+        threads: default the processors available, or OMP_NUM_THREADS.
 
-    Raises BitextmineError for arrays of other than two dimensions or of different d, k < 1, NaN and infinity, and too
-    little memory.
+    Returns:
+        Neighbours: fwd_sim (n, k) float32 and fwd_id (n, k) int64, rows of y; bwd_sim (m, k) float32 and bwd_id (m, k)
+        int64, rows of x. Each row goes from the highest similarity to the lowest; of equal similarities the lower
+        id comes first. Where the other side has fewer than k rows, what is missing is id -1 with similarity -inf.
+        A similarity is the inner product in float64, rounded once to float32. The result does not depend on device,
+        memory or threads.
 
-    >>> near = knn([[1, 0], [0, 1], [0.6, 0.8]], [[0.8, 0.6], [0, 1]], k=1)
-    >>> near.fwd_id.tolist(), near.bwd_id.tolist()
-    ([[0], [1], [0]], [[2], [1]])
-    >>> near.fwd_sim.round(2).tolist()
-    [[0.800000011920929], [1.0], [0.9599999785423279]]
+    Raises:
+        BitextmineError: x or y is no matrix of real numbers, holds a NaN, an infinity or a number beyond float32, is so
+            long a vector (1e12) that products overflow; different d, d = 0, k < 1; too little memory.
+
+    >>> import numpy as np
+    >>> x = np.eye(2)
+    >>> y = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> found = knn(x, y, 2)
+    >>> found.fwd_id
+    array([[1, 0],
+           [2, 0]])
+    >>> found.fwd_sim
+    array([[1. , 0.6],
+           [1. , 0.8]], dtype=float32)
+    >>> found.bwd_id
+    array([[1, 0],
+           [0, 1],
+           [1, 0]])
     """
-    arrays = []
-    for rows, name in ((x, "x"), (y, "y")):
-        array = np.asanyarray(rows)
-        if array.ndim != 2:
-            raise BitextmineError(f"knn: {name} has the shape {array.shape}; expected rows of numbers (n, d)")
-        arrays.append(array if array.dtype in (np.float16, np.float32) else array.astype(np.float32))
-    return search_both(arrays[0], arrays[1], k, device=device, memory=memory)
+    a, b = _matrix(x, "x", normalize), _matrix(y, "y", normalize)
+    options = SearchOptions(device=device, memory=memory, threads=threads)
+    return search_both(a, b, operator.index(k), options, names=("x", "y"))
+
+
+def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
+    """The rows as float16 or float32, all of them finite."""
+    try:
+        found = np.asarray(rows)
+    except ValueError as error:  # rows of different lengths
+        raise BitextmineError(f"{name}: not a matrix of numbers ({error})") from None
+    if found.ndim != 2:
+        raise BitextmineError(
+            f"{name}: expected one vector a row (2 dimensions), found {found.ndim} dimension(s)"
+        )
+    if found.dtype.kind not in "fiu":
+        raise BitextmineError(f"{name}: expected real numbers, found {found.dtype}")
+    if normalize:
+        return _unit(found, name)
+    if found.dtype not in (np.float16, np.float32):
+        with np.errstate(over="ignore"):
+            found = found.astype(np.float32)
+    for start in range(0, len(found), _ROWS):
+        _check_finite(found[start : start + _ROWS], name, start)
+    return found
+
+
+def _unit(rows: NDArray[Any], name: str) -> NDArray[np.float32]:
+    out = np.empty(rows.shape, dtype=np.float32)
+    for start in range(0, len(rows), _ROWS):
+        block = rows[start : start + _ROWS].astype(np.float64)
+        _check_finite(block, name, start)
+        largest = np.abs(block).max(axis=1, keepdims=True, initial=0.0)  # squares of the others then hold
+        block /= np.where(largest > 0, largest, 1)
+        length = np.linalg.norm(block, axis=1, keepdims=True)
+        out[start : start + _ROWS] = block / np.where(length > 0, length, 1)
+    return out
+
+
+def _check_finite(rows: NDArray[Any], name: str, first: int) -> None:
+    bad = ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        raise BitextmineError(
+            f"{name}: row {first + int(np.argmax(bad))} (counted from 0) holds a NaN, an infinity or a number too large"
+            " for float32"
+        )
