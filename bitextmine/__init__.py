@@ -1,3 +1,65 @@
-"""bitextmine: sentence pairs out of two piles of text."""
+"""bitextmine: sentence pairs out of two piles of text.
+
+`load_encoder`, `mine`, `score`, `knn` and `evaluate_retrieval` do what the commands do; help() of each tells how.
+None of them is imported, nor NumPy or torch, before it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bitextmine.errors import BitextmineError, UsageError
+
+if TYPE_CHECKING:
+    from bitextmine.clean.api import score
+    from bitextmine.encoder import Encoder, load_encoder
+    from bitextmine.evaluate.api import evaluate_retrieval
+    from bitextmine.evaluate.precision import RetrievalReport
+    from bitextmine.mine.api import mine
+    from bitextmine.mine.bitext import Bitext
+    from bitextmine.search.knn import knn
+    from bitextmine.search.neighbours import Neighbours
 
 __version__ = "0.2.0"
+
+__all__ = [
+    "Bitext",
+    "BitextmineError",
+    "Encoder",
+    "Neighbours",
+    "RetrievalReport",
+    "UsageError",
+    "__version__",
+    "evaluate_retrieval",
+    "knn",
+    "load_encoder",
+    "mine",
+    "score",
+]
+
+# Where each name is looked up when it is first used.
+_LAZY = {
+    "Bitext": "bitextmine.mine.bitext",
+    "Encoder": "bitextmine.encoder",
+    "Neighbours": "bitextmine.search.neighbours",
+    "RetrievalReport": "bitextmine.evaluate.precision",
+    "evaluate_retrieval": "bitextmine.evaluate.api",
+    "knn": "bitextmine.search.knn",
+    "load_encoder": "bitextmine.encoder",
+    "score": "bitextmine.clean.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "mine":  # the package of that name, which mines when it is called
+        return importlib.import_module("bitextmine.mine")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'bitextmine' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

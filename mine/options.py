@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from pathlib import Path
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluate.mining import MiningReport, score_mining
-from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import iter_lines
 from bitextmine.mine.bitext import Mined
-from bitextmine.mine.dedup import LEVELS, unique_lines
+from bitextmine.mine.dedup import Dedup, unique_lines
 from bitextmine.mine.gold import read_gold
-from bitextmine.mine.margin import MARGINS
-from bitextmine.mine.retrieval import RETRIEVALS
-from bitextmine.mine.run import find_neighbours, load_side, mine_sides
+from bitextmine.mine.margin import Margin
+from bitextmine.mine.neighbours import find_neighbours
+from bitextmine.mine.options import MiningOptions, SearchWay, WorkOptions
+from bitextmine.mine.retrieval import Retrieval
+from bitextmine.mine.run import mine_sides
+from bitextmine.mine.sides import load_side
+from bitextmine.mine.texts import FileText
 
 
 def main() -> None:
@@ -48,21 +52,23 @@ def main() -> None:
 
     print("| dedup | margin | k | retrieval | F1 | 95% | precision | recall |")
     print("|---|---|---|---|---|---|---|---|")
-    for dedup in LEVELS:
+    for dedup in Dedup:
         src, tgt = (
-            load_side(path, npy, lang=corpus_language(path), dedup=dedup)
-            for path, npy in zip(paths, npys, strict=True)
+            load_side(FileText(Path(path)), npy, dedup=dedup) for path, npy in zip(paths, npys, strict=True)
         )
-        neighbours, _ = find_neighbours(src, tgt, most, search="exact")
+        neighbours, _ = find_neighbours(src, tgt, most, WorkOptions(search=SearchWay.EXACT))
         # plain cosines know no k, but the candidates do; the other levels of dedup are compared at the
         # default only
         grid = (
-            itertools.product(MARGINS, options.k, RETRIEVALS) if dedup == "exact" else [("ratio", 4, "max")]
+            itertools.product(Margin, options.k, Retrieval)
+            if dedup == Dedup.EXACT
+            else [(Margin.RATIO, 4, Retrieval.MAX)]
         )
         for margin, k, retrieval in grid:
-            if k == 1 and retrieval == "matching" and margin != "absolute":
+            if k == 1 and retrieval == Retrieval.MATCHING and margin != Margin.ABSOLUTE:
                 continue  # refused: no pair is above the neutral value
-            found = mine_sides(src, tgt, neighbours, k=k, margin=margin, retrieval=retrieval)
+            wanted = MiningOptions(k=k, margin=margin, retrieval=retrieval, threshold="none")
+            found = mine_sides(src, tgt, neighbours, wanted)
             report = score_mining(
                 Mined(found.src_line, found.tgt_line, found.score),
                 gold,

@@ -13,18 +13,21 @@ from __future__ import annotations
 import argparse
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
-from bitextmine.files.corpora import corpus_language
+from bitextmine.mine.candidates import candidates
 from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.noise import fit_null
-from bitextmine.mine.piece_features import Aligner
-from bitextmine.mine.retrieval import Pairs, candidates, retrieve_scored
-from bitextmine.mine.run import Side, load_side, rescorer
+from bitextmine.mine.piece_features import PieceFeatures
+from bitextmine.mine.retrieval import ScoredPairs, retrieve_scored
+from bitextmine.mine.run import rescorer
 from bitextmine.mine.scorer import packaged_scorer
+from bitextmine.mine.sides import Side, load_side
+from bitextmine.mine.texts import FileText
 from bitextmine.search.exact import search_both
 from bitextmine.signature import signature
 
@@ -50,7 +53,7 @@ def thinned(src: Side, tgt: Side, gold: Gold, keep: int, seed: int = 1) -> tuple
     return sides[0], sides[1], partner
 
 
-def true_rate(pairs: Pairs, partner: np.ndarray, threshold: float) -> tuple[float, float]:
+def true_rate(pairs: ScoredPairs, partner: np.ndarray, threshold: float) -> tuple[float, float]:
     """(False-positive rate per source row without a partner, precision) of the pairs at a threshold."""
     kept = pairs.take(pairs.score >= threshold)
     wrong = kept.src[partner[kept.src] < 0]
@@ -73,18 +76,17 @@ def main() -> None:
 
     encoder = load_encoder(options.model)
     src, tgt = (
-        load_side(path, embed_corpus(path, encoder), lang=corpus_language(path))
-        for path in (options.src, options.tgt)
+        load_side(FileText(Path(path)), embed_corpus(path, encoder)) for path in (options.src, options.tgt)
     )
     gold = read_gold(options.gold)
-    aligner = Aligner(*encoder.piece_rows()) if options.rescore else None
+    pieces = PieceFeatures(*encoder.piece_rows()) if options.rescore else None
     head = ("true pairs", "lines", "k", "rate stated", "threshold", "rate in truth", "truth / stated")
     print(f"| {' | '.join((*head, 'precision estimated', 'in truth'))} |")
     print(f"|{'---|' * (len(head) + 2)}")
     for keep in options.keep:
         left, right, partner = thinned(src, tgt, gold, keep)
         neighbours = search_both(left.vectors, right.vectors, max(options.k) + 1)
-        rescore = None if aligner is None else rescorer((left, right), encoder, aligner)
+        rescore = None if pieces is None else rescorer((left, right), encoder, pieces)
         for k, rate in itertools.product(options.k, RATES):
             best = candidates(neighbours, k, options.margin)
             null = fit_null(

@@ -81,7 +81,22 @@ def evaluate() -> None:
 @options.device
 @options.batch_tokens
 @options.errors
-def evaluate_retrieval(form: str, **options: Any) -> None:
+def evaluate_retrieval(
+    queries: str | None,
+    distractors: str | None,
+    pairs: str,
+    pivot: str,
+    src_file: str | None,
+    tgt_file: str | None,
+    src_lang: str | None,
+    tgt_lang: str | None,
+    k: int,
+    csls: int,
+    candidates: int,
+    rescore: bool,
+    form: str,
+    **machine: Any,
+) -> None:
     """Measure P@1: how often the nearest sentence of a pool is the translation.
 
     By cosine, by ratio margin and by CSLS, with 95% intervals. The pool of a language is its queries and its
@@ -91,11 +106,24 @@ def evaluate_retrieval(form: str, **options: Any) -> None:
     bitextmine evaluate retrieval --queries queries.tsv --pairs en-fr,fr-en
     bitextmine evaluate retrieval --src-file europarl.en --tgt-file europarl.fr
     """
-    if options["queries"] is None and options["src_file"] is None:
+    if queries is None and src_file is None:
         raise click.UsageError("give --queries, or --src-file and --tgt-file")
-    from bitextmine.evaluate.retrieval import evaluate_retrieval as evaluate_pools
+    if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
+        raise click.UsageError("give --queries, or else --src-file and --tgt-file")
+    from bitextmine.evaluate.bench import RankingOptions
 
-    print_report(evaluate_pools(**options), form)
+    ranking = RankingOptions(k, csls, candidates, rescore)
+    if queries is not None:
+        from bitextmine.evaluate.retrieval import evaluate_retrieval as evaluate_pools
+
+        report = evaluate_pools(queries, distractors, ranking, pairs=pairs, pivot=pivot, **machine)
+    else:
+        from bitextmine.evaluate.muse import evaluate_muse
+
+        assert src_file is not None
+        assert tgt_file is not None
+        report = evaluate_muse(src_file, tgt_file, ranking, src_lang=src_lang, tgt_lang=tgt_lang, **machine)
+    print_report(report, form)
 
 
 @evaluate.command("mining", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")

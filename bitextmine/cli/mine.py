@@ -27,10 +27,8 @@ from bitextmine.cli.types import Language, Number, Threshold
 @click.option(
     "--name", metavar="NAME", help="Which corpora, if --dir holds several: news for news.en and news.fr."
 )
-@click.option(
-    "--src-file", "src_corpus", metavar="FILE", help="The source corpus itself, instead of a search."
-)
-@click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
+@click.option("--src-file", metavar="FILE", help="The source corpus itself, instead of a search.")
+@click.option("--tgt-file", metavar="FILE", help="The target corpus, likewise.")
 @options.model
 @click.option(
     "-k",
@@ -114,7 +112,19 @@ from bitextmine.cli.types import Language, Number, Threshold
 @options.device
 @options.batch_tokens
 @options.errors
-def mine(output: str, ids: bool, **options: Any) -> None:
+def mine(
+    src: str | None,
+    tgt: str | None,
+    directory: str,
+    name: str | None,
+    src_file: str | None,
+    tgt_file: str | None,
+    model: str,
+    errors: str,
+    output: str,
+    ids: bool,
+    **options: Any,
+) -> None:
     """Find the sentence pairs in two corpora.
 
     Prints score, source sentence, target sentence, separated by tabs, best first. Corpora that are not embedded, or
@@ -124,11 +134,19 @@ def mine(output: str, ids: bool, **options: Any) -> None:
     bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz
     bitextmine mine --src-file a.en --tgt-file b.fr --threshold 1.1 | cut -f 2,3
     """
-    for side in ("src", "tgt"):
-        if options[side] is None and options[f"{side}_corpus"] is None:
+    for side, lang, path in (("src", src, src_file), ("tgt", tgt, tgt_file)):
+        if lang is None and path is None:
             raise click.UsageError(f"give --{side} or --{side}-file")
-    from bitextmine.mine.run import mine as mine_corpora
+    from bitextmine.mine.options import split_options
+    from bitextmine.mine.run import mine_texts
+    from bitextmine.mine.texts import find_text
 
-    bitext = mine_corpora(output=output, **options)
+    mining, work = split_options(options)
+    source, target = (
+        find_text(side, lang, path, directory, name, errors)
+        for side, lang, path in (("source", src, src_file), ("target", tgt, tgt_file))
+    )
+    bitext = mine_texts(source, target, mining, work, model=model, output=output)
     bitext.write(output, ids)
+    bitext.discard_checkpoint()
     click.echo(bitext.to_table(), err=True)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from bitextmine.console import aligned, tab_separated
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluate.intervals import bootstrap
-from bitextmine.files.lines import iter_lines
 from bitextmine.mine.bitext import Bitext, Mined, read_mined
 from bitextmine.mine.dedup import unique_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
+from bitextmine.mine.texts import FileText, Text
 from bitextmine.mine.threshold import Tuned, tune
 from bitextmine.signature import signature
 
@@ -254,28 +254,30 @@ def evaluate_mining(
     if (src_corpus is None) != (tgt_corpus is None):
         raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
     standard = read_gold(gold, errors)
+    src: Text | None = None if src_corpus is None else FileText(Path(src_corpus), errors=errors)
+    tgt: Text | None = None if tgt_corpus is None else FileText(Path(tgt_corpus), errors=errors)
     made_by: dict[str, object] = {}
     notes: tuple[str, ...] = ()
     if isinstance(mined, Bitext):
         pairs = Mined(mined.src_line, mined.tgt_line, mined.score)
-        src_corpus, tgt_corpus = src_corpus or mined.src_corpus, tgt_corpus or mined.tgt_corpus
+        src, tgt = src or mined.src, tgt or mined.tgt
         made_by = {"mined": mined.signature}
         name = "mined pairs"
     else:
         pairs = read_mined(mined, errors)
         name = os.fspath(mined)
     src_groups = tgt_groups = None
-    if src_corpus is not None and tgt_corpus is not None:
-        src_groups = unique_lines(iter_lines(src_corpus, errors)).line_to_row
-        tgt_groups = unique_lines(iter_lines(tgt_corpus, errors)).line_to_row
-        for corpus, groups, in_mined, in_gold in (
-            (src_corpus, src_groups, pairs.src_line, standard.src),
-            (tgt_corpus, tgt_groups, pairs.tgt_line, standard.tgt),
+    if src is not None and tgt is not None:
+        src_groups = unique_lines(src.lines()).line_to_row
+        tgt_groups = unique_lines(tgt.lines()).line_to_row
+        for text, groups, in_mined, in_gold in (
+            (src, src_groups, pairs.src_line, standard.src),
+            (tgt, tgt_groups, pairs.tgt_line, standard.tgt),
         ):
             for where, lines in ((name, in_mined), (os.fspath(gold), in_gold)):
                 if len(lines) and int(lines.max()) >= len(groups):
                     raise BitextmineError(
-                        f"{where}: line number {int(lines.max()) + 1}, but {Path(corpus).name} has {len(groups)} "
+                        f"{where}: line number {int(lines.max()) + 1}, but {text.name} has {len(groups)} "
                         "lines; these files do not belong together"
                     )
     return score_mining(

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import one_cell
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import is_code
 from bitextmine.mine.dedup import line_key
 
-__all__ = [
-    "MUSE_KEYS",
-    "MUSE_LINES",
-    "MUSE_QUERIES",
-    "MUSE_SEED",
-    "Queries",
-    "find_distractors",
-    "language_pairs",
-    "muse_keys",
-    "read_queries",
-]
+__all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries"]
 
 COMPRESSED = ("", ".zst", ".xz", ".gz")
-
-# facebookresearch/MUSE, src/evaluation/sent_translation.py and evaluator.py
-MUSE_LINES = 800_000
-MUSE_KEYS = 200_000
-MUSE_QUERIES = 2_000
-MUSE_SEED = 1234
-
-
-# As in a file's suffix: en, fra, zh-Hant.
 
 
 @dataclass(frozen=True)
@@ -89,6 +68,31 @@ def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Querie
     return Queries(dict(zip(languages, columns, strict=True)))
 
 
+def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
+    """Queries out of lists of sentences by language, row i of each a translation of row i of the others.
+
+    Tabs and line breaks in a sentence become spaces. Raises BitextmineError for fewer than two languages, for what is
+    no code of a language, for lists of different lengths, and for an empty sentence.
+    """
+    if len(sentences) < 2:
+        raise BitextmineError(
+            f"queries: {len(sentences)} language(s); there must be two or more to look up between"
+        )
+    columns: dict[str, list[str]] = {}
+    for language, lines in sentences.items():
+        if not is_code(language):
+            raise BitextmineError(f"queries: {language!r} is not the code of a language, such as fr or pt-BR")
+        columns[language] = [one_cell(line) for line in lines]
+        for number, line in enumerate(columns[language], start=1):
+            if not line_key(line):
+                raise BitextmineError(f"queries: row {number}: no sentence in '{language}'")
+    counts = {language: len(lines) for language, lines in columns.items()}
+    if len(set(counts.values())) > 1 or not all(counts.values()):
+        found = ", ".join(f"{count} in '{language}'" for language, count in counts.items())
+        raise BitextmineError(f"queries: {found}; every language needs as many sentences, and at least one")
+    return Queries(columns)
+
+
 def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | None:
     """The file ``distractors.LANG.txt`` (or ``distractors.LANG``), plain or compressed, in a folder; None without.
 
@@ -136,52 +140,3 @@ def _split_pair(word: str, languages: Sequence[str]) -> tuple[str, str]:
         f"pairs: {word!r} is no pair of different languages of the queries; there are {', '.join(languages)}, "
         "to be written like en-fr,fr-en"
     )
-
-
-def muse_keys(
-    src_lines: Iterable[str], tgt_lines: Iterable[str], names: tuple[str, str]
-) -> tuple[list[str], list[str], NDArray[np.int64], int]:
-    """MUSE's sent_translation: the keys of both sides (aligned) and the positions of the queries among them.
-
-    The first 800,000 lines, lowercased and split at white space; only the first of equal sentences on the
-    source side is kept, then on the target side (so the order of the two matters, as it does there);
-    shuffled by RandomState(1234); the first 200,000 are the keys, RandomState(1234).choice(200000, 2000,
-    replace=False) the queries. With fewer sentences than that, all are keys, and up to 2,000 of them
-    queries. Returns (source keys, target keys, query positions int64, how many sentences there were before
-    the cut at 200,000).
-
-    Raises BitextmineError when one side has more lines than the other, and when nothing is left.
-    """
-    pairs: list[tuple[str, str]] = []
-    count = 0
-    for count, (s, t) in enumerate(itertools.zip_longest(_first(src_lines), _first(tgt_lines)), start=1):
-        if s is None or t is None:
-            shorter = names[0] if s is None else names[1]
-            raise BitextmineError(
-                f"{names[0]} and {names[1]} are not aligned: {shorter} ends after {count - 1} lines, the other goes on"
-            )
-        pairs.append((_muse_form(s), _muse_form(t)))
-    # np.unique(..., return_index=True): sorted, each at its first occurrence. "\0" between the tokens sorts
-    # the joined strings as the lists of tokens sort.
-    for which in (0, 1):
-        first: dict[str, tuple[str, str]] = {}
-        for pair in pairs:
-            first.setdefault(pair[which], pair)
-        pairs = [first[sentence] for sentence in sorted(first)]
-    if not pairs:
-        raise BitextmineError(f"{names[0]}: no sentence in it")
-    order = np.random.RandomState(MUSE_SEED).permutation(len(pairs))
-    kept = [pairs[i] for i in order[:MUSE_KEYS].tolist()]
-    queries = np.random.RandomState(MUSE_SEED).choice(
-        len(kept), size=min(MUSE_QUERIES, len(kept)), replace=False
-    )
-    src_keys, tgt_keys = ([pair[i].replace("\0", " ") for pair in kept] for i in (0, 1))
-    return src_keys, tgt_keys, queries.astype(np.int64), len(pairs)
-
-
-def _first(lines: Iterable[str]) -> Iterator[str]:
-    return itertools.islice(lines, MUSE_LINES)
-
-
-def _muse_form(line: str) -> str:
-    return "\0".join(line.lower().split())

@@ -1,1 +1,31 @@
-"""Mining: neighbours in, sentence pairs out."""
+"""Mining: neighbours in, sentence pairs out.
+
+``bitextmine.mine`` is this package and the function `bitextmine.mine.api.mine` in one: Python sets the name to the
+package as soon as one of its modules is imported, so the package itself can be called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class CallablePackage(ModuleType):
+    """This package, with a call and its signature."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Mine two texts; see `bitextmine.mine.api.mine`."""
+        from bitextmine.mine.api import mine
+
+        return mine(*args, **options)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        from bitextmine.mine.api import mine
+
+        return inspect.signature(mine)
+
+
+sys.modules[__name__].__class__ = CallablePackage

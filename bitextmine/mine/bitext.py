@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,13 @@ from bitextmine.files.cells import one_cell
 from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import open_output
-from bitextmine.mine.retrieval import SCORE_DECIMALS
+from bitextmine.mine.candidates import SCORE_DECIMALS
+from bitextmine.mine.texts import Text
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Bitext", "Mined", "PickedLines", "one_cell", "read_mined"]
+__all__ = ["Bitext", "Mined", "MinedPair", "PickedLines", "one_cell", "read_mined"]
 
 _IN_MEMORY = 1 << 26
 _BLOCK = 1 << 13
@@ -72,40 +73,66 @@ class PickedLines:
         self._file.close()
 
 
+class MinedPair(NamedTuple):
+    """One pair: its score, both line numbers counted from 1, and the texts as they stand in the corpora."""
+
+    score: float
+    src_line: int
+    tgt_line: int
+    src: str
+    tgt: str
+
+
 @dataclass(frozen=True)
 class Bitext:
-    """The result of mining.
+    """The result of mining: `len()` of it, iteration (`MinedPair`), `to_frame`, `write`.
 
     src_line, tgt_line: int64 (p,), line numbers counted from 0; score: float64 (p,); best first, equal
-    scores by source line, then target line. src_corpus, tgt_corpus: where the text is. signature: how it
-    was made. details: the numbers of the run, ready for JSON. notes: what a person should read about it.
-    leftover: a file that a killed run would go on from, if there is one; write() and to_frame() remove it.
+    scores by source line, then target line. src, tgt: the texts, which are read anew for each output. signature: how
+    it was made. details: the numbers of the run, ready for JSON. notes: what a person should read about it.
+    checkpoint: where the search may have left its answer, for the next run to go on from; discard_checkpoint() removes
+    it.
     """
 
     src_line: NDArray[np.int64]
     tgt_line: NDArray[np.int64]
     score: NDArray[np.float64]
-    src_corpus: Path
-    tgt_corpus: Path
+    src: Text
+    tgt: Text
     signature: str
     details: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    errors: str = "strict"
-    leftover: Path | None = None
+    checkpoint: Path | None = None
 
     def __len__(self) -> int:
         return len(self.score)
 
+    def __repr__(self) -> str:
+        return f"<Bitext: {counted(len(self), 'pair')}, {self.signature}>"
+
+    @property
+    def threshold(self) -> float | None:
+        """Where the pairs were cut; None where they were not."""
+        value = self.details.get("threshold", {}).get("value")
+        return None if value is None else float(value)
+
+    def __iter__(self) -> Iterator[MinedPair]:
+        """The pairs, best first. Raises BitextmineError where a text is shorter than it was."""
+        with (
+            PickedLines(self.src.lines(), self.src_line) as src,
+            PickedLines(self.tgt.lines(), self.tgt_line) as tgt,
+        ):
+            for score, s, t in zip(
+                self.score.tolist(), self.src_line.tolist(), self.tgt_line.tolist(), strict=True
+            ):
+                yield MinedPair(score, s + 1, t + 1, src[s], tgt[t])
+
     def rows(self, ids: bool = False) -> Iterator[str]:
         """The TSV lines without their line feed: score, source, target; with `ids` the two line numbers (from 1)
-        between the score and the texts. The texts are read from the corpora now."""
-        with (
-            PickedLines(iter_lines(self.src_corpus, self.errors), self.src_line) as src,
-            PickedLines(iter_lines(self.tgt_corpus, self.errors), self.tgt_line) as tgt,
-        ):
-            for score, s, t in zip(self.score, self.src_line, self.tgt_line, strict=True):
-                numbers = f"{s + 1}\t{t + 1}\t" if ids else ""
-                yield f"{score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(src[s])}\t{one_cell(tgt[t])}"
+        between the score and the texts."""
+        for pair in self:
+            numbers = f"{pair.src_line}\t{pair.tgt_line}\t" if ids else ""
+            yield f"{pair.score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
 
     def write(self, output: str | os.PathLike[str] = "-", ids: bool = False) -> None:
         """Write the TSV to a file (atomically, compressed by its suffix, with `to_dict` in OUTPUT.json beside it)
@@ -117,31 +144,26 @@ class Bitext:
         if os.fspath(output) != "-" and not _is_special(output):
             with open_output(f"{os.fspath(output)}.json") as out:
                 out.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
-        self._tidy()
 
-    def _tidy(self) -> None:
-        if self.leftover is not None:
+    def discard_checkpoint(self) -> None:
+        """Remove what the search left for another run to go on from, if there is anything: when this result is safe."""
+        if self.checkpoint is not None:
             with contextlib.suppress(OSError):  # if it cannot go, the next run looks into it, and removes it
-                self.leftover.unlink()
+                self.checkpoint.unlink()
 
     def to_frame(self) -> pandas.DataFrame:
         """The pairs in memory, best first, for notebooks: score float64, src_line and tgt_line int64 (from 1), src and
         tgt, the texts as they stand in the corpora."""
         import pandas
 
-        with (
-            PickedLines(iter_lines(self.src_corpus, self.errors), self.src_line) as src,
-            PickedLines(iter_lines(self.tgt_corpus, self.errors), self.tgt_line) as tgt,
-        ):
-            texts = [[side[i] for i in rows] for side, rows in ((src, self.src_line), (tgt, self.tgt_line))]
-        self._tidy()
+        texts = [(pair.src, pair.tgt) for pair in self]
         return pandas.DataFrame(
             {
                 "score": self.score,
                 "src_line": self.src_line + 1,
                 "tgt_line": self.tgt_line + 1,
-                "src": texts[0],
-                "tgt": texts[1],
+                "src": [src for src, _ in texts],
+                "tgt": [tgt for _, tgt in texts],
             }
         )
 
@@ -151,8 +173,8 @@ class Bitext:
             "kind": "bitext",
             "signature": self.signature,
             "pairs": len(self),
-            "src": self.src_corpus.name,
-            "tgt": self.tgt_corpus.name,
+            "src": self.src.name,
+            "tgt": self.tgt.name,
             **self.details,
             "notes": list(self.notes),
         }

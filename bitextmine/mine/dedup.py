@@ -9,15 +9,23 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["LEVELS", "Unique", "line_key", "unique_lines"]
+__all__ = ["Dedup", "Unique", "line_key", "unique_lines"]
 
-LEVELS = ("exact", "near", "none")
+
+class Dedup(StrEnum):
+    """Which lines count as the same; what each level leaves out of account is in `line_key`."""
+
+    EXACT = "exact"
+    NEAR = "near"
+    NONE = "none"
+
 
 # Characters that show nothing: a line of these alone is as empty as a line of blanks.
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\0"
@@ -64,27 +72,27 @@ class Unique:
         return order, first.astype(np.int64)
 
 
-def line_key(line: str, level: str = "exact") -> str:
+def line_key(line: str, level: str = Dedup.EXACT) -> str:
     """What two lines share when they count as the same line; empty for a line that is never mined.
 
     ``exact``: Unicode NFC, white space runs made one space, none at the ends. ``near``: besides,
     compatibility forms (NFKC), case and punctuation ignored and every number taken for every other one; a
     line of punctuation alone keeps its exact key. ``none``: the line itself, or nothing when it is blank.
     """
-    if level not in LEVELS:
-        raise BitextmineError(f"deduplication: unknown level {level!r}; choose one of {', '.join(LEVELS)}")
-    if level == "none":
+    if level not in tuple(Dedup):
+        raise BitextmineError(f"deduplication: unknown level {level!r}; choose one of {', '.join(Dedup)}")
+    if level == Dedup.NONE:
         return line if line.strip().strip(_INVISIBLE) else ""
     exact = " ".join(line.split()) if line.isascii() else " ".join(unicodedata.normalize("NFC", line).split())
     if not exact.strip(_INVISIBLE):
         return ""
-    if level == "exact":
+    if level == Dedup.EXACT:
         return exact
     near = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", exact).casefold())
     return _NOT_WORD.sub(" ", _DIGITS.sub("0", near)).strip() or exact
 
 
-def unique_lines(lines: Iterable[str], level: str = "exact") -> Unique:
+def unique_lines(lines: Iterable[str], level: str = Dedup.EXACT) -> Unique:
     """Group the lines of a corpus by `line_key`; each group's first line stands for it.
 
     Reads `lines` once and keeps 24 bytes per line (a 128-bit digest of the key, not the text).
@@ -96,13 +104,13 @@ def unique_lines(lines: Iterable[str], level: str = "exact") -> Unique:
         key = line_key(line, level)
         if not key:
             blank.append(n - 1)
-        if level != "none":
+        if level != Dedup.NONE:
             digests += hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     is_line = np.ones(n, dtype=bool)
     is_line[blank] = False
     candidates = np.flatnonzero(is_line)
     line_to_row = np.full(n, -1, dtype=np.int64)
-    if level == "none":
+    if level == Dedup.NONE:
         line_to_row[candidates] = np.arange(len(candidates))
         return Unique(candidates, line_to_row)
     if not len(candidates):

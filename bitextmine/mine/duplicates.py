@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.mine.dedup import Unique
-from bitextmine.mine.retrieval import Pairs, ordered
+from bitextmine.mine.retrieval import ScoredPairs, ordered
 
 __all__ = ["closest_lines", "every_line", "first_lines"]
 
@@ -14,12 +14,12 @@ __all__ = ["closest_lines", "every_line", "first_lines"]
 _MEMBERS = 256
 
 
-def first_lines(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
+def first_lines(pairs: ScoredPairs, src: Unique, tgt: Unique) -> ScoredPairs:
     """Pairs of rows -> pairs of their representative lines, the first of each; the order stays."""
-    return Pairs(src.rows[pairs.src], tgt.rows[pairs.tgt], pairs.score)
+    return ScoredPairs(src.rows[pairs.src], tgt.rows[pairs.tgt], pairs.score)
 
 
-def every_line(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
+def every_line(pairs: ScoredPairs, src: Unique, tgt: Unique) -> ScoredPairs:
     """Pairs of rows -> pairs of lines in which each repetition of a mined line has its own pair.
 
     Of a lines equal to the source and b lines equal to the target, the first goes with the first, the second
@@ -35,12 +35,18 @@ def every_line(pairs: Pairs, src: Unique, tgt: Unique) -> Pairs:
     nth = np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
     s = src_lines[src_start[pairs.src][pair] + np.where(nth < a[pair], nth, 0)]
     t = tgt_lines[tgt_start[pairs.tgt][pair] + np.where(nth < b[pair], nth, 0)]
-    return ordered(Pairs(s, t, pairs.score[pair]))
+    return ordered(ScoredPairs(s, t, pairs.score[pair]))
 
 
 def closest_lines(
-    pairs: Pairs, src: Unique, tgt: Unique, src_vectors: NDArray, tgt_vectors: NDArray, *, every: bool = False
-) -> Pairs:
+    pairs: ScoredPairs,
+    src: Unique,
+    tgt: Unique,
+    src_vectors: NDArray,
+    tgt_vectors: NDArray,
+    *,
+    every: bool = False,
+) -> ScoredPairs:
     """Pairs of rows -> pairs of lines, for groups of lines that are only nearly equal.
 
     "Article 5" and "Article 6" are one row, and so are their translations: out of the two groups come the
@@ -72,7 +78,7 @@ def closest_lines(
         score += [float(value)] * len(found)
     alone = first_lines(pairs.take(plain), src, tgt)
     return ordered(
-        Pairs(
+        ScoredPairs(
             np.concatenate([alone.src, np.array(s_out, dtype=np.int64)]),
             np.concatenate([alone.tgt, np.array(t_out, dtype=np.int64)]),
             np.concatenate([alone.score, np.array(score, dtype=np.float64)]),

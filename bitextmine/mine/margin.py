@@ -6,19 +6,30 @@ the k nearest neighbours of x in the other language; the candidate itself counts
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["LOG_ODDS", "MARGINS", "NEUTRAL", "RATIO_FLOOR", "margin", "neighbourhood_mean"]
+__all__ = ["LOG_ODDS", "MARGINS", "NEUTRAL", "RATIO_FLOOR", "Margin", "margin", "neighbourhood_mean"]
 
-MARGINS = ("ratio", "distance", "absolute")
-# The score that `rescoring` puts in the place of a margin.
+
+class Margin(StrEnum):
+    """How a pair is compared with its neighbourhood; the formulas are in `margin`."""
+
+    RATIO = "ratio"
+    DISTANCE = "distance"
+    ABSOLUTE = "absolute"
+
+
+MARGINS = tuple(Margin)
+# The score that `scorer` puts in the place of a margin.
 LOG_ODDS = "log-odds"
 
 # The score of a pair that stands out from its neighbourhood not at all, or is as likely true as not.
-NEUTRAL = {"ratio": 1.0, "distance": 0.0, "absolute": 0.0, LOG_ODDS: 0.0}
+NEUTRAL: dict[str, float] = {Margin.RATIO: 1.0, Margin.DISTANCE: 0.0, Margin.ABSOLUTE: 0.0, LOG_ODDS: 0.0}
 
 # A neighbourhood nearer to zero than this says nothing (the noise of a mean of cosines at d = 256 is larger),
 # and dividing by it would put noise above every true pair, or flip the order where it is negative.
@@ -55,7 +66,7 @@ def neighbourhood_mean(sim: ArrayLike, ids: ArrayLike | None = None) -> NDArray[
 
 
 def margin(
-    cos: ArrayLike, mean_src: ArrayLike, mean_tgt: ArrayLike, kind: str = "ratio"
+    cos: ArrayLike, mean_src: ArrayLike, mean_tgt: ArrayLike, kind: str = Margin.RATIO
 ) -> NDArray[np.float64]:
     """The margin of each pair, float64, of the shape that the arguments broadcast to.
 
@@ -75,9 +86,9 @@ def margin(
         raise BitextmineError("margin: a cosine is NaN; embed the corpora again")
     src = np.asarray(mean_src, dtype=np.float64)
     tgt = np.asarray(mean_tgt, dtype=np.float64)
-    if kind == "absolute":
+    if kind == Margin.ABSOLUTE:
         return np.array(np.broadcast_to(a, np.broadcast_shapes(a.shape, src.shape, tgt.shape)))
     b = (np.where(np.isnan(src), a, src) + np.where(np.isnan(tgt), a, tgt)) / 2
     with np.errstate(invalid="ignore"):  # -inf - -inf, where there is no candidate
-        score = a / np.maximum(b, RATIO_FLOOR) if kind == "ratio" else a - b
+        score = a / np.maximum(b, RATIO_FLOOR) if kind == Margin.RATIO else a - b
     return np.where(np.isneginf(a), -np.inf, score)

@@ -39,8 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.mine.candidates import BestBothWays, NeighboursLike, Rescore, candidates
 from bitextmine.mine.margin import LOG_ODDS
-from bitextmine.mine.retrieval import BestBothWays, NeighboursLike, Pairs, Rescore, candidates, retrieve
+from bitextmine.mine.retrieval import Retrieval, ScoredPairs, retrieve
 
 __all__ = ["MIN_LINES", "NullFit", "fit_mixture", "fit_null", "without_pairs"]
 
@@ -64,7 +65,7 @@ class _Neighbours:
     bwd_id: NDArray[Any]
 
 
-def without_pairs(neighbours: NeighboursLike, pairs: Pairs, k: int) -> NeighboursLike:
+def without_pairs(neighbours: NeighboursLike, pairs: ScoredPairs, k: int) -> NeighboursLike:
     """The k nearest neighbours as they would be if these one-to-one pairs were not neighbours of each other.
 
     Needs k + 1 columns: where a pair goes, the next neighbour moves up.
@@ -282,7 +283,7 @@ def fit_null(
     BitextmineError below MIN_LINES lines on that side.
     """
     n, m = len(best.forward.id), len(best.backward.id)
-    by_source = retrieval == "forward" or (retrieval != "backward" and n <= m)
+    by_source = retrieval == Retrieval.FORWARD or (retrieval != Retrieval.BACKWARD and n <= m)
     lines = n if by_source else m
     if lines < MIN_LINES:
         raise BitextmineError(
@@ -293,13 +294,13 @@ def fit_null(
     def best_scores(both: BestBothWays) -> NDArray[np.float64]:
         return (both.forward if by_source else both.backward).score
 
-    def line_scores(pairs: Pairs) -> NDArray[np.float64]:
+    def line_scores(pairs: ScoredPairs) -> NDArray[np.float64]:
         scores = np.full(lines, _NOTHING)
         ends = pairs.src if by_source else pairs.tgt
         scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
         return scores
 
-    def without(pairs: Pairs) -> Iterator[tuple[NDArray[np.int64], NeighboursLike, BestBothWays]]:
+    def without(pairs: ScoredPairs) -> Iterator[tuple[NDArray[np.int64], NeighboursLike, BestBothWays]]:
         """Each fold of one-to-one pairs taken away: whose lines they were, what is left, and its candidates."""
         fold = np.random.default_rng(seed).integers(0, _FOLDS, len(pairs))
         for f in range(_FOLDS):
@@ -310,7 +311,7 @@ def fit_null(
     best1, by_margin = best_scores(best), line_scores(retrieve(best, retrieval, margin))
     best2, s1 = best1.copy(), by_margin
     s2 = s1.copy()
-    for ends, _, again in without(retrieve(best, "max")):
+    for ends, _, again in without(retrieve(best, Retrieval.MAX)):
         best2[ends] = best_scores(again)[ends]
         if rescore is None:
             s2[ends] = line_scores(retrieve(again, retrieval, margin))[ends]
@@ -319,7 +320,7 @@ def fit_null(
         scored = rescore(best, neighbours, k)
         s1 = line_scores(retrieve(scored, retrieval, LOG_ODDS))
         s2 = s1.copy()
-        for ends, left, again in without(retrieve(scored, "max")):
+        for ends, left, again in without(retrieve(scored, Retrieval.MAX)):
             s2[ends] = line_scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
     true = fit_mixture(best1, best2).probability(by_margin)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bitextmine.encoder.matches import PieceMatcher
 from bitextmine.encoder.pieces import Pieces
 
-__all__ = ["FEATURES", "Aligner"]
+__all__ = ["FEATURES", "PieceFeatures"]
 
 LIMITS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 # Matches of two pieces in a row are together when they are no farther apart than this.
@@ -35,7 +35,7 @@ SIDE_FEATURES = len(LIMITS) + 4 + len(WIDTHS) * (len(WINDOW_LIMITS) + 2)
 FEATURES = 2 * SIDE_FEATURES + sum(parts + 1 for parts in PARTS) + 2
 
 
-class Aligner:
+class PieceFeatures:
     """Compares tokenised sentences by the vectors of their pieces."""
 
     def __init__(self, rows: NDArray[np.int8], norms: NDArray[np.float32]) -> None:

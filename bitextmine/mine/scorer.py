@@ -2,7 +2,7 @@
 
 The score is the logarithm of the odds that a pair is a translation, as they were where it was fitted: about one line
 in sixty had a translation, and four neighbours counted. Elsewhere it ranks pairs, and a threshold is estimated as for
-margins. A small network (one hidden layer) gives it from the features of `candidate_features` and `alignment`;
+margins. A small network (one hidden layer) gives it from the features of `candidate_features` and `piece_features`;
 `bitextmine encoder fit-scorer` fits it to mined candidates whose translations are known.
 """
 
@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.files.lines import iter_lines
+from bitextmine.mine.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike
 from bitextmine.mine.dedup import Unique
 from bitextmine.mine.margin import neighbourhood_mean
-from bitextmine.mine.piece_features import FEATURES, Aligner
-from bitextmine.mine.retrieval import SCORE_DECIMALS, Best, BestBothWays, NeighboursLike
+from bitextmine.mine.piece_features import FEATURES, PieceFeatures
 from bitextmine.system import processors
 
 if TYPE_CHECKING:
@@ -154,14 +153,14 @@ class Rescorer:
 
     def __init__(
         self,
-        aligner: Aligner,
+        pieces: PieceFeatures,
         src: Pieces,
         tgt: Pieces,
         scorer: Scorer,
         progress: Callable[[int], object] = lambda n: None,
     ) -> None:
         """src, tgt: the sentences of the rows that are mined. progress: is told of pairs whose pieces are compared."""
-        self._aligner, self._src, self._tgt, self.scorer, self._progress = aligner, src, tgt, scorer, progress
+        self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
         # Of the pairs seen so far: codes, increasing, and what their pieces give to the hidden layer.
         self._codes = np.zeros(0, dtype=np.int64)
         self._drives = np.zeros((0, len(scorer.bias)), dtype=np.float32)
@@ -179,7 +178,7 @@ class Rescorer:
             src, tgt = (rows, others) if forward else (others, rows)
             score = np.full(len(one.id), -np.inf)
             score[rows] = self.scores(src, tgt, cosine, neighbours, k)
-            found.append(Best(one.id, score))
+            found.append(BestCandidates(one.id, score))
         return BestBothWays(*found)
 
     def scores(
@@ -212,7 +211,7 @@ class Rescorer:
         for start in range(0, len(new), BLOCK_PAIRS):
             part = slice(start, start + BLOCK_PAIRS)
             src, tgt = np.divmod(new[part], len(self._tgt))
-            features = self._aligner.features(self._src.take(src), self._tgt.take(tgt))
+            features = self._pieces.features(self._src.take(src), self._tgt.take(tgt))
             drives[part] = self.scorer.drive(features, CANDIDATE_FEATURES)
             self._progress(len(features))
         place = np.searchsorted(self._codes, new)
@@ -220,25 +219,25 @@ class Rescorer:
         self._drives = np.insert(self._drives, place, drives, axis=0)
 
 
-def with_pieces(encoder: Encoder, model: str | os.PathLike[str]) -> tuple[Encoder, Aligner]:
+def with_pieces(encoder: Encoder, model: str | os.PathLike[str] | Encoder) -> tuple[Encoder, PieceFeatures]:
     """The encoder, loaded again from ``model`` where it is not on the CPU, and what compares the vectors of its pieces.
 
     Raises BitextmineError for an encoder that has none.
     """
     from bitextmine.encoder import load_encoder
 
-    here = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
-    return here, Aligner(*here.piece_rows())
+    here = encoder
+    if encoder.device != "cpu" and isinstance(model, (str, os.PathLike)):
+        here = load_encoder(model, "cpu")
+    return here, PieceFeatures(*here.piece_rows())
 
 
-def row_pieces(
-    corpus: str | os.PathLike[str], unique: Unique, encoder: Encoder, errors: str = "strict"
-) -> Pieces:
-    """The pieces of the lines of a corpus that are mined, a sentence for each row of ``unique``."""
+def row_pieces(lines: Iterable[str], unique: Unique, encoder: Encoder) -> Pieces:
+    """The pieces of the lines of a text that are mined, a sentence for each row of ``unique``."""
     wanted = np.zeros(unique.lines, dtype=bool)
     wanted[unique.rows] = True
-    lines = itertools.compress(iter_lines(corpus, errors), wanted.tolist())
+    mined = itertools.compress(lines, wanted.tolist())
     parts = []
-    while part := list(itertools.islice(lines, LINES_AT_ONCE)):
+    while part := list(itertools.islice(mined, LINES_AT_ONCE)):
         parts.append(encoder.tokenizer.encode(part, encoder.max_pieces, threads=processors())[0])
     return Pieces.join(parts)

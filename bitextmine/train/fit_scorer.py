@@ -28,8 +28,9 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import open_output
-from bitextmine.mine.piece_features import Aligner
-from bitextmine.mine.retrieval import candidates, retrieve
+from bitextmine.mine.candidates import candidates
+from bitextmine.mine.piece_features import PieceFeatures
+from bitextmine.mine.retrieval import retrieve
 from bitextmine.mine.scorer import Scorer, candidate_features, pair_cosines
 from bitextmine.mine.threshold import tune
 from bitextmine.search.exact import search_both
@@ -110,7 +111,7 @@ def fit_scorer(
     place = Path(out)
     check_file_output(place, force)
     encoder = load_encoder(model, "cpu")
-    aligner = Aligner(*encoder.piece_rows())
+    comparing = PieceFeatures(*encoder.piece_rows())
     folder = Path(trained) / "work" / "cache" if cache is None else Path(cache)
     tokenizer, own = Tokenizer(Path(trained) / TOKENIZER), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
@@ -136,7 +137,7 @@ def fit_scorer(
             for _ in range(fitting.draws):
                 rng = np.random.default_rng([fitting.seed, len(tasks)])
                 src, tgt, gold = _hidden_pairs(one, recipe, own.ngrams, fitting.distractors, rng)
-                tasks.append(_mined(one.corpus.name, encoder, aligner, src, tgt, gold))
+                tasks.append(_mined(one.corpus.name, encoder, comparing, src, tgt, gold))
                 bar.update(1)
     measured = _measured(tasks, names, fitting)
     scorer = _fitted(tasks, fitting)
@@ -187,7 +188,7 @@ def _hidden_pairs(
 
 
 def _mined(
-    corpus: str, encoder: Encoder, aligner: Aligner, src: Pieces, tgt: Pieces, gold: int
+    corpus: str, encoder: Encoder, comparing: PieceFeatures, src: Pieces, tgt: Pieces, gold: int
 ) -> MiningTask:
     x, y = (encoder.encode_pieces(side).astype(np.float16) for side in (src, tgt))
     found = search_both(x, y, K)
@@ -197,7 +198,7 @@ def _mined(
         pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
     )
     base = candidate_features(pairs.src, pairs.tgt, cosine, found, K)
-    features = np.concatenate([base, aligner.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
+    features = np.concatenate([base, comparing.features(src.take(pairs.src), tgt.take(pairs.tgt))], axis=1)
     return MiningTask(corpus, features, (pairs.src == pairs.tgt) & (pairs.src < gold), pairs.score, gold)
 
 

@@ -97,18 +97,20 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
 
 def test_choices_are_those_of_the_stage():
     """The command line lists them by itself, so that --help need not import the stage."""
-    from bitextmine.mine import dedup, margin, retrieval, run
+    from bitextmine.mine.dedup import Dedup
+    from bitextmine.mine.margin import Margin
+    from bitextmine.mine.options import Duplicates, SearchWay
+    from bitextmine.mine.retrieval import Retrieval
 
-    offered = {
-        option.name: set(option.type.choices)
-        for option in program.commands["mine"].params
-        if isinstance(option.type, click.Choice)
-    }
-    assert offered["margin"] == set(margin.MARGINS)
-    assert offered["retrieval"] == set(retrieval.RETRIEVALS)
-    assert offered["dedup"] == set(dedup.LEVELS)
-    assert offered["duplicates"] == set(run.DUPLICATES)
-    assert offered["search"] == set(run.SEARCHES)
+    def offered(command):
+        options = program.commands[command].params
+        return {o.name: set(o.type.choices) for o in options if isinstance(o.type, click.Choice)}
+
+    wanted = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}
+    wanted["search"] = SearchWay
+    found = offered("mine")
+    assert {name: found[name] for name in wanted} == {name: set(choices) for name, choices in wanted.items()}
+    assert offered("score")["margin"] == set(Margin)
 
 
 @pytest.mark.parametrize(

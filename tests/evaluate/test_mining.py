@@ -9,6 +9,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.evaluate.mining import evaluate_mining, score_mining
 from bitextmine.mine.bitext import Bitext, Mined
 from bitextmine.mine.gold import Gold
+from bitextmine.mine.texts import FileText
 
 
 def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0) -> tuple[Mined, Gold]:
@@ -138,8 +139,8 @@ def test_a_bitext_brings_its_corpora_and_its_signature(repeated):
         np.array([0, 1, 3]),
         np.array([0, 2, 1]),
         np.array([1.5, 1.4, 1.3]),
-        repeated["src_corpus"],
-        repeated["tgt_corpus"],
+        FileText(repeated["src_corpus"]),
+        FileText(repeated["tgt_corpus"]),
         "k:4|margin:ratio|version:0",
     )
     report = evaluate_mining(mined, gold=repeated["gold"])

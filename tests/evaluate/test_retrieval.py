@@ -8,17 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bitextmine.encoder
+from bitextmine import encoder as encoder_room
+from bitextmine.embeddings import embed as embed_room
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluate.pools import find_distractors, language_pairs, muse_keys, read_queries
-from bitextmine.evaluate.retrieval import evaluate_retrieval, rank_in_pool, rank_muse
+from bitextmine.evaluate import muse
+from bitextmine.evaluate import retrieval as module
+from bitextmine.evaluate.bench import RankingOptions
+from bitextmine.evaluate.muse import evaluate_muse, muse_keys
+from bitextmine.evaluate.pools import find_distractors, language_pairs, queries_of, read_queries
+from bitextmine.evaluate.ranking import rank_in_pool, rank_muse
+from bitextmine.evaluate.retrieval import evaluate_retrieval
 from bitextmine.files.lines import read_lines
-from bitextmine.mine import evaluate_retrieval as module
-from bitextmine.mine import pools
 from bitextmine.mine.margin import RATIO_FLOOR
 from bitextmine.mine.scorer import Rescorer, candidate_features, packaged_scorer
 
@@ -118,7 +122,7 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
 @pytest.mark.parametrize("block", [1, 1 << 22])
 @pytest.mark.parametrize(("k", "csls"), [(4, 10), (200, 1)])
 def test_muse_ranking_is_the_formula_over_the_whole_pool(world, k, csls, block, monkeypatch):
-    monkeypatch.setattr("bitextmine.evaluate.retrieval._BLOCK", block)
+    monkeypatch.setattr("bitextmine.evaluate.ranking._BLOCK", block)
     queries, pool, _ = world
     cos = cosines(queries, pool)
     ranked = rank_muse(queries, pool, k=k, csls=csls)
@@ -170,8 +174,8 @@ def as_muse_does(src: list[str], tgt: list[str], keys: int, queries: int):
 def test_muse_keys_are_those_of_muse(drawn):
     src, tgt = (list(side) for side in zip(*drawn, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pools, "MUSE_KEYS", 12)
-        patch.setattr(pools, "MUSE_QUERIES", 5)
+        patch.setattr(muse, "MUSE_KEYS", 12)
+        patch.setattr(muse, "MUSE_QUERIES", 5)
         got = muse_keys(iter(src), iter(tgt), ("a.en", "b.fr"))
     expected = as_muse_does(src, tgt, 12, 5)
     assert got[0] == expected[0]
@@ -211,6 +215,22 @@ def write(path, lines):
 def test_queries(tmp_path):
     path = write(tmp_path / "q.tsv", ["en\tfr", "one\tun", "two\tdeux"])
     assert read_queries(path).sentences == {"en": ["one", "two"], "fr": ["un", "deux"]}
+
+
+def test_queries_from_lists():
+    assert queries_of({"en": ["one\ttwo"], "pt-BR": ("um",)}).sentences == {
+        "en": ["one two"],
+        "pt-BR": ["um"],
+    }
+    for wrong, message in (
+        ({"en": ["one"]}, "1 language"),
+        ({"en": ["one"], "../fr": ["un"]}, "not the code of a language"),
+        ({"en": ["one"], "fr": ["\u200b"]}, "row 1: no sentence in 'fr'"),
+        ({"en": ["one"], "fr": ["un", "deux"]}, "1 in 'en', 2 in 'fr'"),
+        ({"en": [], "fr": []}, "at least one"),
+    ):
+        with pytest.raises(BitextmineError, match=message):
+            queries_of(wrong)
 
 
 @pytest.mark.parametrize(
@@ -289,8 +309,8 @@ class WordEncoder:
 @pytest.fixture
 def encoder(monkeypatch):
     fake = WordEncoder()
-    monkeypatch.setattr(bitextmine.encoder, "load_encoder", lambda model, device="auto": fake)
-    monkeypatch.setattr(bitextmine.encoder, "embed_corpus", fake.embed)
+    monkeypatch.setattr(encoder_room, "load_encoder", lambda model, device="auto": fake)
+    monkeypatch.setattr(embed_room, "embed_corpus", fake.embed)
     return fake
 
 
@@ -316,7 +336,7 @@ def bench(tmp_path):
 
 def test_pools_end_to_end(encoder, bench, tmp_path):
     queries, folder = bench
-    report = evaluate_retrieval(queries=queries, distractors=folder, work=tmp_path / "work")
+    report = evaluate_retrieval(queries, distractors=folder, work=tmp_path / "work")
     by = {(r.src, r.tgt, r.measure): r for r in report.results}
     assert list(by)[:3] == [("en", "fr", "cosine"), ("en", "fr", "ratio-4"), ("en", "fr", "csls-10")]
     assert {key[:2] for key in by} == {("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en")}
@@ -344,13 +364,13 @@ def test_rescored_pools(tmp_path, monkeypatch):
     made = []
 
     class Seen(Rescorer):
-        def __init__(self, aligner, src, tgt, scorer):
+        def __init__(self, features, src, tgt, scorer):
             made.append((src, tgt))
-            super().__init__(aligner, src, tgt, scorer)
+            super().__init__(features, src, tgt, scorer)
 
     monkeypatch.setattr(module, "Rescorer", Seen)
     queries = write(tmp_path / "q.tsv", lines)
-    report = evaluate_retrieval(queries=queries, rescore=True)
+    report = evaluate_retrieval(queries, ranking=RankingOptions(rescore=True))
     tokenizer = load_encoder("default", "cpu").tokenizer
     sides = [tokenizer.encode([row.split("\t")[i] for row in lines[1:]])[0] for i in (0, 1)]
     assert len(made) == 2
@@ -362,22 +382,22 @@ def test_rescored_pools(tmp_path, monkeypatch):
     assert [r.correct for r in report.results if r.measure == "rescored-4"] == [4, 4]
     assert f"scorer:{packaged_scorer().hash}" in report.signature
     with pytest.raises(UsageError, match="-k 1"):
-        evaluate_retrieval(queries=queries, rescore=True, k=1)
+        RankingOptions(rescore=True, k=1)
     with pytest.raises(UsageError, match="goes with --queries"):
-        evaluate_retrieval(src_file=tmp_path / "a.en", tgt_file=tmp_path / "a.de", rescore=True)
+        evaluate_muse(tmp_path / "a.en", tmp_path / "a.de", RankingOptions(rescore=True))
 
 
 def test_a_repeated_translation_is_right_wherever_it_stands(encoder, tmp_path):
     """Two queries with one French translation: both are found, though only one row can come first."""
     queries = write(tmp_path / "q.tsv", ["en\tfr", "a1 b2\tu1 v2", "a1 c2\tu1  v2", "a5\tu5"])
-    report = evaluate_retrieval(queries=queries, pairs="en-fr")
+    report = evaluate_retrieval(queries, pairs="en-fr")
     assert [r.correct for r in report.results] == [3, 3, 3]
     assert report.results[0].pool == 2
 
 
 def test_output(encoder, bench):
     queries, folder = bench
-    report = evaluate_retrieval(queries=queries, distractors=folder, pairs="en-fr,de-en")
+    report = evaluate_retrieval(queries, distractors=folder, pairs="en-fr,de-en")
     lines = report.to_table().splitlines()
     assert lines[0].split() == ["P@1", "queries", "pool", "cosine", "ratio-4", "csls-10"]
     assert lines[1].startswith("en-fr")
@@ -393,7 +413,7 @@ def test_output(encoder, bench):
 
 def test_all_without_the_pivot_takes_the_first_language(encoder, tmp_path):
     queries = write(tmp_path / "q.tsv", ["fr\tde\tit", "a1\tb1\tc1", "a2\tb2\tc2"])
-    report = evaluate_retrieval(queries=queries)
+    report = evaluate_retrieval(queries)
     assert {(r.src, r.tgt) for r in report.results} == {
         ("fr", "de"),
         ("de", "fr"),
@@ -409,7 +429,7 @@ def test_muse_end_to_end(encoder, tmp_path):
         write(
             tmp_path / f"c.{lang}", [" ".join(f"{lang.upper()}{w}" for w in row) for row in [*rows, rows[0]]]
         )
-    report = evaluate_retrieval(src_file=tmp_path / "c.en", tgt_file=tmp_path / "c.fr")
+    report = evaluate_muse(tmp_path / "c.en", tmp_path / "c.fr")
     assert [(r.src, r.tgt, r.queries, r.pool) for r in report.results[::3]] == [
         ("en", "fr", 80, 80),
         ("fr", "en", 80, 80),
@@ -420,19 +440,19 @@ def test_muse_end_to_end(encoder, tmp_path):
     assert "protocol:muse-sent-translation" in report.signature
 
 
-def test_inputs_that_do_not_go_together(encoder, bench, tmp_path):
-    queries, _ = bench
-    with pytest.raises(BitextmineError, match="queries, or else"):
-        evaluate_retrieval()
-    with pytest.raises(BitextmineError, match="queries, or else"):
-        evaluate_retrieval(queries=queries, src_file="a.en", tgt_file="b.fr")
-    with pytest.raises(BitextmineError, match="queries, or else"):
-        evaluate_retrieval(src_file="a.en")
+def test_inputs_that_do_not_go_together(encoder, bitextmine, tmp_path):
+    for options in (
+        ["--queries", "q.tsv", "--src-file", "a.en", "--tgt-file", "b.fr"],
+        ["--src-file", "a.en"],
+        ["--queries", "q.tsv", "--tgt-file", "b.fr"],
+    ):
+        assert "queries, or else" in bitextmine("evaluate", "retrieval", *options, code=2).err
+    assert "give --queries, or" in bitextmine("evaluate", "retrieval", code=2).err
     with pytest.raises(BitextmineError, match="at least 1"):
-        evaluate_retrieval(queries=queries, k=0)
+        RankingOptions(k=0)
     same = write(tmp_path / "a.en", ["x"]), write(tmp_path / "b.en", ["x"])
     with pytest.raises(BitextmineError, match="both in 'en'"):
-        evaluate_retrieval(src_file=same[0], tgt_file=same[1])
+        evaluate_muse(same[0], same[1])
 
 
 def test_a_header_that_names_no_languages_is_refused(tmp_path):

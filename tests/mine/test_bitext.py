@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.bitext import Bitext, PickedLines, one_cell, read_mined
 from bitextmine.mine.gold import read_gold
+from bitextmine.mine.texts import FileText
 
 
 def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
@@ -21,8 +23,8 @@ def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, f
         np.array(s, dtype=np.int64),
         np.array(t, dtype=np.int64),
         np.array(score, dtype=np.float64),
-        folder / "c.en",
-        folder / "c.fr",
+        FileText(folder / "c.en"),
+        FileText(folder / "c.fr"),
         "k:4|version:0",
         {"candidates": 3},
         ("a note",),
@@ -56,6 +58,26 @@ def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
         "score": [1.5, 1.25], "src_line": [2, 1], "tgt_line": [1, 2], "src": ["é", "a\tb"], "tgt": ["c", "d"],
     }  # fmt: skip
     assert len(bitext(tmp_path, ["a"], ["b"], []).to_frame()) == 0
+
+
+def test_pairs_come_one_by_one_with_line_numbers_from_1(tmp_path):
+    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
+    assert [tuple(pair) for pair in found] == [(1.5, 2, 1, "é", "c"), (1.25, 1, 2, "a\tb", "d")]
+    assert next(iter(found)).tgt_line == 1
+
+
+def test_only_telling_it_to_removes_the_checkpoint(tmp_path):
+    checkpoint = tmp_path / "a-b.search.part"
+    checkpoint.write_bytes(b"found so far")
+    found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), checkpoint=checkpoint)
+    found.to_frame()
+    list(found)
+    found.write(tmp_path / "out.tsv")
+    assert checkpoint.exists()
+    found.discard_checkpoint()
+    assert not checkpoint.exists()
+    found.discard_checkpoint()
+    replace(found, checkpoint=None).discard_checkpoint()
 
 
 def test_no_pair_is_an_empty_file(tmp_path):

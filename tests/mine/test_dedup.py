@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.dedup import LEVELS, line_key, unique_lines
+from bitextmine.mine.dedup import Dedup, line_key, unique_lines
 
 words = st.text(st.sampled_from("aA\u00e9e\u0301 \t\u00a0\u200b.1"), max_size=5)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", Dedup)
 @given(st.lists(words, max_size=12))
 def test_rows_and_lines_are_inverse(level, lines):
     unique = unique_lines(iter(lines), level)
@@ -52,7 +52,7 @@ def test_near_keeps_lines_without_a_letter_apart():
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\u3000", "\u200b", " \ufeff ", "\u2028", "\x1f", "\0", "\r"])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", Dedup)
 def test_blank_lines_have_no_key(blank, level):
     assert line_key(blank, level) == ""
 
@@ -78,7 +78,7 @@ def test_lines_by_row():
 
 
 def test_no_line_at_all():
-    for level in LEVELS:
+    for level in Dedup:
         unique = unique_lines([], level)
         assert (unique.lines, unique.empty, unique.repeated, len(unique.rows)) == (0, 0, 0, 0)
     assert unique_lines(["", ""]).empty == 2

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
+from bitextmine.mine.candidates import candidates
 from bitextmine.mine.margin import MARGINS, NEUTRAL
 from bitextmine.mine.matching import heaviest
-from bitextmine.mine.retrieval import candidates, retrieve
+from bitextmine.mine.options import MiningOptions
+from bitextmine.mine.retrieval import retrieve
 from bitextmine.mine.run import mine_sides
 
 
@@ -80,7 +82,9 @@ def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> 
 def test_one_neighbour_is_too_few_and_is_said_to_be() -> None:
     side = SimpleNamespace()
     with pytest.raises(BitextmineError, match="-k 2 or more"):
-        mine_sides(side, side, SimpleNamespace(), k=1, retrieval="matching")
+        MiningOptions(k=1, retrieval="matching")
+    with pytest.raises(BitextmineError, match="-k 2 or more"):
+        mine_sides(side, side, SimpleNamespace(), MiningOptions(retrieval="matching"), k=1)
 
 
 def test_a_large_graph_is_matched() -> None:

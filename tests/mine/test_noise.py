@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
+from bitextmine.mine.candidates import BestBothWays, BestCandidates, candidates
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.noise import MIN_LINES, fit_mixture, fit_null, without_pairs
-from bitextmine.mine.retrieval import Best, BestBothWays, Pairs, candidates, retrieve
+from bitextmine.mine.retrieval import ScoredPairs, retrieve
 from bitextmine.search.exact import search_both
 
 
@@ -32,7 +33,7 @@ def two_sides(
     return sides
 
 
-def true_rate(pairs: Pairs, true: int, lines: int, by_source: bool, threshold: float) -> float:
+def true_rate(pairs: ScoredPairs, true: int, lines: int, by_source: bool, threshold: float) -> float:
     ends = pairs.src if by_source else pairs.tgt
     kept = np.unique(ends[pairs.score >= threshold])
     return float((kept >= true).sum() / (lines - true))
@@ -107,7 +108,7 @@ def test_rates_are_those_of_other_scores_where_there_are_any():
     def rescore(both, found, k):
         assert k == 4
         return BestBothWays(
-            *(Best(side.id, 7 * np.log(side.score)) for side in (both.forward, both.backward))
+            *(BestCandidates(side.id, 7 * np.log(side.score)) for side in (both.forward, both.backward))
         )
 
     options = {"k": 4, "margin": "ratio", "retrieval": "max"}
@@ -132,7 +133,10 @@ def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
 
     def rescore(both, found, k):
         return BestBothWays(
-            *(Best(side.id, np.tanh(4 * (side.score - 1))) for side in (both.forward, both.backward))
+            *(
+                BestCandidates(side.id, np.tanh(4 * (side.score - 1)))
+                for side in (both.forward, both.backward)
+            )
         )
 
     null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", rescore=rescore)
@@ -165,7 +169,7 @@ def test_scores_that_know_more_than_margins_let_no_more_noise_through_than_state
         forward, backward = both.forward, both.backward
         scores[0][rows[0]] = evidence(rows[0], forward.id[rows[0]], forward.score[rows[0]])
         scores[1][rows[1]] = evidence(backward.id[rows[1]], rows[1], backward.score[rows[1]])
-        return BestBothWays(Best(forward.id, scores[0]), Best(backward.id, scores[1]))
+        return BestBothWays(BestCandidates(forward.id, scores[0]), BestCandidates(backward.id, scores[1]))
 
     null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", rescore=rescore)
     pairs = retrieve(rescore(best, neighbours, 4), "max")
@@ -198,7 +202,7 @@ def test_without_pairs_is_a_search_in_which_they_never_met():
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal((30, 8)).astype(np.float32) for _ in range(2))
     wide = search_both(x, y, 5)
-    chosen = Pairs(
+    chosen = ScoredPairs(
         np.array([3, 8, 0]), np.array([int(wide.fwd_id[3, 0]), int(wide.fwd_id[8, 3]), 29]), np.zeros(3)
     )
     assert len(set(chosen.tgt.tolist())) == 3
@@ -212,7 +216,7 @@ def test_without_pairs_is_a_search_in_which_they_never_met():
 
 def test_without_pairs_when_there_is_no_spare_neighbour():
     wide = search_both(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), 3)
-    got = without_pairs(wide, Pairs(np.array([0]), np.array([0]), np.zeros(1)), 3)
+    got = without_pairs(wide, ScoredPairs(np.array([0]), np.array([0]), np.zeros(1)), 3)
     assert got.fwd_id.tolist() == [[1, -1, -1], [1, 0, -1]]
     assert np.isneginf(got.fwd_sim[0, 1:]).all()
 

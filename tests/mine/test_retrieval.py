@@ -8,20 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.retrieval import (
-    RETRIEVALS,
-    Best,
-    BestBothWays,
-    Pairs,
-    best_candidates,
-    candidates,
-    greedy,
-    ordered,
-    retrieve,
-)
+from bitextmine.mine.candidates import BestBothWays, BestCandidates, best_candidates, candidates
+from bitextmine.mine.retrieval import Retrieval, ScoredPairs, greedy, ordered, retrieve
 
 
-def as_list(pairs: Pairs) -> list[tuple[int, int, float]]:
+def as_list(pairs: ScoredPairs) -> list[tuple[int, int, float]]:
     return list(zip(pairs.src.tolist(), pairs.tgt.tolist(), pairs.score.tolist(), strict=True))
 
 
@@ -42,7 +33,7 @@ def one_by_one(pairs: list[tuple[int, int, float]]) -> list[tuple[int, int, floa
 )
 def test_greedy_is_what_going_through_one_by_one_gives(drawn):
     columns = np.array(drawn, dtype=np.int64).reshape(-1, 3)
-    pairs = ordered(Pairs(columns[:, 0], columns[:, 1], columns[:, 2] / 2))
+    pairs = ordered(ScoredPairs(columns[:, 0], columns[:, 1], columns[:, 2] / 2))
     assert as_list(pairs) == sorted(as_list(pairs), key=lambda p: (-p[2], p[0], p[1]))
     assert as_list(greedy(pairs, 10, 10)) == one_by_one(as_list(pairs))
 
@@ -50,7 +41,7 @@ def test_greedy_is_what_going_through_one_by_one_gives(drawn):
 def test_greedy_on_a_chain_that_only_one_pair_at_a_time_can_unravel():
     n = 3000
     src, tgt = np.repeat(np.arange(n), 2)[1:], np.repeat(np.arange(n), 2)[:-1]
-    pairs = ordered(Pairs(src, tgt, np.arange(len(src))[::-1].astype(float)))
+    pairs = ordered(ScoredPairs(src, tgt, np.arange(len(src))[::-1].astype(float)))
     assert as_list(greedy(pairs, n, n)) == one_by_one(as_list(pairs))
 
 
@@ -58,7 +49,8 @@ def test_millions_of_candidates():
     n = 1_000_000
     rng = np.random.default_rng(0)
     best = BestBothWays(
-        Best(rng.integers(0, n, n), rng.random(n)), Best(rng.integers(0, n, n), rng.random(n))
+        BestCandidates(rng.integers(0, n, n), rng.random(n)),
+        BestCandidates(rng.integers(0, n, n), rng.random(n)),
     )
     found = retrieve(best, "max")
     assert len(np.unique(found.src)) == len(np.unique(found.tgt)) == len(found) > n / 2
@@ -68,8 +60,8 @@ def test_millions_of_candidates():
 def test_each_way_on_a_small_case():
     # source 0 and 1 both want target 0, which wants 1; source 2 finds nothing; target 1 wants source 0
     best = BestBothWays(
-        Best(np.array([0, 0, -1]), np.array([1.2, 1.5, -np.inf])),
-        Best(np.array([1, 0]), np.array([1.5, 1.1])),
+        BestCandidates(np.array([0, 0, -1]), np.array([1.2, 1.5, -np.inf])),
+        BestCandidates(np.array([1, 0]), np.array([1.5, 1.1])),
     )
     expected = {
         "forward": [(1, 0, 1.5), (0, 0, 1.2)],
@@ -79,7 +71,7 @@ def test_each_way_on_a_small_case():
         "max": [(1, 0, 1.5), (0, 1, 1.1)],
         "matching": [(1, 0, 1.5), (0, 1, 1.1)],
     }
-    assert {how: as_list(retrieve(best, how)) for how in RETRIEVALS} == expected
+    assert {how: as_list(retrieve(best, how)) for how in Retrieval} == expected
     with pytest.raises(BitextmineError, match="'best'"):
         retrieve(best, "best")
 
@@ -129,7 +121,7 @@ def test_only_the_first_k_columns_count():
     ids = np.argsort(rng.random((5, 6)), axis=1)
     wide = SimpleNamespace(fwd_sim=sim, fwd_id=ids, bwd_sim=sim[[0] * 6], bwd_id=ids[[0] * 6] % 5)
     narrow = SimpleNamespace(**{name: value[:, :3] for name, value in vars(wide).items()})
-    for how in RETRIEVALS:
+    for how in Retrieval:
         assert as_list(retrieve(candidates(wide, 3), how)) == as_list(retrieve(candidates(narrow, 3), how))
 
 
@@ -140,5 +132,5 @@ def test_nothing_on_one_side():
         bwd_sim=np.full((3, 4), -np.inf),
         bwd_id=np.full((3, 4), -1),
     )
-    for how in RETRIEVALS:
+    for how in Retrieval:
         assert len(retrieve(candidates(empty, 4), how)) == 0

@@ -24,9 +24,12 @@ from bitextmine.mine.bitext import one_cell
 from bitextmine.mine.dedup import unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line
 from bitextmine.mine.margin import MARGINS
+from bitextmine.mine.options import MiningOptions, split_options
 from bitextmine.mine.packing import packed_rows, zero_rows
-from bitextmine.mine.retrieval import RETRIEVALS, Pairs
-from bitextmine.mine.run import Side, load_side, mine, mine_sides
+from bitextmine.mine.retrieval import Retrieval, ScoredPairs
+from bitextmine.mine.run import mine_sides, mine_texts
+from bitextmine.mine.sides import Side, load_side
+from bitextmine.mine.texts import FileText, find_text
 from bitextmine.search.exact import search_both
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
@@ -36,19 +39,20 @@ oracle = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(oracle)
 
 # The oracle goes through these pair by pair; a matching may have equals, see test_matching.
-PLAIN = [how for how in RETRIEVALS if how != "matching"]
+PLAIN = [how for how in Retrieval if how != "matching"]
 
 
 def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str = "corpus.xx") -> Side:
     unique = unique_lines(lines, dedup)
     unique = unique.without(zero_rows(vectors, unique.rows))
     rows = packed_rows(vectors, unique.rows, ".")
-    return Side(Path(name), "xx", Path(f"{name}.npy"), unique, vectors, rows, dedup)
+    return Side(FileText(Path(name), "xx"), unique, vectors, rows, dedup)
 
 
 def mined(src, tgt, x, y, *, k, dedup="exact", **options):
     a, b = side(src, x, dedup), side(tgt, y, dedup)
-    found = mine_sides(a, b, search_both(a.vectors, b.vectors, k), k=k, **{"threshold": "none", **options})
+    options = MiningOptions(k=k, **{"threshold": "none", **options})
+    found = mine_sides(a, b, search_both(a.vectors, b.vectors, k), options)
     return list(zip(found.src_line.tolist(), found.tgt_line.tolist(), found.score.tolist(), strict=True))
 
 
@@ -149,7 +153,7 @@ def test_duplicates_all_gives_each_repetition_a_pair(noisy):
 def test_every_line_pairs_in_order_then_with_the_first():
     src = unique_lines(["a", "a", "b", "a", ""])
     tgt = unique_lines(["x", "y", "x", "y", "y", "y"])
-    pairs = Pairs(np.array([0, 1]), np.array([1, 0]), np.array([2.0, 1.0]))
+    pairs = ScoredPairs(np.array([0, 1]), np.array([1, 0]), np.array([2.0, 1.0]))
     got = every_line(pairs, src, tgt)
     assert list(zip(got.src.tolist(), got.tgt.tolist(), strict=True)) == [
         (0, 1), (0, 5), (1, 3), (3, 4), (2, 0), (2, 2),
@@ -187,7 +191,7 @@ def test_groups_of_any_size_and_equal_lines():
     lines = [f"item {i}" for i in range(n)]
     vectors = np.tile(unit(np.ones((1, 4))), (n, 1))
     unique = unique_lines(lines, "near")
-    pairs = Pairs(np.array([0]), np.array([0]), np.array([1.5]))
+    pairs = ScoredPairs(np.array([0]), np.array([0]), np.array([1.5]))
     best = closest_lines(pairs, unique, unique, vectors, vectors)
     assert (best.src.tolist(), best.tgt.tolist()) == ([0], [0])
     every = closest_lines(pairs, unique, unique, vectors, vectors, every=True)
@@ -203,7 +207,7 @@ def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
     true = [i for i in range(40) if i not in (5, 9, 11, 30)]
     gold.write_text("".join(f"{i + 1}\t{i + 1}\n" for i in true))
     a, b = side(src, x), side(tgt, y)
-    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 4), threshold="auto", gold=gold)
+    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 4), MiningOptions(threshold="auto", gold=gold))
     best = 0.0
     everything = mined(src, tgt, x, y, k=4)
     for n in range(1, len(everything) + 1):
@@ -218,7 +222,7 @@ def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
 def test_auto_without_gold_on_a_few_lines_cuts_nothing_and_says_so(noisy):
     src, tgt, x, y = noisy
     a, b = side(src, x), side(tgt, y)
-    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 5), threshold="auto")
+    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 5), MiningOptions(threshold="auto"))
     assert len(found) == found.details["candidates"]
     assert "threshold:none" in found.signature
     assert "too few" in found.notes[0]
@@ -230,18 +234,20 @@ def test_gold_of_another_corpus_is_refused(noisy, tmp_path):
     gold.write_text("61\t1\n")
     a, b = side(src, x, name="a.en"), side(tgt, y, name="b.fr")
     with pytest.raises(BitextmineError, match=r"gold.tsv: line number 61, but a.en has 60 lines"):
-        mine_sides(a, b, search_both(a.vectors, b.vectors, 4), threshold="auto", gold=gold)
+        mine_sides(a, b, search_both(a.vectors, b.vectors, 4), MiningOptions(threshold="auto", gold=gold))
 
 
 def test_counts_and_signature_tell_the_run(noisy):
     src, tgt, x, y = noisy
     a, b = side(src, x), side(tgt, y)
     neighbours = search_both(a.vectors, b.vectors, 4)
-    found = mine_sides(a, b, neighbours, threshold=1.1, margin="ratio", made_by={"model": "abc"})
+    found = mine_sides(
+        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), made_by={"model": "abc"}
+    )
     assert found.signature.startswith("model:abc|k:4|margin:ratio|retrieval:max|threshold:1.100000|")
     rows = found.details["rows"]
     assert (rows["src"]["lines"], rows["src"]["repeated"], rows["src"]["empty_or_unknown"]) == (60, 3, 1)
-    everything = mine_sides(a, b, neighbours)
+    everything = mine_sides(a, b, neighbours, MiningOptions(threshold="none"))
     for row in found.details["counts"]:
         assert row["pairs"] == int((everything.score >= row["threshold"]).sum())
     json.dumps(found.to_dict())
@@ -258,7 +264,7 @@ def embedded(path: Path, lines: list[str], vectors: np.ndarray) -> Path:
 def test_load_side_leaves_out_blank_repeated_and_unknown_lines(tmp_path):
     lines = ["a", "", "b", " a", "\u2063", "c"]
     vectors = unit(np.array([[1.0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]))
-    loaded = load_side(tmp_path / "c.xx", embedded(tmp_path / "c.xx", lines, vectors))
+    loaded = load_side(FileText(tmp_path / "c.xx"), embedded(tmp_path / "c.xx", lines, vectors))
     assert loaded.unique.rows.tolist() == [0, 2, 4]
     assert loaded.unique.line_to_row.tolist() == [0, -1, 1, 0, 2, -1]
     assert loaded.unknown == 1
@@ -269,7 +275,7 @@ def test_an_embedding_of_another_length_is_refused(tmp_path):
     npy = embedded(tmp_path / "c.xx", ["a", "b"], unit(np.eye(2)))
     (tmp_path / "c.xx").write_text("a\nb\nc\n")
     with pytest.raises(BitextmineError, match=r"2 rows, but the text has 3 lines"):
-        load_side(tmp_path / "c.xx", npy)
+        load_side(FileText(tmp_path / "c.xx"), npy)
 
 
 def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
@@ -277,7 +283,7 @@ def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
     with pytest.raises(
         BitextmineError, match=r"nothing to mine: 3 line\(s\), 2 of them blank, 1 with nothing"
     ):
-        load_side(tmp_path / "c.xx", npy)
+        load_side(FileText(tmp_path / "c.xx"), npy)
 
 
 # --- mine itself -----------------------------------------------------------------------------------------
@@ -326,6 +332,16 @@ def words(monkeypatch, tmp_path):
     (tmp_path / "c.en").write_bytes("\n".join(en).encode())
     (tmp_path / "c.fr").write_bytes("".join(f"{line}\n" for line in fr).encode())
     return fake, en, fr
+
+
+def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None, **options):
+    """As the command does it."""
+    mining, work = split_options(options)
+    texts = [
+        find_text(name, lang, path, directory)
+        for name, lang, path in (("source", src, src_corpus), ("target", tgt, tgt_corpus))
+    ]
+    return mine_texts(*texts, mining, work)
 
 
 def numbers(line: str) -> list[str]:

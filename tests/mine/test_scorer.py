@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.mine.candidates import candidates
 from bitextmine.mine.piece_features import (
     FEATURES,
     LIMITS,
@@ -19,9 +20,8 @@ from bitextmine.mine.piece_features import (
     TOGETHER,
     WIDTHS,
     WINDOW_LIMITS,
-    Aligner,
+    PieceFeatures,
 )
-from bitextmine.mine.retrieval import candidates
 from bitextmine.mine.scorer import CANDIDATE_FEATURES, Rescorer, Scorer, candidate_features, packaged_scorer
 
 VOCABULARY, DIM = 30, 12
@@ -98,7 +98,7 @@ def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], flo
 @given(SENTENCES, SENTENCES)
 def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> None:
     n = min(len(a), len(b))
-    found = Aligner(ROWS, LENGTHS).features(Pieces.from_lists(a[:n]), Pieces.from_lists(b[:n]))
+    found = PieceFeatures(ROWS, LENGTHS).features(Pieces.from_lists(a[:n]), Pieces.from_lists(b[:n]))
     assert found.shape == (n, FEATURES) and found.dtype == np.float32
     for row, x, y in zip(found, a, b, strict=False):
         if not x or not y:
@@ -178,10 +178,10 @@ def test_scores_of_candidates_both_ways_and_again() -> None:
         Pieces.from_lists([rng.integers(0, VOCABULARY, c).tolist() for c in rng.integers(1, 9, size)])
         for size in (n, m)
     )
-    found, scorer, aligner = neighbours(n, m, k), some_scorer(), Aligner(ROWS, LENGTHS)
+    found, scorer, comparing = neighbours(n, m, k), some_scorer(), PieceFeatures(ROWS, LENGTHS)
     best = candidates(found, k)
     compared = []
-    rescorer = Rescorer(aligner, src, tgt, scorer, compared.append)
+    rescorer = Rescorer(comparing, src, tgt, scorer, compared.append)
     again = rescorer(best, found, k)
     assert (again.forward.id == best.forward.id).all() and (again.backward.id == best.backward.id).all()
     pairs = {(i, int(j)) for i, j in enumerate(best.forward.id)} | {
@@ -193,7 +193,7 @@ def test_scores_of_candidates_both_ways_and_again() -> None:
             i, j = (row, int(other)) if forward else (int(other), row)
             sims, ids = (found.fwd_sim, found.fwd_id) if forward else (found.bwd_sim, found.bwd_id)
             base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]))])
-            pieces = aligner.features(src.take(np.array([i])), tgt.take(np.array([j])))
+            pieces = comparing.features(src.take(np.array([i])), tgt.take(np.array([j])))
             x = (np.concatenate([base, pieces], axis=1)[0] - scorer.mean) / scorer.scale
             expected = scorer.out @ np.tanh(scorer.hidden @ x + scorer.bias) + scorer.constant[0]
             assert one.score[row] == pytest.approx(expected, abs=1e-4)

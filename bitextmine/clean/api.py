@@ -1,0 +1,112 @@
+"""`bitextmine.score`: the columns that the command ``score`` adds, as a frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bitextmine.clean.columns import COLUMNS, Tools, pair_texts
+from bitextmine.clean.columns.neighbourhood import WindowNeighbourhood
+from bitextmine.clean.score import WINDOW, wanted_columns
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine.margin import Margin
+from bitextmine.mine.options import member
+
+if TYPE_CHECKING:
+    import pandas
+
+    from bitextmine.encoder import Encoder
+
+__all__ = ["score"]
+
+
+def score(
+    pairs: Iterable[tuple[str, str]] | pandas.DataFrame,
+    *,
+    columns: str | Sequence[str] | None = None,
+    src_lang: str = "",
+    tgt_lang: str = "",
+    model: str | os.PathLike[str] | Encoder = "default",
+    k: int = 4,
+    margin: str = "ratio",
+    window: int | None = None,
+    device: str = "auto",
+) -> pandas.DataFrame:
+    """The columns that the command ``score`` adds to sentence pairs, a row for each pair: float64, or str for texts.
+
+    pairs: (source, target) tuples, or a frame with the columns src and tgt (as `mine` gives), whose index the result
+    has, so that ``frame.join(score(frame))`` puts both side by side.
+
+    columns: their names, in a sequence or between commas; None: cosine, margin, length_ratio, numbers, copy, quality,
+    and lang before quality where the languages are given. ``bitextmine score --help`` says what each is. src_lang,
+    tgt_lang: the languages that the sides should be in. margin: ratio, distance or absolute, over the `k` nearest
+    neighbours among `window` pairs (4,096). model: an encoder of `load_encoder`, or what that takes.
+
+    Raises BitextmineError for columns that there are not, and for a pair that is not two texts.
+
+    >>> frame = score([("Room 12 is free.", "La chambre 12 est libre."), ("Room 7", "Chambre 8")],
+    ...               columns="numbers,length_ratio")
+    >>> frame.round(2).to_dict("list")
+    {'numbers': [1.0, 0.0], 'length_ratio': [1.5, 1.5]}
+    """
+    import pandas
+
+    names = wanted_columns(columns, bool(src_lang and tgt_lang))
+    window = WINDOW if window is None else window
+    if k < 1 or window < 1:
+        raise UsageError(f"k and the window must be at least 1, found {k} and {window}")
+    if bool(src_lang) != bool(tgt_lang):
+        raise UsageError("one language alone says nothing: give src_lang and tgt_lang, or neither")
+    tools = Tools(
+        margin=member(Margin, margin, "margin"), src_lang=src_lang, tgt_lang=tgt_lang, device=device
+    )
+    needed = [COLUMNS[name] for name in names]
+    tools.prepare(needed)
+    src, tgt, index = _both_sides(pairs)
+    if any(column.encoder for column in needed):
+        tools.encoder = _encoder(model, device)
+    if any(column.neighbours for column in needed):
+        tools.neighbourhood = WindowNeighbourhood(k, window)
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for start in range(0, len(src), window):
+        part = pair_texts(src[start : start + window], tgt[start : start + window], tools)
+        for name in names:
+            found[name].append(part.column(name))
+    return pandas.DataFrame(
+        {
+            name: [text for part in parts for text in part]
+            if COLUMNS[name].is_text
+            else np.concatenate([np.empty(0), *parts])
+            for name, parts in found.items()
+        },
+        index=index,
+    )
+
+
+def _both_sides(pairs: Iterable[tuple[str, str]] | pandas.DataFrame) -> tuple[list[str], list[str], Any]:
+    """Sources, targets, and the index of the frame that they came in (None without)."""
+    rows: list[Any]
+    index = None
+    frame: Any = pairs
+    if hasattr(pairs, "columns"):
+        if missing := {"src", "tgt"} - set(frame.columns):
+            there = ", ".join(map(str, frame.columns))
+            raise BitextmineError(
+                f"score: the frame has no column {' or '.join(sorted(missing))}; it has {there}"
+            )
+        rows, index = list(zip(frame["src"], frame["tgt"], strict=True)), frame.index
+    else:
+        rows = list(frame)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, (tuple, list)) or len(row) != 2 or not all(isinstance(x, str) for x in row):
+            raise BitextmineError(f"score: pair {number} is {row!r}; a pair is two texts, (source, target)")
+    return [src for src, _ in rows], [tgt for _, tgt in rows], index
+
+
+def _encoder(model: str | os.PathLike[str] | Encoder, device: str) -> Encoder:
+    from bitextmine.encoder import load_encoder
+
+    return load_encoder(model, device) if isinstance(model, (str, os.PathLike)) else model

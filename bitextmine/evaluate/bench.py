@@ -1,0 +1,97 @@
+"""What both protocols of retrieval share: how sentences are ranked, and what they are embedded with, and where."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numpy.typing import NDArray
+
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.streams import open_output
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+__all__ = ["Bench", "RankingOptions", "open_bench"]
+
+
+@dataclass(frozen=True)
+class RankingOptions:
+    """By what sentences are ranked.
+
+    k: neighbours of the ratio margin; csls: of CSLS; candidates: nearest by cosine that these choose among; rescore: by
+    the scorer of `mine --rescore` as well. Raises UsageError for numbers below 1, and for a scorer without margins.
+    """
+
+    k: int = 4
+    csls: int = 10
+    candidates: int = 10
+    rescore: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.k, self.csls, self.candidates) < 1:
+            raise UsageError(
+                "k, csls and candidates must be at least 1, found "
+                f"{self.k}, {self.csls} and {self.candidates}"
+            )
+        if self.rescore and self.k == 1:
+            raise UsageError(
+                "--rescore -k 1: the scorer looks at margins, and one neighbour makes none; use -k 2 or more"
+            )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An encoder, the folder for texts and embeddings, and what to search with. memory: bytes that each search may
+    take, None for half of what is free."""
+
+    encoder: Encoder
+    folder: Path
+    device: str
+    batch_tokens: int | None = None
+    memory: int | None = None
+
+    def embed(self, name: str, lines: Iterable[str], lang: str) -> tuple[Path, NDArray]:
+        """Writes lines to a file of that name; returns its path and their vectors, float16 (lines, d)."""
+        from bitextmine.embeddings.embed import embed_corpus
+
+        text = self.folder / name
+        with open_output(text) as out:
+            out.writelines(f"{line}\n" for line in lines)
+        npy = embed_corpus(text, self.encoder, lang=lang, batch_tokens=self.batch_tokens)
+        return text, open_embedding(npy)[0]
+
+
+@contextlib.contextmanager
+def open_bench(
+    model: str | os.PathLike[str] | Encoder,
+    folder: str | os.PathLike[str] | None,
+    device: str,
+    batch_tokens: int | None,
+    memory: int | None,
+) -> Iterator[Bench]:
+    """A bench with that encoder, or the one that `load_encoder` loads. folder: it stays; None: a temporary one.
+
+    Raises BitextmineError for a folder that cannot be made.
+    """
+    from bitextmine.encoder import load_encoder
+    from bitextmine.encoder.device import device_name
+
+    encoder = load_encoder(model, device) if isinstance(model, (str, os.PathLike)) else model
+    place = device_name(device)
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="bitextmine-") as name:
+            yield Bench(encoder, Path(name), place, batch_tokens, memory)
+        return
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise BitextmineError(f"{folder}: cannot make this folder: {e.strerror or e}") from None
+    yield Bench(encoder, Path(folder), place, batch_tokens, memory)

@@ -1,0 +1,112 @@
+"""A text with its vectors, less what is not mined."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.dedup import Dedup, Unique, unique_lines
+from bitextmine.mine.packing import IN_MEMORY, packed_rows, zero_rows
+from bitextmine.mine.texts import FileText, LinesText, Text
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+__all__ = ["Side", "embed_lines", "load_side", "make_side"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One text as mining sees it: which of its lines are mined, and their vectors.
+
+    matrix: float16 (lines, d), the embedding of all lines; vectors: float16 (rows of unique, d), those that
+    are mined, none of them zero. dedup: the level that `unique` was made with. npy: the file of the embedding, None
+    where it is in memory alone. unknown: lines (after deduplication) left out because the encoder knows nothing in
+    them.
+    """
+
+    text: Text
+    unique: Unique
+    matrix: NDArray
+    vectors: NDArray
+    dedup: Dedup = Dedup.EXACT
+    npy: Path | None = None
+    unknown: int = 0
+
+    def counts(self) -> dict[str, Any]:
+        """What became of the lines."""
+        return {
+            "corpus": self.text.name,
+            "lang": self.text.lang,
+            "lines": self.unique.lines,
+            "mined_lines": len(self.unique.rows),
+            "repeated": self.unique.repeated,
+            "empty_or_unknown": self.unique.empty,
+        }
+
+
+def load_side(
+    text: Text, npy: str | os.PathLike[str], *, dedup: Dedup = Dedup.EXACT, in_memory: int = IN_MEMORY
+) -> Side:
+    """Read a corpus and its embedding; see `make_side`. A temporary file goes beside the embedding.
+
+    Raises BitextmineError when the embedding has not one row per line, and when no line can be mined.
+    """
+    unique = unique_lines(text.lines(), dedup)
+    matrix, _ = open_embedding(npy, rows=unique.lines)
+    return make_side(
+        text, unique, matrix, dedup=dedup, in_memory=in_memory, folder=Path(npy).parent, npy=Path(npy)
+    )
+
+
+def make_side(
+    text: Text,
+    unique: Unique,
+    matrix: NDArray,
+    *,
+    dedup: Dedup = Dedup.EXACT,
+    in_memory: int = IN_MEMORY,
+    folder: str | os.PathLike[str] | None = None,
+    npy: Path | None = None,
+) -> Side:
+    """Leave out the lines that cannot be mined: blank ones, and those of which the encoder knows nothing.
+
+    unique: the distinct lines of the text; matrix (lines, d): the vectors of all lines. The vectors that are left are
+    held in memory up to `in_memory` bytes, else in a temporary file in `folder` (None: the system's).
+
+    Raises BitextmineError when no line is left.
+    """
+    blank = unique.empty
+    unique = unique.without(zero_rows(matrix, unique.rows))
+    if not len(unique.rows):
+        where = text.path if isinstance(text, FileText) else text.name
+        raise BitextmineError(
+            f"{where}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
+            f"{unique.empty - blank} with nothing in them that the model knows"
+        )
+    vectors = packed_rows(matrix, unique.rows, folder or tempfile.gettempdir(), in_memory)
+    return Side(text, unique, matrix, vectors, dedup, npy, unique.empty - blank)
+
+
+def embed_lines(text: LinesText, encoder: Encoder, batch_tokens: int | None = None) -> NDArray[np.float16]:
+    """(lines, d) float16 unit rows, the same numbers that an embedding file of these lines would hold.
+
+    Raises BitextmineError for a text without a line.
+    """
+    if not text.sentences:
+        raise BitextmineError(f"{text.name}: empty: there is no line to embed")
+    matrix = np.empty((len(text.sentences), encoder.dim), dtype=np.float16)
+    step = encoder.network.chunk_lines  # as in files: what shares a batch decides the last bit
+    for start in range(0, len(matrix), step):
+        pieces, _, inverse = encoder.tokenize(text.sentences[start : start + step])
+        vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+        matrix[start : start + step] = vectors if inverse is None else vectors[inverse]
+    return matrix

@@ -1,0 +1,262 @@
+"""The Python API: what `import bitextmine` offers, against the command and against plain NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import importlib
+import inspect
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+
+import bitextmine
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine import api as api_of_mine
+from bitextmine.mine.options import MiningOptions, WorkOptions
+
+
+@pytest.fixture(scope="module")
+def samples(root, tmp_path_factory):
+    """sample.en and sample.de, copied, and their lines."""
+    folder = tmp_path_factory.mktemp("samples")
+    lines = {}
+    for lang in ("en", "de"):
+        text = (root / "mine" / "samples" / f"sample.{lang}").read_bytes()
+        (folder / f"sample.{lang}").write_bytes(text)
+        lines[lang] = text.decode().splitlines()
+    return folder, lines["en"], lines["de"]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return bitextmine.load_encoder("europe5-fast")
+
+
+# --- what importing it costs -----------------------------------------------------------------------------
+
+
+def loaded_after(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], capture_output=True, check=True
+    )
+    return set(done.stdout.decode().split())
+
+
+def test_importing_it_imports_nothing_heavy():
+    loaded = loaded_after("import bitextmine\ndir(bitextmine)\nfrom bitextmine import mine")
+    assert not loaded & {"numpy", "torch", "pandas", "faiss", "scipy", "click"}
+    functions = "evaluate_retrieval, knn, load_encoder, mine, score"
+    assert not loaded_after(f"from bitextmine import {functions}") & {"torch", "pandas", "faiss", "click"}
+
+
+def test_every_name_is_there_and_nothing_else():
+    assert set(dir(bitextmine)) == set(bitextmine.__all__)
+    for name in bitextmine.__all__:
+        assert getattr(bitextmine, name) is not None
+        assert name == "__version__" or not name.startswith("_")
+    with pytest.raises(AttributeError, match="'no_such_thing'"):
+        bitextmine.no_such_thing  # noqa: B018
+
+
+def test_mine_is_a_function_and_a_package_in_whatever_order_they_are_imported():
+    for first in ("import bitextmine.mine.run", "import bitextmine", "from bitextmine.mine import run"):
+        code = f"{first}\nimport bitextmine\nfrom bitextmine import mine\nassert callable(mine)\n"
+        loaded_after(f"{code}import bitextmine.mine.gold\nassert bitextmine.mine is mine")
+    assert inspect.signature(bitextmine.mine) == inspect.signature(api_of_mine.mine)
+
+
+def test_the_keywords_of_mine_are_the_fields_of_the_options():
+    fields = [field.name for kind in (MiningOptions, WorkOptions) for field in dataclasses.fields(kind)]
+    assert sorted(api_of_mine.MiningKeywords.__annotations__) == sorted(fields)
+
+
+def test_examples_in_the_documentation():
+    examples = {"mine.api": 4, "clean.api": 2, "search.knn": 3, "evaluate.api": 3}
+    for name, least in examples.items():
+        found = doctest.testmod(importlib.import_module(f"bitextmine.{name}"))
+        assert found.attempted >= least
+        assert not found.failed
+
+
+# --- mine ------------------------------------------------------------------------------------------------
+
+
+def test_lines_in_memory_files_and_the_command_give_the_same_pairs(bitextmine, samples, encoder):
+    command = bitextmine
+    import bitextmine as package
+
+    folder, en, de = samples
+    from_lines = package.mine(en, de, src_lang="en", tgt_lang="de", model=encoder)
+    assert sorted(path.name for path in folder.iterdir()) == ["sample.de", "sample.en"], "no file is left"
+    from_files = package.mine(folder / "sample.en", str(folder / "sample.de"), model="europe5-fast")
+    assert (folder / "sample.en.npy").exists()
+    assert from_files.signature == from_lines.signature
+    assert list(from_files) == list(from_lines)
+    mixed = package.mine(en, folder / "sample.de", src_lang="en", model=encoder)
+    assert (mixed.signature, list(mixed)) == (from_lines.signature, list(from_lines))
+    printed = command(
+        "mine", "--src", "en", "--tgt", "de", "--ids", "--model", "europe5-fast", cwd=folder
+    ).out
+    assert printed.splitlines() == list(from_lines.rows(ids=True))
+
+
+def test_the_result_of_mining(samples, encoder):
+    _, en, de = samples
+    found = bitextmine.mine(en, de, model=encoder, threshold="none", k=2, margin="distance")
+    frame = found.to_frame()
+    assert len(found) == len(frame) == len(list(found)) > 200
+    assert frame.columns.tolist() == ["score", "src_line", "tgt_line", "src", "tgt"]
+    assert frame["src"].tolist() == [en[line - 1] for line in frame["src_line"]]
+    assert frame["tgt"].tolist() == [de[line - 1] for line in frame["tgt_line"]]
+    assert [tuple(pair) for pair in found] == list(frame.itertuples(index=False, name=None))
+    assert found.threshold is None
+    cut = bitextmine.mine(en, de, model=encoder, threshold=0.2, k=2, margin="distance")
+    assert cut.threshold == 0.2
+    assert list(cut) == [pair for pair in found if pair.score >= 0.2]
+    assert "src:und|tgt:und|" in found.signature
+    assert "k:2|margin:distance|" in found.signature
+    assert len(repr(found)) < 300
+    series = bitextmine.mine(pandas.Series(en), pandas.Series(de), model=encoder, threshold="none", k=2)
+    assert len(series) > 200
+
+
+def test_rescored_lines(samples, encoder):
+    _, en, de = samples
+    found = bitextmine.mine(en, de, model=encoder, rescore=True, threshold=0)
+    assert "scorer:" in found.signature
+    assert found.score.min() >= 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": "cosine"}, "margin: unknown value 'cosine'"),
+        ({"search": "fast"}, "search: unknown value 'fast'"),
+        ({"search": "index"}, "an index lies beside an embedding file"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"threshold": "high"}, "'high'"),
+        ({"gold": "gold.tsv", "threshold": 1.1}, "gold is for --threshold auto"),
+    ],
+)
+def test_choices_that_are_wrong(options, message):
+    with pytest.raises(UsageError, match=message):
+        bitextmine.mine(["Yes."], ["Ja."], **options)
+
+
+def test_texts_that_are_wrong(tmp_path):
+    with pytest.raises(TypeError, match="neighbours"):
+        bitextmine.mine(["Yes."], ["Ja."], neighbours=4)
+    with pytest.raises(BitextmineError, match="src: line 2 is nan, not a text"):
+        bitextmine.mine(["Yes.", float("nan")], ["Ja."])
+    with pytest.raises(BitextmineError, match="tgt: empty"):
+        bitextmine.mine(["Yes."], [])
+    with pytest.raises(BitextmineError, match=r"src: nothing to mine: 2 line\(s\), 2 of them blank"):
+        bitextmine.mine(["", " "], ["Ja."])
+    with pytest.raises(BitextmineError, match="standard input"):
+        bitextmine.mine("-", ["Ja."])
+    with pytest.raises(BitextmineError, match=r"no\.en"):
+        bitextmine.mine(tmp_path / "no.en", ["Ja."])
+    (tmp_path / "same.en").write_text("Yes.\n")
+    with pytest.raises(BitextmineError, match="both the source and the target"):
+        bitextmine.mine(tmp_path / "same.en", tmp_path / "same.en")
+
+
+# --- score -----------------------------------------------------------------------------------------------
+
+
+def test_score_is_what_the_command_adds(bitextmine, samples, tmp_path):
+    command = bitextmine
+    import bitextmine as package
+
+    _, en, de = samples
+    pairs = list(zip(en[:150], de[50:200], strict=True))
+    (tmp_path / "pairs.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
+    for options, languages in (
+        ([], {}),
+        (["--src", "en", "--tgt", "de"], {"src_lang": "en", "tgt_lang": "de"}),
+    ):
+        frame = package.score(pairs, window=64, **languages)
+        printed = command("score", "pairs.tsv", "--window", "64", *options, cwd=tmp_path).out
+        cells = pandas.read_csv(io.StringIO(printed), sep="\t", header=None, quoting=3)
+        cells = cells[
+            pandas.to_numeric(cells.iloc[:, -1], errors="coerce").notna()
+        ]  # but a header, if there is one
+        added = cells.iloc[:, -len(frame.columns) :].astype(float).to_numpy()
+        np.testing.assert_allclose(frame.to_numpy(), added, atol=5.1e-5)
+    assert frame.columns.tolist()[-2:] == ["lang", "quality"]
+
+
+def test_score_keeps_the_index_of_a_frame(encoder):
+    frame = pandas.DataFrame({"tgt": ["Ja.", "Nein."], "src": ["Yes.", "No."], "n": [1, 2]}, index=[7, 3])
+    found = bitextmine.score(frame, columns=["cosine", "key"], model=encoder)
+    assert found.index.tolist() == [7, 3]
+    assert found.columns.tolist() == ["cosine", "key"]
+    x, y = encoder.encode(["Yes.", "No."]), encoder.encode(["Ja.", "Nein."])
+    np.testing.assert_allclose(found["cosine"], (x * y).sum(axis=1), atol=1e-6)
+    assert len(frame.join(found).columns) == 5
+    assert bitextmine.score([], columns="numbers,key").shape == (0, 2)
+
+
+def test_pairs_that_cannot_be_scored():
+    with pytest.raises(BitextmineError, match="no column is called 'nosuch'"):
+        bitextmine.score([("a", "b")], columns="nosuch")
+    with pytest.raises(BitextmineError, match="pair 2 is"):
+        bitextmine.score([("a", "b"), ("a", None)], columns="numbers")
+    with pytest.raises(BitextmineError, match="no column tgt; it has src, target"):
+        bitextmine.score(pandas.DataFrame({"src": ["a"], "target": ["b"]}))
+    with pytest.raises(BitextmineError, match="neither"):
+        bitextmine.score([("a", "b")], src_lang="en")
+    with pytest.raises(BitextmineError, match="margin: unknown value"):
+        bitextmine.score([("a", "b")], margin="mean")
+
+
+# --- knn -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, int])
+def test_knn_is_sorting_all_products(dtype):
+    rng = np.random.default_rng(1)
+    x, y = ((rng.standard_normal((n, 8)) * 3).astype(dtype) for n in (40, 33))
+    near = bitextmine.knn(x, y, 5)
+    products = (x.astype(np.float32).astype(float) @ y.astype(np.float32).astype(float).T).astype(np.float32)
+    for sim, ids, found in ((near.fwd_sim, near.fwd_id, products), (near.bwd_sim, near.bwd_id, products.T)):
+        order = np.argsort(-found, axis=1, kind="stable")[:, :5]
+        assert np.array_equal(ids, order)
+        assert np.array_equal(sim, np.take_along_axis(found, order, axis=1))
+
+
+def test_knn_refuses():
+    with pytest.raises(BitextmineError, match="y: expected one vector a row"):
+        bitextmine.knn(np.eye(3), np.ones(3), 1)
+    with pytest.raises(BitextmineError, match="k must be at least 1"):
+        bitextmine.knn(np.eye(3), np.eye(3), 0)
+    with pytest.raises(BitextmineError):
+        bitextmine.knn(np.eye(3), np.eye(2), 1)
+
+
+# --- evaluate_retrieval ----------------------------------------------------------------------------------
+
+
+def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
+    source = root / "mine" / "samples" / "source"
+    header, *rows = (source / "parallel-1.tsv").read_text(encoding="utf-8").splitlines()
+    languages = header.split("\t")[1:4]
+    columns = list(zip(*(row.split("\t")[1:4] for row in rows), strict=True))
+    queries = dict(zip(languages, columns, strict=True))
+    more = (source / "alone.de.txt").read_text(encoding="utf-8").splitlines()
+    lines = ["\t".join(languages), *("\t".join(cells) for cells in zip(*columns, strict=True))]
+    (tmp_path / "queries.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (tmp_path / "distractors.de.txt").write_text("".join(f"{line}\n" for line in more), encoding="utf-8")
+    lists = bitextmine.evaluate_retrieval(queries, {"de": more}, pairs="en-de,de-en", model=encoder)
+    files = bitextmine.evaluate_retrieval(
+        tmp_path / "queries.tsv", tmp_path, pairs="en-de,de-en", model="europe5-fast"
+    )
+    assert lists.results == files.results
+    assert lists.signature == files.signature
+    assert lists.to_dict()["results"][0]["pool"] == len(rows) + len(more)
+    assert lists.notes[0].startswith("en: no distractors: ")
