@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.version import __version__
 
 if TYPE_CHECKING:
     from bitextmine.clean.api import score
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from bitextmine.mine.bitext import Bitext
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
-
-__version__ = "0.2.0"
 
 __all__ = [
     "Bitext",

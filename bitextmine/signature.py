@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from bitextmine import __version__
 from bitextmine.errors import BitextmineError
+from bitextmine.version import __version__
 
 __all__ = ["parse_signature", "signature"]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import click
 
-from bitextmine import __version__
 from bitextmine.cli.embed import embed
 from bitextmine.cli.encoder import encoder
 from bitextmine.cli.evaluate import evaluate
@@ -19,6 +18,7 @@ from bitextmine.cli.report import report
 from bitextmine.cli.score import score
 from bitextmine.cli.shell import Program, hold_standard_streams
 from bitextmine.cli.train import train
+from bitextmine.version import __version__
 
 
 @click.group(

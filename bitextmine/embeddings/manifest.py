@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine import __version__
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import plain, read_json, write_json
+from bitextmine.version import __version__
 
 __all__ = ["Manifest", "manifest_path", "read_manifest", "write_manifest"]
 

@@ -15,7 +15,6 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine import __version__
 from bitextmine.console import counted
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import open_embedding
@@ -29,6 +28,7 @@ from bitextmine.index.recall import draw, tune
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
 from bitextmine.system import budget
+from bitextmine.version import __version__
 
 _TIMED = 2048
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bitextmine import __version__
 from bitextmine.signature import signature
 from bitextmine.train.cache import DROPPED, PairCache
 from bitextmine.train.recipe import Recipe, recipe_settings
+from bitextmine.version import __version__
 
 __all__ = ["model_card", "training_signature"]
 
