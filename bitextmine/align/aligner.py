@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,15 +104,16 @@ def align_windows(
     settings: Settings,
     src_lines: NDArray[np.int64] | None = None,
     tgt_lines: NDArray[np.int64] | None = None,
+    tick: Callable[[int], object] | None = None,
 ) -> Alignment:
     """Align two documents by their windows. src_lines, tgt_lines: the line of each sentence, if it is not its own
-    number."""
+    number. tick: is told how many more sentences are done."""
     n, m = len(src), len(tgt)
     src_lines = np.arange(n) if src_lines is None else src_lines
     tgt_lines = np.arange(m) if tgt_lines is None else tgt_lines
     if not n or not m:
         ends = np.arange(n + m + 1)
         return Alignment(np.minimum(ends, n), np.minimum(ends, m), np.zeros(n + m), src_lines, tgt_lines)
-    path, costs = find_path(src, tgt, settings)
+    path, costs = find_path(src, tgt, settings, tick)
     score = np.nan_to_num(costs.likeness(path.x, path.y), nan=0.0)
     return Alignment(path.x, path.y, score, src_lines, tgt_lines)

@@ -4,16 +4,15 @@ improved sentence alignment in linear time and space").
 cost(x, y) = (1 - cos(x, y)) |x| |y| / mean of 1 - cos(x, y') and 1 - cos(x', y) over other sentences x', y'
 
 |x| is the number of sentences: without it one long step would always be cheaper than several short ones. Two runs that
-have nothing in common cost about |x| |y|. Two things are added to that: a price of each sentence that is joined to
-another, and the difference of the lengths in characters (Gale and Church 1993, "A program for aligning sentences in
-bilingual corpora"), on the scale on which the two documents are equally long. The mean over other sentences is that over all sentences of the other
-document, by way of their mean vector, where the paper draws a few. To leave a sentence out costs a share of what pairs
-of sentences drawn at random cost.
+have nothing in common cost about |x| |y|. The mean over other sentences is that over all sentences of the other
+document, by way of their mean vector, where the paper draws a few. Two things are added: a price of each sentence that
+is joined to another, and one of different lengths in characters (Gale and Church 1993, "A program for aligning
+sentences in bilingual corpora"), on the scale on which the two documents are equally long. To leave a sentence out
+costs a share of what pairs of sentences drawn at random cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np

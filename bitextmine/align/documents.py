@@ -41,7 +41,7 @@ def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tupl
     queries = [[_some(side, _SENTENCES) for side in sides] for sides in (src, tgt)]
     for i in range(len(src)):
         whole = _some(src[i], _OTHERS)
-        for j in np.flatnonzero(candidates[i]):
+        for j in np.flatnonzero(candidates[i]).tolist():
             forward = _nearest(queries[0][i], _some(tgt[j], _OTHERS))
             score[i, j] = (forward + _nearest(queries[1][j], whole)) / 2
     return _best_first(score)
@@ -50,10 +50,7 @@ def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tupl
 def _means(side: Sequence[Windows]) -> Floats:
     """The mean vector of each document, without what they all have in common."""
     rows = np.stack(
-        [
-            w.vectors(1, 0, len(w)).mean(axis=0) if len(w) else np.zeros(w.dim, dtype=np.float32)
-            for w in side
-        ]
+        [w.vectors(1, 0, len(w)).mean(axis=0) if len(w) else np.zeros(w.dim, dtype=np.float32) for w in side]
     )
     if len(rows) > 2:
         rows = rows - rows.mean(axis=0)

@@ -40,9 +40,7 @@ class Task:
 
 def load(task: Task, errors: str) -> Document:
     """The lines of both documents; BitextmineError for a file that cannot be read."""
-    return Document(
-        task.name, task.src.read(errors), task.tgt.read(errors), task.src.first, task.tgt.first
-    )
+    return Document(task.name, task.src.read(errors), task.tgt.read(errors), task.src.first, task.tgt.first)
 
 
 def document_name(path: str | os.PathLike[str]) -> str:
@@ -109,7 +107,9 @@ def read_list(path: str, errors: str) -> list[Task]:
             Task(cells[2] if len(cells) > 2 else document_name(cells[0]), Part(cells[0]), Part(cells[1]))
         )
     if not tasks:
-        raise BitextmineError(f"{path}: names no files; it takes a source file, a tab, a target file per line")
+        raise BitextmineError(
+            f"{path}: names no files; it takes a source file, a tab, a target file per line"
+        )
     return tasks
 
 

@@ -8,6 +8,7 @@ documents' length and not with its square.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,16 @@ def full_band(n: int, m: int) -> Band:
     return Band(np.zeros(n + m + 1, dtype=np.int64), m + 1)
 
 
-def cheapest(costs: Costs, steps: Kinds, n: int, m: int, band: Band, *, compiled: bool = True) -> Path:
+def cheapest(
+    costs: Costs,
+    steps: Kinds,
+    n: int,
+    m: int,
+    band: Band,
+    *,
+    compiled: bool = True,
+    tick: Callable[[int], object] | None = None,
+) -> Path:
     """The path of least cost within a band, which must hold (0, 0) and (n, m); of equal ones that with the earlier kind
     of step at its end, and so on backwards.
 
@@ -97,6 +107,8 @@ def cheapest(costs: Costs, steps: Kinds, n: int, m: int, band: Band, *, compiled
                 steps.y.ctypes.data,
                 costs.skip,
             )
+        if tick is not None:
+            tick(last - first)
     return _trace(total, back, band, n, m, steps)
 
 

@@ -3,6 +3,7 @@ more exact with shorter and shorter ones (Thompson and Koehn 2019)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,15 +33,18 @@ class Settings:
     dense: int = 1 << 22
 
 
-def find_path(src: Windows, tgt: Windows, settings: Settings) -> tuple[Path, Costs]:
-    """The alignment of two documents, neither of which is empty, and the costs that it rests on."""
+def find_path(
+    src: Windows, tgt: Windows, settings: Settings, tick: Callable[[int], object] | None = None
+) -> tuple[Path, Costs]:
+    """The alignment of two documents, neither of which is empty, and the costs that it rests on. tick: is told how many
+    more sentences the last and longest part of the work has done."""
     steps = kinds(settings.max_size)
     costs = Costs(src, tgt, steps, settings.prices)
     n, m = len(src), len(tgt)
     if n * m <= settings.whole:
         return cheapest(costs, steps, n, m, full_band(n, m)), costs
     coarse = _coarse(_plain(src), _plain(tgt), settings)
-    return _refine(costs, steps, n, m, coarse, settings.radius), costs
+    return _refine(costs, steps, n, m, coarse, settings.radius, tick), costs
 
 
 def _plain(side: Windows) -> VectorWindows:
@@ -63,14 +67,22 @@ def _coarse(src: VectorWindows, tgt: VectorWindows, settings: Settings) -> Path:
     return _refine(Costs(src, tgt, steps, settings.prices), steps, n, m, doubled, 2 * settings.radius)
 
 
-def _refine(costs: Costs, steps: Kinds, n: int, m: int, coarse: Path, radius: int) -> Path:
+def _refine(
+    costs: Costs,
+    steps: Kinds,
+    n: int,
+    m: int,
+    coarse: Path,
+    radius: int,
+    tick: Callable[[int], object] | None = None,
+) -> Path:
     """The best way near another one; where it runs along the edge of the band, the band is made wider."""
     while True:
         band = _around(coarse, n, m, radius)
-        found = cheapest(costs, steps, n, m, band)
+        found = cheapest(costs, steps, n, m, band, tick=tick)
         if not found.on_edge or band.width > max(n, m):
             return found
-        coarse, radius = found, 2 * radius
+        coarse, radius, tick = found, 2 * radius, None
 
 
 def _around(path: Path, n: int, m: int, radius: int) -> Band:

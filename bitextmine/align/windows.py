@@ -139,10 +139,12 @@ class EncodedWindows:
     """Windows of any encoder: the texts, put together with spaces, are encoded. Kept as float16 (an error of a cosine
     below 5e-5)."""
 
-    def __init__(self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None
+    ) -> None:
         self.sizes, self.dim = sizes, encoder.dim
         self._count = len(lines)
-        self.characters = line_lengths(lines)
+        self.characters: NDArray[np.int64] | None = line_lengths(lines)
         self._rows = []
         for size in range(1, sizes + 1):
             rows = np.empty((max(0, len(lines) - size + 1), encoder.dim), dtype=np.float16)
@@ -169,9 +171,7 @@ class VectorWindows:
     vectors: (n, d) float rows of length 1, or zeros.
     """
 
-    def __init__(
-        self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
         self.characters = characters
         self._rows = np.asarray(vectors)
         self.sizes, self.dim = sizes, self._rows.shape[1]
@@ -214,11 +214,13 @@ def make_windows(
     encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
 ) -> list[Windows]:
     """The windows of each document, of up to ``sizes`` sentences; documents are encoded together."""
+    found: list[Windows] = []
     if not isinstance(encoder.network, PieceSums):
-        return [EncodedWindows(encoder, lines, sizes, batch_tokens) for lines in documents]
+        for lines in documents:
+            found.append(EncodedWindows(encoder, lines, sizes, batch_tokens))
+        return found
     pieces, _, inverse = encoder.tokenize([line for lines in documents for line in lines])
     parts = encoder.network.parts(pieces)
-    found: list[Windows] = []
     start = 0
     for lines in documents:
         rows: slice | NDArray = slice(start, start + len(lines))

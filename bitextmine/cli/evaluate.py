@@ -1,4 +1,4 @@
-"""bitextmine evaluate: retrieval, mining, classification"""
+"""bitextmine evaluate: retrieval, mining, alignment (in evaluate_align), classification"""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from bitextmine.cli import options
+from bitextmine.cli.evaluate_align import evaluate_align
 from bitextmine.cli.shell import Group
 from bitextmine.cli.types import Directions, Language
 
 
 @click.group(cls=Group, name="evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
 def evaluate() -> None:
-    """Measure retrieval (P@1), mining (precision, recall, F1) or classification (accuracy)."""
+    """Measure retrieval (P@1), mining and alignment (precision, recall, F1) or classification (accuracy)."""
 
 
 @evaluate.command("retrieval", example="bitextmine evaluate retrieval --queries queries.tsv --distractors .")
@@ -165,6 +166,9 @@ def evaluate_mining(mined: str, form: str, **options: Any) -> None:
     from bitextmine.evaluate.mining import evaluate_mining as evaluate_file
 
     print_report(evaluate_file(mined, **options), form)
+
+
+evaluate.add_command(evaluate_align)
 
 
 @evaluate.command(
