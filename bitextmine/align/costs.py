@@ -28,6 +28,8 @@ _BLOCK = 4096
 _SLACK = 30
 _FAR_OFF = 1.0
 _SAMPLE = 200  # sentences of each side that random pairs are made of
+# In documents of a few sentences most random pairs are true ones; in others these cost about 1.
+_LEAST_RANDOM = 0.8
 _LEAST = 1e-3  # a mean distance below this is that of a document of one sentence many times over
 
 
@@ -36,13 +38,15 @@ class Prices:
     """What goes into the costs, chosen on documents made from laws and news (mine/alignment.md).
 
     percentile (0 to 1), share: leaving a sentence out costs ``share`` of that percentile of the random pairs' costs.
-    join: price of each sentence of a step beyond the first of a side. length: weight of the squared difference of the
+    join: price of each sentence of a step beyond the first of a side; knot: of each beyond the first of both sides, as
+    a long sentence that fits would draw its neighbours in. length: weight of the squared difference of the
     lengths' logarithms. seed: of the random pairs.
     """
 
     percentile: float = 0.5
     share: float = 0.6
     join: float = 0.08
+    knot: float = 0.2
     length: float = 0.8
     seed: int = 1
 
@@ -93,7 +97,7 @@ class Costs:
             self._lengths = x_ends, y_ends, float(np.log((x_ends[-1] + 1) / (y_ends[-1] + 1)))
         sample = self._random()
         self.random = float(sample.mean())
-        self.skip = prices.share * float(np.quantile(sample, prices.percentile))
+        self.skip = prices.share * max(_LEAST_RANDOM, float(np.quantile(sample, prices.percentile)))
 
     def _random(self) -> NDArray[np.float64]:
         """Costs of each of some source sentences with each of some target sentences, drawn without replacement."""
@@ -149,7 +153,7 @@ class Costs:
             part /= (
                 self._src_far[s - 1][x0 : x0 + len(x), None] + self._tgt_far[t - 1][None, y0 : y0 + len(y)]
             )
-            part += np.float32(self._prices.join * (s + t - 2))
+            part += np.float32(self._prices.join * (s + t - 2) + self._prices.knot * (min(s, t) - 1))
             if self._lengths is not None:
                 part += self._length_cost(x0, len(x), s, y0, len(y), t)
             out[k, : len(x), : len(y)] = part
