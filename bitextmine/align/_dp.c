@@ -4,19 +4,21 @@
 #include <math.h>
 #include <stdint.h>
 
-/* What of the arguments may change their meaning: program.py asks before it calls. */
-int64_t dp_abi(void) { return 1; }
+/* Whether this is the function that Python takes it for: compiled.py asks before it is called. */
+int64_t dp_abi(void) { return 2; }
 
 /* Fills rows first..last-1 of total and back, which have the rows before them already.
 
    total (antidiagonals, width) double: the cost of the best way to a node; back (the same) uint8: the kind of its last
    step, or 255. Column c of row a is the node of y = low[a] + c and x = a - y; n and m bound them.
    cost (kinds, height, breadth) float: of a step of kind k that starts at (x0 + row, y0 + column). Kind k takes
-   step_x[k] and step_y[k] sentences; kinds and kinds + 1 leave one out, of x and of y, at the price `skip`. */
-void dp_advance(double *total, uint8_t *back, const int64_t *low, int64_t width, int64_t first, int64_t last,
-                int64_t n, int64_t m, const float *cost, int64_t kinds, int64_t height, int64_t breadth, int64_t x0,
-                int64_t y0, const int64_t *step_x, const int64_t *step_y, double skip)
+   step_x[k] and step_y[k] sentences; kinds and kinds + 1 leave one out, of x and of y, at the price *skip.
+   shape: width, first, last, n, m, kinds, height, breadth, x0, y0. */
+void dp_advance(double *total, uint8_t *back, const int64_t *low, const float *cost, const int64_t *step_x,
+                const int64_t *step_y, const double *skip, const int64_t *shape)
 {
+    int64_t width = shape[0], first = shape[1], last = shape[2], n = shape[3], m = shape[4];
+    int64_t kinds = shape[5], height = shape[6], breadth = shape[7], x0 = shape[8], y0 = shape[9];
     for (int64_t a = first; a < last; a++) {
         for (int64_t c = 0; c < width; c++) {
             int64_t y = low[a] + c, x = a - y;
@@ -33,7 +35,7 @@ void dp_advance(double *total, uint8_t *back, const int64_t *low, int64_t width,
                     int64_t before = a - s - t, column = y - t - low[before];
                     if (column < 0 || column >= width)
                         continue;
-                    double price = skip;
+                    double price = *skip;
                     if (k < kinds)
                         price = cost[(k * height + (x - s - x0)) * breadth + (y - t - y0)];
                     double sum = total[before * width + column] + price;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["library"]
 
-_ABI = 1
+_ABI = 2
 
 
 @cache
@@ -27,16 +27,7 @@ def library() -> ctypes.CDLL | None:
             advance = found.dp_advance
         except (OSError, AttributeError):
             return None
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
         advance.restype = None
-        advance.argtypes = [
-            *[pointer] * 3,
-            *[number] * 5,
-            pointer,
-            *[number] * 5,
-            pointer,
-            pointer,
-            ctypes.c_double,
-        ]
+        advance.argtypes = [ctypes.c_void_p] * 8
         return found
     return None

@@ -77,6 +77,7 @@ def cheapest(
     total = np.empty((n + m + 1, band.width))
     back = np.empty((n + m + 1, band.width), dtype=np.uint8)
     native = library() if compiled else None
+    low, skip = np.ascontiguousarray(band.low, dtype=np.int64), np.array([costs.skip])
     far_x, far_y = int(steps.x.max(initial=1)), int(steps.y.max(initial=1))
     rows = max(_BLAS_WORTH, _fit(band.width))
     for first in range(0, n + m + 1, rows):
@@ -90,23 +91,9 @@ def cheapest(
         if native is None:
             _advance(total, back, band, first, last, n, m, cost, x0, y0, steps, costs.skip)
         else:
-            native.dp_advance(
-                total.ctypes.data,
-                back.ctypes.data,
-                band.low.ctypes.data,
-                band.width,
-                first,
-                last,
-                n,
-                m,
-                cost.ctypes.data,
-                *cost.shape,
-                x0,
-                y0,
-                steps.x.ctypes.data,
-                steps.y.ctypes.data,
-                costs.skip,
-            )
+            shape = np.array([band.width, first, last, n, m, *cost.shape, x0, y0], dtype=np.int64)
+            arrays = (total, back, low, cost, steps.x, steps.y, skip, shape)
+            native.dp_advance(*(numbers.ctypes.data for numbers in arrays))
         if tick is not None:
             tick(last - first)
     return _trace(total, back, band, n, m, steps)

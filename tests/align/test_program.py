@@ -31,7 +31,7 @@ def side(
     return VectorWindows(rows.astype(np.float32), sizes, lengths)
 
 
-def made(seed: int, n: int, drop: float = 0.1, noise: float = 0.3, dim: int = 16, sizes: int = 5):
+def made(seed: int, n: int, drop: float = 0.1, noise: float = 0.3, dim: int = 64, sizes: int = 5):
     """Two sides of about n sentences, from each of which some are left out, and the numbers of those that are in."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, dim))
@@ -102,7 +102,7 @@ def test_the_band_loses_nothing(seed: int) -> None:
 
 
 def test_what_belongs_together_is_found() -> None:
-    src, tgt, a, b = made(7, 2000, drop=0.1, noise=0.5)
+    src, tgt, a, b = made(7, 2000, drop=0.05, noise=0.5)
     found = align_windows(src, tgt, Settings())
     place = {row: j for j, row in enumerate(b.tolist())}
     true = {(i, place[row]) for i, row in enumerate(a.tolist()) if row in place}
