@@ -4,8 +4,14 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Whether this is the function that Python takes it for: compiled.py asks before it is called. */
-int64_t dp_abi(void) { return 2; }
+#include "../compiled.h"
+
+#define FUNCTIONS(F)                                                                                                \
+    F(void, dp_advance, double *, uint8_t *, const int64_t *, const float *, const int64_t *, const int64_t *,      \
+      const double *, const int64_t *)
+
+PROTOTYPES(FUNCTIONS)
+INTERFACE(1, 1, FUNCTIONS, NO_STRUCTURES)
 
 /* Fills rows first..last-1 of total and back, which have the rows before them already.
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from bitextmine.align.formats import Document
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_stem, iter_lines, read_lines
+from bitextmine.files.corpora import corpus_stem
+from bitextmine.files.lines import iter_lines, read_lines
 from bitextmine.languages.codes import is_code
 
 __all__ = ["Part", "Task", "load", "read_folder", "read_list", "read_parts", "same_name_tasks"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import open_locked
 
 __all__ = ["Journal"]
 
@@ -30,16 +30,13 @@ class Journal:
 
     def __enter__(self) -> Journal:
         try:
-            self._file = self.path.open("a+b")
-        except OSError as e:
-            raise BitextmineError(f"{self.path}: cannot write: {e.strerror or e}; check the folder") from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
+            self._file = os.fdopen(open_locked(self.path), "r+b")
+        except BlockingIOError:
             raise BitextmineError(
                 f"{self.path}: another run is writing this output; wait for it, or name another file"
             ) from None
+        except OSError as e:
+            raise BitextmineError(f"{self.path}: cannot write: {e.strerror or e}; check the folder") from None
         self._read()
         return self
 
@@ -65,7 +62,8 @@ class Journal:
                 end += len(line)
             self._file.truncate(end)
         else:
-            self._file.truncate(0)
+            self._file.seek(0)
+            self._file.truncate()
             self._file.write(self._key)
             self._file.flush()
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.align.compiled import library
 from bitextmine.align.costs import Costs, Kinds
+from bitextmine.align.native import library
 from bitextmine.align.windows import Floats
 
 __all__ = ["Band", "Path", "cheapest", "full_band"]
@@ -92,8 +92,7 @@ def cheapest(
             _advance(total, back, band, first, last, n, m, cost, x0, y0, steps, costs.skip)
         else:
             shape = np.array([band.width, first, last, n, m, *cost.shape, x0, y0], dtype=np.int64)
-            arrays = (total, back, low, cost, steps.x, steps.y, skip, shape)
-            native.dp_advance(*(numbers.ctypes.data for numbers in arrays))
+            native.dp_advance(total, back, low, cost, steps.x, steps.y, skip, shape)
         if tick is not None:
             tick(last - first)
     return _trace(total, back, band, n, m, steps)

@@ -21,7 +21,8 @@ from bitextmine.console import counted, progress
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import corpus_language, line_digest
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import line_digest
 from bitextmine.files.streams import open_output
 from bitextmine.signature import signature
 from bitextmine.system import processors

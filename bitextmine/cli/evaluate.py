@@ -8,6 +8,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.evaluate_align import evaluate_align
+from bitextmine.cli.reports import print_report
 from bitextmine.cli.shell import Group
 from bitextmine.cli.types import Directions, Language
 
@@ -220,13 +221,3 @@ def evaluate_classification(form: str, **options: Any) -> None:
     from bitextmine.evaluate.classification import evaluate_classification as evaluate_files
 
     print_report(evaluate_files(**options), form)
-
-
-def print_report(report: Any, form: str) -> None:
-    """Print the result of an evaluation in the form that was asked for."""
-    if form == "json":
-        import json
-
-        click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
-    else:
-        click.echo(report.to_table(tabs=form == "tsv"))

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from bitextmine.cli import options
+from bitextmine.cli.reports import print_report
 from bitextmine.cli.shell import Command
 
 
@@ -43,7 +44,6 @@ def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], form: str, **
     \b
     bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr
     """
-    from bitextmine.cli.evaluate import print_report
     from bitextmine.evaluate.alignment import evaluate_alignment
 
     print_report(evaluate_alignment(found, golds, **options), form)

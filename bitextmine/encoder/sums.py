@@ -97,9 +97,9 @@ class PieceSums:
         # A sum is its unit vector times its length. One column tells the length: the largest, to be exact.
         column = np.abs(sums[:, : self._piece_dim]).argmax(axis=1)
         row = np.repeat(np.arange(len(pieces)), pieces.lengths)
-        at = self._values[pieces.ids, column[row]].astype(np.float64)
-        if self._scale is not None:
-            at *= self._scale[pieces.ids]
+        at = self.values[pieces.ids, column[row]].astype(np.float64)
+        if self.scale is not None:
+            at *= self.scale[pieces.ids]
         unit = sums[np.arange(len(sums)), column].astype(np.float64)
         whole = np.bincount(row, weights=at, minlength=len(pieces))
         length = np.divide(whole, unit, out=np.zeros(len(unit)), where=unit != 0)
@@ -107,8 +107,14 @@ class PieceSums:
         characters = np.zeros(len(pieces), dtype=np.int64)
         if self._characters is not None:
             characters = sentence_characters(pieces, self._characters)
+        settings = self.config
         return SumParts(
-            sums, pieces.lengths, characters, self._order_columns, self._order_weight, self._length_share
+            sums,
+            pieces.lengths,
+            characters,
+            settings.order_columns,
+            settings.order_weight,
+            settings.length_share,
         )
 
     def _units(self, pieces: Pieces) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.align import compiled
+from bitextmine.align import native
 from bitextmine.align.aligner import Alignment, align_vectors, align_windows
 from bitextmine.align.costs import Costs, Prices, kinds
 from bitextmine.align.program import Band, cheapest, full_band
@@ -60,7 +60,7 @@ def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
     assert all(s + t <= largest for _, s, _, t in steps_of(path))
 
 
-@pytest.mark.skipif(compiled.library() is None, reason="not compiled")
+@pytest.mark.skipif(native.library() is None, reason="not compiled")
 @pytest.mark.parametrize("largest", [2, 6])
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 9), (40, 7), (130, 120), (300, 2)])
 def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: int) -> None:
