@@ -111,19 +111,13 @@ def test_every_form(bitextmine, document, tmp_path):
 def test_the_result_feeds_score_and_filter(bitextmine, document, tmp_path):
     document(tmp_path)
     out = bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
-    scored = bitextmine(
-        "score",
-        "-",
-        "--scol",
-        "2",
-        "--tcol",
-        "3",
-        "--columns",
-        "cosine,length_ratio",
-        stdin=out.encode(),
-        cwd=tmp_path,
-    ).out
-    assert len(scored.splitlines()) == len(out.splitlines())
+    scored = bitextmine("score", "--scol", "2", "--tcol", "3", stdin=out.encode(), cwd=tmp_path).out
+    rows = [line.split("\t")[:3] for line in scored.splitlines()]
+    assert rows == [["score", "src", "tgt"], *(line.split("\t") for line in out.splitlines())]
+    kept = bitextmine("filter", stdin=scored.encode(), cwd=tmp_path).out.splitlines()[1:]
+    paired = {line for line in out.splitlines() if all(line.split("\t"))}
+    assert len(paired) * 0.8 < len(kept) <= len(paired)
+    assert {"\t".join(line.split("\t")[:3]) for line in kept} <= paired
 
 
 def test_folders_lists_and_blank_lines_agree(bitextmine, document, tmp_path):
