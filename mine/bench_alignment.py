@@ -1,6 +1,7 @@
 """Strict and lax F1 of sentence alignment on documents made from parallel rows, and its speed and memory.
 
     python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--half dev|test] [--peers FOLDER]
+    python mine/bench_alignment.py documents laws.de-fr-it.tsv news.tsv
     python mine/bench_alignment.py speed pairs.en-fr.tsv --lines 1000,10000 [--peers FOLDER]
 
 Rows are tab-separated, under a header that names the languages; a first column "document" tells where documents end,
@@ -29,6 +30,7 @@ import numpy as np
 
 from bitextmine.align.aligner import Alignment, align_windows
 from bitextmine.align.costs import Prices
+from bitextmine.align.documents import match_documents
 from bitextmine.align.search import Settings
 from bitextmine.align.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
@@ -244,6 +246,26 @@ def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]
             print(f"| {path.split('/')[-1].split('.')[0]} | {name} | " + " | ".join(cells) + " |", flush=True)
 
 
+def matching(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+    """Documents of both halves, shuffled, a tenth of them without a partner."""
+    print("| documents | languages | source | with a partner | found | right |\n|---|---|---|---|---|---|")
+    for path in args.files:
+        documents = read_documents(path)
+        langs = [name for name in documents[0][0] if name != "document"]
+        if "document" not in documents[0][0]:
+            documents = [rows[i : i + 25] for rows in documents for i in range(0, len(rows) - 12, 25)]
+        for a, b in ((a, b) for i, a in enumerate(langs) for b in langs[i + 1 :]):
+            rng = random.Random(args.seed)
+            made = [make(rows, a, b, Rates(), documents[0], rng) for rows in documents]
+            there = rng.sample(range(len(made)), len(made) - len(made) // 10)
+            src = make_windows(encoder, [m.src for m in made], 1)
+            tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
+            found = match_documents(src, tgt)
+            right = sum(there[j] == i for i, j in found)
+            name = path.split("/")[-1].split(".")[0]
+            print(f"| {name} | {a}-{b} | {len(src)} | {len(tgt)} | {len(found)} | {right} |", flush=True)
+
+
 def speed(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
     header, *lines = read_lines(args.files[0])
     names = header.split("\t")
@@ -274,7 +296,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["quality", "speed"])
+    parser.add_argument("what", choices=["quality", "documents", "speed"])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--half", choices=["dev", "test"], default="test")
     parser.add_argument("--lines", default="1000,10000")
@@ -289,7 +311,7 @@ def main() -> None:
         pad = encoder.encode(["PAD"])[0]
         peers["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
         peers["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
-    {"quality": quality, "speed": speed}[args.what](args, encoder, peers)
+    {"quality": quality, "documents": matching, "speed": speed}[args.what](args, encoder, peers)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Which document of one side belongs to which of the other, from the sentences' vectors.
 
 Documents are compared twice: each with all others by their mean vectors, and with the likeliest of those sentence by
-sentence, by the mean cosine of each sentence to the nearest one of the other document. Of what is left out of that, the
-mean over a document's other candidates, depends on what kind of text it is, so that a pair is judged by how far it is
-above it.
+sentence, by the mean cosine of each sentence to the nearest one of the other document. How high that is depends on the
+kind of text, so that a pair is judged by how far it is above the next best candidates of its two documents.
 """
 
 from __future__ import annotations
@@ -20,8 +19,11 @@ __all__ = ["match_documents"]
 _CANDIDATES = 10
 _SENTENCES = 64  # of a document that look for their nearest ones
 _OTHERS = 2000  # among so many of the other document
-# A document's best partner must be so much above the next best ones, in cosine.
+_LEVEL = 3  # next best candidates that a pair is held against
+# A pair must be so much above the next best candidates: in cosine, and as shares of what is usual among documents that
+# are each other's best, for those and for others. Documents without a partner stay below.
 _LEAST_MARGIN = 0.01
+_MUTUAL, _ONE_SIDED = 0.25, 0.5
 
 
 def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tuple[int, int]]:
@@ -68,23 +70,36 @@ def _nearest(queries: Floats, rows: Floats) -> float:
     return float((queries @ rows.T).max(axis=1).mean()) if len(queries) and len(rows) else -1.0
 
 
+def _highest(line: NDArray[np.float64]) -> list[tuple[int, float]]:
+    """The highest scores of a row or column, with their places; one more than make a level."""
+    places = np.flatnonzero(np.isfinite(line))
+    places = places[np.argsort(-line[places], kind="stable")][: _LEVEL + 1]
+    return [(int(place), float(line[place])) for place in places]
+
+
 def _best_first(score: NDArray[np.float64]) -> list[tuple[int, int]]:
     """One to one, the highest margin over the other candidates first."""
+    best = [_highest(line) for line in score], [_highest(line) for line in score.T]
     margin = np.full(score.shape, -np.inf)
     for i, j in np.argwhere(np.isfinite(score)).tolist():
         others = [
-            np.sort(line[np.isfinite(line)])[::-1][:3]
-            for line in (np.delete(score[i], j), np.delete(score[:, j], i))
+            [value for other, value in line if other != here][:_LEVEL]
+            for line, here in ((best[0][i], j), (best[1][j], i))
         ]
-        level = [float(line.mean()) for line in others if len(line)]
+        level = [float(np.mean(values)) for values in others if values]
         margin[i, j] = score[i, j] - float(np.mean(level)) if level else score[i, j]
-    order = np.argsort(-margin, axis=None, kind="stable")
+    pairs = np.argwhere(np.isfinite(margin))
+    mutual = np.array(
+        [best[0][i][0][0] == j and best[1][j][0][0] == i for i, j in pairs.tolist()], dtype=bool
+    )
+    of_pair = margin[tuple(pairs.T)]
+    usual = float(np.median(of_pair[mutual])) if mutual.any() else 0.0
+    least = np.maximum(_LEAST_MARGIN, usual * np.where(mutual, _MUTUAL, _ONE_SIDED))
     free = [np.ones(size, dtype=bool) for size in score.shape]
     found: list[tuple[int, int]] = []
-    for i, j in zip(*np.unravel_index(order, score.shape), strict=True):
-        if not margin[i, j] > _LEAST_MARGIN:
-            break
-        if free[0][i] and free[1][j]:
+    for place in np.argsort(-of_pair, kind="stable").tolist():
+        i, j = pairs[place].tolist()
+        if of_pair[place] > least[place] and free[0][i] and free[1][j]:
             free[0][i] = free[1][j] = False
-            found.append((int(i), int(j)))
+            found.append((i, j))
     return sorted(found)
