@@ -52,6 +52,8 @@ def make_form(
             f'o-tmf="plain" adminlang="en" srclang={quoteattr(src_lang)} datatype="plaintext"/>\n<body>\n',
             "</body>\n</tmx>\n",
         )
+    if form == "vecalign" and named:  # numbers begin anew in each document
+        return Form(lambda document, alignment: _vecalign(document, alignment) + "\n")
     return Form(_tsv(ids, named) if form == "tsv" else _PLAIN[form])
 
 

@@ -298,6 +298,9 @@ class _Runner:
             max(1, self._settings.max_size - 1),
             self._batch_tokens,
         )
+        if len(batch) == 1:  # here, where Ctrl-C stops it at once
+            yield align_windows(windows[0], windows[1], self._settings, *sides[0][2:], tick)
+            return
         futures = [
             pool.submit(align_windows, src, tgt, self._settings, *side[2:], tick)
             for src, tgt, side in zip(windows[::2], windows[1::2], sides, strict=True)
