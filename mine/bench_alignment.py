@@ -36,6 +36,7 @@ from bitextmine.align.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluate.alignment import Pair, score_alignments
 from bitextmine.files.lines import read_lines
+from bitextmine.signature import signature
 
 SIZES = 5
 NEWS_ROWS = 100
@@ -312,6 +313,7 @@ def main() -> None:
         peers["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
         peers["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
     {"quality": quality, "documents": matching, "speed": speed}[args.what](args, encoder, peers)
+    print(f"\n{signature(task='alignment', made=args.what, model=encoder.hash, seed=args.seed, resamples=2000)}")
 
 
 if __name__ == "__main__":
