@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from bitextmine import compiled
+from bitextmine.align import native as align_native
 from bitextmine.compiled import (
     ADDRESS,
     FLOATS,
@@ -32,7 +33,9 @@ from bitextmine.encoder import native as encoder_native
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native as search_native
 
-INTERFACES = {each.name: each for each in (encoder_native.INTERFACE, search_native.INTERFACE)}
+INTERFACES = {
+    each.name: each for each in (encoder_native.INTERFACE, search_native.INTERFACE, align_native.INTERFACE)
+}
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = f"_made{EXTENSION_SUFFIXES[0]}"
 

@@ -1,4 +1,4 @@
-"""bitextmine evaluate: retrieval, mining, classification"""
+"""bitextmine evaluate: retrieval, mining, alignment (in evaluate_align), classification"""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 import click
 
 from bitextmine.cli import options
+from bitextmine.cli.evaluate_align import evaluate_align
+from bitextmine.cli.reports import print_report
 from bitextmine.cli.shell import Group
 from bitextmine.cli.types import Directions, Language
 
 
 @click.group(cls=Group, name="evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
 def evaluate() -> None:
-    """Measure retrieval (P@1), mining (precision, recall, F1) or classification (accuracy)."""
+    """Measure retrieval (P@1), mining and alignment (precision, recall, F1) or classification (accuracy)."""
 
 
 @evaluate.command("retrieval", example="bitextmine evaluate retrieval --queries queries.tsv --distractors .")
@@ -167,6 +169,9 @@ def evaluate_mining(mined: str, form: str, **options: Any) -> None:
     print_report(evaluate_file(mined, **options), form)
 
 
+evaluate.add_command(evaluate_align)
+
+
 @evaluate.command(
     "classification",
     example="bitextmine evaluate classification --train news.en --test news.de --test news.fr",
@@ -216,13 +221,3 @@ def evaluate_classification(form: str, **options: Any) -> None:
     from bitextmine.evaluate.classification import evaluate_classification as evaluate_files
 
     print_report(evaluate_files(**options), form)
-
-
-def print_report(report: Any, form: str) -> None:
-    """Print the result of an evaluation in the form that was asked for."""
-    if form == "json":
-        import json
-
-        click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
-    else:
-        click.echo(report.to_table(tabs=form == "tsv"))

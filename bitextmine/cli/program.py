@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from bitextmine.cli.align import align
 from bitextmine.cli.embed import embed
 from bitextmine.cli.encoder import encoder
 from bitextmine.cli.evaluate import evaluate
@@ -44,5 +45,5 @@ def main() -> None:
     program(prog_name="bitextmine")
 
 
-for _command in (train, encoder, embed, index, mine, evaluate, info, report, score, filter_command):
+for _command in (train, encoder, embed, index, mine, align, evaluate, info, report, score, filter_command):
     program.add_command(_command)

@@ -4,6 +4,7 @@ for their order (`order`) and for the sentence's length (`lengths`)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,27 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
-__all__ = ["PieceSums"]
+__all__ = ["PieceSums", "SumParts"]
 
 LANES = 16
 BLOCK_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class SumParts:
+    """What vectors of `PieceSums` are made of, for n sentences.
+
+    sums: (n, columns) float32, the pieces' sums, not brought to length 1; the last ``order_columns`` are the first
+    ones weighed by place (times ``order_weight``). pieces, characters: (n,) int64, how many a sentence has (characters
+    at most `LONGEST`). length_share: what the columns for the length count, 0 if there are none.
+    """
+
+    sums: np.ndarray
+    pieces: np.ndarray
+    characters: np.ndarray
+    order_columns: int
+    order_weight: float
+    length_share: float
 
 
 class PieceSums:
@@ -67,6 +85,37 @@ class PieceSums:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
         units = self._units(pieces)
         return units if self._characters is None else self._with_length(units, pieces, self._characters)
+
+    def parts(self, pieces: Pieces) -> SumParts:
+        """What the vectors of n sentences, and of texts put together from them, are made of.
+
+        Raises ValueError for a piece that is not in the vocabulary.
+        """
+        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
+            raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
+        sums = self._units(pieces)
+        # A sum is its unit vector times its length. One column tells the length: the largest, to be exact.
+        column = np.abs(sums[:, : self._piece_dim]).argmax(axis=1)
+        row = np.repeat(np.arange(len(pieces)), pieces.lengths)
+        at = self.values[pieces.ids, column[row]].astype(np.float64)
+        if self.scale is not None:
+            at *= self.scale[pieces.ids]
+        unit = sums[np.arange(len(sums)), column].astype(np.float64)
+        whole = np.bincount(row, weights=at, minlength=len(pieces))
+        length = np.divide(whole, unit, out=np.zeros(len(unit)), where=unit != 0)
+        sums *= length[:, None].astype(np.float32)
+        characters = np.zeros(len(pieces), dtype=np.int64)
+        if self._characters is not None:
+            characters = sentence_characters(pieces, self._characters)
+        settings = self.config
+        return SumParts(
+            sums,
+            pieces.lengths,
+            characters,
+            settings.order_columns,
+            settings.order_weight,
+            settings.length_share,
+        )
 
     def _units(self, pieces: Pieces) -> np.ndarray:
         out = np.empty((len(pieces), self._sum_dim), dtype=np.float32)

@@ -1,0 +1,1 @@
+"""Parallel documents: which sentences of one belong to which of the other."""

@@ -1,0 +1,244 @@
+"""Vectors of windows: each run of one, two, three ... sentences of a document that follow each other.
+
+An aligner compares whole runs of sentences, so it needs the vector of the text that they make together. From an encoder
+that sums pieces it comes from running sums, at next to no cost; with any other encoder the text itself is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.encoder.columns.lengths import COLUMNS, LONGEST, length_table
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.sums import PieceSums, SumParts
+
+__all__ = ["EncodedWindows", "SumWindows", "VectorWindows", "Windows", "make_windows"]
+
+Floats = NDArray[np.float32]
+
+
+class Windows(Protocol):
+    """A document of ``len()`` sentences, and the vectors of its windows.
+
+    sizes: the sentences of the longest window. dim: of the vectors. characters: (n,) int64, how long each sentence is,
+    or None where that is not known.
+    """
+
+    sizes: int
+    dim: int
+    characters: NDArray[np.int64] | None
+
+    def __len__(self) -> int: ...
+
+    def vectors(self, size: int, start: int, stop: int) -> Floats:
+        """(stop - start, dim) float32 unit rows, row i for sentences start + i .. start + i + size - 1; a window of
+        which nothing can be known (no pieces) has zeros. 0 <= start <= stop <= len() - size + 1, size <= sizes."""
+
+
+class SumWindows:
+    """Windows of an encoder without layers: what is added up over the pieces is added up over the sentences.
+
+    The columns for the order weigh a piece by a cosine of its place in the whole window. Within one sentence that is
+    part of a longer wave, and is put together from the two weighted sums that a sentence has, of 1 and of its own
+    cosine: the best fit (least squares) to the longer wave.
+    """
+
+    def __init__(self, parts: SumParts, sizes: int, characters: NDArray[np.int64] | None = None) -> None:
+        self._parts = parts
+        self.characters = characters
+        self.sizes = sizes
+        self.dim = parts.sums.shape[1] + (COLUMNS if parts.length_share else 0)
+        self._kept = _Kept()
+
+    def __len__(self) -> int:
+        return len(self._parts.sums)
+
+    def vectors(self, size: int, start: int, stop: int) -> Floats:
+        """See `Windows`. Not to be written to."""
+        return self._kept.rows(self, size, start, stop)
+
+    def fresh(self, size: int, start: int, stop: int) -> Floats:
+        """The same, made anew."""
+        parts, count = self._parts, stop - start
+        columns = parts.sums.shape[1]
+        plain = columns - parts.order_columns
+        out = np.zeros((count, self.dim), dtype=np.float32)
+        sums = out[:, :columns]
+        for i in range(size):
+            sums[:, :plain] += parts.sums[start + i : stop + i, :plain]
+        if parts.order_columns and size == 1:
+            sums[:, plain:] = parts.sums[start:stop, plain:]
+        elif parts.order_columns:
+            self._order(sums[:, plain:], size, start, stop)
+        length = np.sqrt(np.einsum("ij,ij->i", sums, sums))[:, None]
+        np.divide(sums, length, out=sums, where=length > 1e-12)
+        if parts.length_share:
+            characters = np.zeros(count, dtype=np.int64)
+            for i in range(size):
+                characters += parts.characters[start + i : stop + i]
+            sums *= np.float32((1 - parts.length_share) ** 0.5)
+            table = length_table() * np.float32(parts.length_share**0.5)
+            out[:, columns:] = table[np.minimum(characters, LONGEST)]
+        out[length[:, 0] <= 1e-12] = 0
+        return out
+
+    def _order(self, out: Floats, size: int, start: int, stop: int) -> None:
+        """Adds the columns for the order to zeros."""
+        parts = self._parts
+        plain = parts.sums.shape[1] - parts.order_columns
+        pieces = np.stack([parts.pieces[start + i : stop + i] for i in range(size)]).astype(np.float64)
+        total = np.maximum(pieces.sum(axis=0), 1)
+        begin = np.pi * (np.cumsum(pieces, axis=0) - pieces) / total
+        width = np.pi * pieces / total
+        # Of cos(begin + width u), u from 0 to 1: its mean, and twice the mean of its product with cos(pi u).
+        even = _mean_cosine(begin, width) * parts.order_weight
+        wave = _mean_cosine(begin, width + np.pi) + _mean_cosine(begin, width - np.pi)
+        for i in range(size):
+            rows = slice(start + i, stop + i)
+            out += even[i, :, None].astype(np.float32) * parts.sums[rows, : parts.order_columns]
+            out += wave[i, :, None].astype(np.float32) * parts.sums[rows, plain:]
+
+
+def _mean_cosine(begin: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of cos(begin + width u) over u from 0 to 1."""
+    return np.cos(begin + width / 2) * np.sinc(width / (2 * np.pi))
+
+
+class _Kept:
+    """The vectors last asked for, in blocks: an aligner asks for the same ones again and again, mostly in order."""
+
+    def __init__(self, most: int = 6) -> None:
+        self._most = most
+        self._blocks: dict[tuple[int, int], Floats] = {}
+
+    def rows(self, of: SumWindows, size: int, start: int, stop: int) -> Floats:
+        found = []
+        for number in range(start // _KEPT_ROWS, -(-stop // _KEPT_ROWS)):
+            key = size, number
+            block = self._blocks.pop(key, None)
+            begin = number * _KEPT_ROWS
+            if block is None:
+                block = of.fresh(size, begin, min(begin + _KEPT_ROWS, len(of) - size + 1))
+                if len(self._blocks) >= self._most * of.sizes:
+                    del self._blocks[next(iter(self._blocks))]
+            self._blocks[key] = block  # the last to go
+            found.append(block[max(0, start - begin) : stop - begin])
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else np.empty((0, of.dim), dtype=np.float32)
+
+
+_KEPT_ROWS = 1024
+
+
+class EncodedWindows:
+    """Windows of any encoder: the texts, put together with spaces, are encoded. Kept as float16 (an error of a cosine
+    below 5e-5)."""
+
+    def __init__(
+        self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None
+    ) -> None:
+        self.sizes, self.dim = sizes, encoder.dim
+        self._count = len(lines)
+        self.characters: NDArray[np.int64] | None = line_lengths(lines)
+        self._rows = []
+        for size in range(1, sizes + 1):
+            rows = np.empty((max(0, len(lines) - size + 1), encoder.dim), dtype=np.float16)
+            for at in range(0, len(rows), _BLOCK):
+                end = min(at + _BLOCK, len(rows))
+                texts = [" ".join(lines[i : i + size]) for i in range(at, end)]
+                rows[at:end] = encoder.encode(texts, batch_tokens=batch_tokens)
+            self._rows.append(rows)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def vectors(self, size: int, start: int, stop: int) -> Floats:
+        """See `Windows`."""
+        return self._rows[size - 1][start:stop].astype(np.float32)
+
+
+_BLOCK = 8192
+
+
+class VectorWindows:
+    """Windows of sentences of which nothing but vectors is known: their sum, brought to length 1.
+
+    vectors: (n, d) float rows of length 1, or zeros.
+    """
+
+    def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
+        self.characters = characters
+        self._rows = np.asarray(vectors)
+        self.sizes, self.dim = sizes, self._rows.shape[1]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def vectors(self, size: int, start: int, stop: int) -> Floats:
+        """See `Windows`."""
+        out = self._rows[start:stop].astype(np.float32)
+        for i in range(1, size):
+            out += self._rows[start + i : stop + i]
+        return unit_rows(out) if size > 1 else out
+
+    def halved(self) -> VectorWindows:
+        """Every two sentences as one; the last of an odd number stays alone."""
+        n = len(self._rows)
+        out = np.zeros(((n + 1) // 2, self.dim), dtype=np.float32)
+        out += self._rows[::2]
+        out[: n // 2] += self._rows[1::2]
+        characters = self.characters
+        if characters is not None:
+            characters = np.add.reduceat(characters, np.arange(0, n, 2))
+        return VectorWindows(unit_rows(out).astype(self._rows.dtype), self.sizes, characters)
+
+
+def line_lengths(lines: Sequence[str]) -> NDArray[np.int64]:
+    """(n,) int64: the characters of each line."""
+    return np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
+
+
+def unit_rows(rows: Floats) -> Floats:
+    """Rows brought to length 1, in place; zeros stay."""
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    np.divide(rows, length, out=rows, where=length > 1e-12)
+    return rows
+
+
+def make_windows(
+    encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
+) -> list[Windows]:
+    """The windows of each document, of up to ``sizes`` sentences; documents are encoded together."""
+    found: list[Windows] = []
+    if not isinstance(encoder.network, PieceSums):
+        for lines in documents:
+            found.append(EncodedWindows(encoder, lines, sizes, batch_tokens))
+        return found
+    pieces, _, inverse = encoder.tokenize([line for lines in documents for line in lines])
+    parts = encoder.network.parts(pieces)
+    start = 0
+    for lines in documents:
+        rows: slice | NDArray = slice(start, start + len(lines))
+        if inverse is not None:
+            rows = inverse[rows]
+        found.append(
+            SumWindows(
+                SumParts(
+                    parts.sums[rows],
+                    parts.pieces[rows],
+                    parts.characters[rows],
+                    parts.order_columns,
+                    parts.order_weight,
+                    parts.length_share,
+                ),
+                sizes,
+                line_lengths(lines),
+            )
+        )
+        start += len(lines)
+    return found

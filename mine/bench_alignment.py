@@ -1,0 +1,322 @@
+"""Strict and lax F1 of sentence alignment on documents made from parallel rows, and its speed and memory.
+
+    python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--half dev|test] [--peers FOLDER]
+    python mine/bench_alignment.py documents laws.de-fr-it.tsv news.tsv
+    python mine/bench_alignment.py speed pairs.en-fr.tsv --lines 1000,10000 [--peers FOLDER]
+
+Rows are tab-separated, under a header that names the languages; a first column "document" tells where documents end,
+else each 100 rows are one (`speed` takes all rows as one). Out of parallel rows it makes documents that are not: with
+sentences split at punctuation on one side, neighbours joined on one side, sentences and long stretches left out,
+foreign sentences put in, and a block moved elsewhere, whose sentences count as left out.
+
+--peers is a folder of Python packages with sentalign (which holds Vecalign's own program) and galechurch: they align
+the same documents, Vecalign with our vectors. Prints Markdown tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import re
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from bitextmine.align.aligner import Alignment, align_windows
+from bitextmine.align.costs import Prices
+from bitextmine.align.documents import match_documents
+from bitextmine.align.search import Settings
+from bitextmine.align.windows import Windows, make_windows
+from bitextmine.encoder import load_encoder
+from bitextmine.evaluate.alignment import Pair, score_alignments
+from bitextmine.files.lines import read_lines
+from bitextmine.signature import signature
+
+SIZES = 5
+NEWS_ROWS = 100
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Shares of rows: split in two, joined with the next, left out, followed by a foreign one, all on one side; and
+    the length of a block that is moved, and of a stretch that is left out on one side, as shares of the document."""
+
+    split: float = 0.06
+    join: float = 0.08
+    drop: float = 0.04
+    insert: float = 0.02
+    moved: float = 0.0
+    gap: float = 0.0
+
+
+CONDITIONS = {
+    "splits, joins, drops, insertions": Rates(),
+    "the same, twice and more": Rates(0.15, 0.15, 0.1, 0.05),
+    "and a block of a tenth moved": Rates(moved=0.1),
+    "and a stretch of 15% left out": Rates(gap=0.15),
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """Two documents and their gold alignment."""
+
+    src: list[str]
+    tgt: list[str]
+    gold: list[Pair]
+
+
+def read_documents(path: str) -> list[list[Row]]:
+    lines = [line.split("\t") for line in read_lines(path)]
+    header, rows = lines[0], [dict(zip(lines[0], cells, strict=True)) for cells in lines[1:]]
+    if header[0] != "document":
+        return [rows[i : i + NEWS_ROWS] for i in range(0, len(rows) - NEWS_ROWS // 2, NEWS_ROWS)]
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["document"], []).append(row)
+    return list(found.values())
+
+
+def cut(text: str, rng: random.Random) -> list[str]:
+    """A sentence in two, at punctuation in its middle part; as it is where there is none."""
+    spots = [m.end() for m in re.finditer(r"[.;:,!?] (?=\S)", text)]
+    good = [at for at in spots if 0.2 * len(text) < at < 0.8 * len(text)]
+    strong = [at for at in good if text[at - 2] in ".;:!?"]
+    if not good:
+        return [text]
+    at = rng.choice(strong or good)
+    return [text[:at].strip(), text[at:].strip()]
+
+
+def make(
+    rows: Sequence[Row], a: str, b: str, rates: Rates, foreign: Sequence[Row], rng: random.Random
+) -> Made:
+    units: list[tuple[list[str], list[str]]] = []
+    for row in rows:
+        unit = ([row[a]], [row[b]])
+        for side in unit:
+            if rng.random() < rates.split:
+                side[:] = cut(side[0], rng)
+        if units and rng.random() < rates.join and all(len(s) == 1 for s in (*units[-1], *unit)):
+            joined = rng.randrange(2)
+            units[-1][joined][0] += " " + unit[joined][0]
+            units[-1][1 - joined].extend(unit[1 - joined])
+        else:
+            units.append(unit)
+    out: list[tuple[list[str], list[str]]] = []
+    gap = int(len(units) * rates.gap)
+    start, without = rng.randrange(max(1, len(units) - gap)), rng.randrange(2)
+    for i, unit in enumerate(units):
+        if start <= i < start + gap:
+            out += [one_sided(line, 1 - without) for line in unit[1 - without]]
+        elif rng.random() < rates.drop:
+            side = rng.randrange(2)
+            out += [one_sided(line, side) for line in unit[side]]
+        else:
+            out.append(unit)
+        if rng.random() < rates.insert:
+            side = rng.randrange(2)
+            row = rng.choice(foreign)
+            out.append(one_sided(row.get((a, b)[side]) or next(iter(row.values())), side))
+    return moved(out, int(len(out) * rates.moved), rng)
+
+
+def one_sided(line: str, side: int) -> tuple[list[str], list[str]]:
+    return ([line], []) if side == 0 else ([], [line])
+
+
+def moved(units: Sequence[tuple[list[str], list[str]]], length: int, rng: random.Random) -> Made:
+    """The documents of these units, with the target side of a block of them put at another place."""
+    start = rng.randrange(max(1, len(units) - 2 * length))
+    rest = [i for i in range(len(units)) if not start <= i < start + length]
+    at = rng.randrange(start, len(rest) + 1)
+    order = rest[:at] + list(range(start, start + length)) + rest[at:]
+    tgt_of: dict[int, tuple[int, ...]] = {}
+    src: list[str] = []
+    tgt: list[str] = []
+    for i in order:
+        tgt_of[i] = tuple(range(len(tgt), len(tgt) + len(units[i][1])))
+        tgt += units[i][1]
+    gold: list[Pair] = []
+    for i, (lines, _) in enumerate(units):
+        src_of = tuple(range(len(src), len(src) + len(lines)))
+        src += lines
+        if start <= i < start + length:
+            gold += [*(((x,), ()) for x in src_of), *(((), (y,)) for y in tgt_of[i])]
+        else:
+            gold.append((src_of, tgt_of[i]))
+    return Made(src, tgt, gold)
+
+
+# --- aligners ----------------------------------------------------------------------------------------------
+
+Aligner = Callable[[Made, Windows, Windows], list[Pair]]
+
+
+def ours(settings: Settings) -> Aligner:
+    return lambda made, src, tgt: as_pairs(align_windows(src, tgt, settings))
+
+
+def as_pairs(alignment: Alignment) -> list[Pair]:
+    return [(link.src, link.tgt) for link in alignment]
+
+
+def vecalign(peer: object, pad: np.ndarray) -> Aligner:
+    """Vecalign's program with its own defaults, on our vectors of windows."""
+
+    def run(made: Made, src: Windows, tgt: Windows) -> list[Pair]:
+        vectors = [overlaps(side, pad) for side in (src, tgt)]
+        return vecalign_on(peer, *vectors)
+
+    return run
+
+
+def overlaps(side: Windows, pad: np.ndarray) -> np.ndarray:
+    out = np.tile(pad.astype(np.float32), (SIZES, len(side), 1))
+    for size in range(1, min(SIZES, len(side)) + 1):
+        out[size - 1, size - 1 :] = side.vectors(size, 0, len(side) - size + 1)
+    return out
+
+
+def vecalign_on(peer: object, x: np.ndarray, y: np.ndarray) -> list[Pair]:
+    np.random.seed(42)
+    stack = peer.vecalign(
+        vecs0=x,
+        vecs1=y,
+        final_alignment_types=peer.make_alignment_types(SIZES + 1),
+        del_percentile_frac=0.2,
+        width_over2=ceil((SIZES + 1) / 2) + 5,
+        max_size_full_dp=300,
+        costs_sample_size=20_000,
+        num_samps_for_norm=100,
+    )
+    return [(tuple(map(int, s)), tuple(map(int, t))) for s, t in stack[0]["final_alignments"]]
+
+
+def gale_church(peer: object) -> Aligner:
+    def run(made: Made, src: Windows, tgt: Windows) -> list[Pair]:
+        found = peer.align(made.src, made.tgt, max_block_size=10**9)
+        return [
+            (tuple(range(b.source_start, b.source_end)), tuple(range(b.target_start, b.target_end)))
+            for b in found.beads
+        ]
+
+    return run
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+    papers = Prices(percentile=0.2, share=1.0, join=0.0, knot=0.0, length=0.0)
+    aligners = {
+        "bitextmine": ours(Settings()),
+        "with the paper's costs": ours(Settings(prices=papers)),
+        **peers,
+    }
+    files = [read_documents(path) for path in args.files]
+    print("| documents | made with | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
+    print("|---|---|" + "---|" * len(aligners))
+    for number, (path, documents) in enumerate(zip(args.files, files, strict=True)):
+        half = len(documents) // 2
+        chosen = documents[:half] if args.half == "dev" else documents[half:]
+        langs = [name for name in documents[0][0] if name != "document"]
+        pairs = [(a, b) for i, a in enumerate(langs) for b in langs[i + 1 :]]
+        foreign = [row for rows in files[number - 1][:3] for row in rows]
+        for name, rates in CONDITIONS.items():
+            rng = random.Random(args.seed)
+            made = [
+                make(rows, a, b, rates, foreign, rng) for rows in chosen if len(rows) > 20 for a, b in pairs
+            ]
+            windows = make_windows(encoder, [lines for m in made for lines in (m.src, m.tgt)], SIZES)
+            cells = []
+            for aligner in aligners.values():
+                found = [aligner(m, x, y) for m, x, y in zip(made, windows[::2], windows[1::2], strict=True)]
+                report = score_alignments(found, [m.gold for m in made])
+                interval = (
+                    f" [{100 * report.strict.low:.1f}, {100 * report.strict.high:.1f}]" if not cells else ""
+                )
+                cells.append(f"{100 * report.strict.f1:.1f}{interval} / {100 * report.lax.f1:.1f}")
+            print(f"| {path.split('/')[-1].split('.')[0]} | {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def matching(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+    """Documents of both halves, shuffled, a tenth of them without a partner."""
+    print("| documents | languages | source | with a partner | found | right |\n|---|---|---|---|---|---|")
+    for path in args.files:
+        documents = read_documents(path)
+        langs = [name for name in documents[0][0] if name != "document"]
+        if "document" not in documents[0][0]:
+            documents = [rows[i : i + 25] for rows in documents for i in range(0, len(rows) - 12, 25)]
+        for a, b in ((a, b) for i, a in enumerate(langs) for b in langs[i + 1 :]):
+            rng = random.Random(args.seed)
+            made = [make(rows, a, b, Rates(), documents[0], rng) for rows in documents]
+            there = rng.sample(range(len(made)), len(made) - len(made) // 10)
+            src = make_windows(encoder, [m.src for m in made], 1)
+            tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
+            found = match_documents(src, tgt)
+            right = sum(there[j] == i for i, j in found)
+            name = path.split("/")[-1].split(".")[0]
+            print(f"| {name} | {a}-{b} | {len(src)} | {len(tgt)} | {len(found)} | {right} |", flush=True)
+
+
+def speed(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+    header, *lines = read_lines(args.files[0])
+    names = header.split("\t")
+    rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
+    rows = [row for row in rows if len(row) == len(names) and all(cell.strip() for cell in row.values())]
+    print(
+        "| sentences of both sides | aligner | seconds | sentences a second | strict F1 |\n|---|---|---|---|---|"
+    )
+    for count in map(int, args.lines.split(",")):
+        made = make(rows[:count], names[0], names[1], Rates(), rows[-200:], random.Random(args.seed))
+        both = len(made.src) + len(made.tgt)
+        begin = time.perf_counter()
+        src, tgt = make_windows(encoder, [made.src, made.tgt], SIZES)
+        table = [("encoding (ours)", time.perf_counter() - begin, None)]
+        for name, aligner in {"bitextmine": ours(Settings()), **peers}.items():
+            begin = time.perf_counter()
+            found = aligner(made, src, tgt)
+            table.append(
+                (name, time.perf_counter() - begin, score_alignments([found], [made.gold], resamples=10))
+            )
+        for name, seconds, report in table:
+            f1 = f"{100 * report.strict.f1:.1f}" if report else ""
+            print(f"| {both:,} | {name} | {seconds:.2f} | {both / seconds:,.0f} | {f1} |", flush=True)
+    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["quality", "documents", "speed"])
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--half", choices=["dev", "test"], default="test")
+    parser.add_argument("--lines", default="1000,10000")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--peers", metavar="FOLDER")
+    args = parser.parse_args()
+    encoder = load_encoder(args.model)
+    peers: dict[str, Aligner] = {}
+    if args.peers:
+        sys.path.append(args.peers)
+        pad = encoder.encode(["PAD"])[0]
+        peers["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
+        peers["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
+    {"quality": quality, "documents": matching, "speed": speed}[args.what](args, encoder, peers)
+    print(
+        f"\n{signature(task='alignment', made=args.what, model=encoder.hash, seed=args.seed, resamples=2000)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

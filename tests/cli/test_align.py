@@ -1,0 +1,356 @@
+"""`bitextmine align` and `evaluate align` from the shell."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+
+@pytest.fixture
+def document(sentence_pairs, tmp_path):
+    """Writes doc.en and doc.fr of so many pairs from a place on; every seventh of one side is without the other, and of
+    each nine two are one line in English. Returns the gold in Vecalign's form."""
+
+    def write(folder: Path, name: str = "doc", start: int = 2000, count: int = 60) -> str:
+        folder.mkdir(exist_ok=True)
+        en: list[str] = []
+        fr: list[str] = []
+        gold = []
+        for i, (e, f) in enumerate(sentence_pairs[start : start + count]):
+            if i % 9 == 4 and gold and gold[-1][0] and gold[-1][1]:
+                en[-1] += " " + e
+                fr.append(f)
+                gold[-1] = (gold[-1][0], [*gold[-1][1], len(fr) - 1])
+                continue
+            sides = ([], []) if i % 7 == 3 else ([len(en)], [len(fr)])
+            if i % 7 == 3 and i % 2:
+                sides = ([len(en)], [])
+            elif i % 7 == 3:
+                sides = ([], [len(fr)])
+            en += [e] if sides[0] else []
+            fr += [f] if sides[1] else []
+            gold.append(sides)
+        for lang, lines in (("en", en), ("fr", fr)):
+            (folder / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in lines))
+        return "".join(f"{src}:{tgt}\n" for src, tgt in gold)
+
+    return write
+
+
+def links(out: str) -> list[tuple[list[int], list[int]]]:
+    rows = [line.split("\t") for line in out.splitlines()]
+    return [tuple([int(i) for i in cell.split(",") if i] for cell in row[1:3]) for row in rows]
+
+
+def test_two_documents_and_their_score(bitextmine, document, tmp_path):
+    (tmp_path / "gold").write_text(document(tmp_path))
+    result = bitextmine("align", "doc.en", "doc.fr", "--ids", "-o", "out.tsv", cwd=tmp_path)
+    assert "1 pair of documents" in result.err and "warning" not in result.err
+    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    src, tgt = ((tmp_path / f"doc.{lang}").read_text().splitlines() for lang in ("en", "fr"))
+    found = links((tmp_path / "out.tsv").read_text())
+    assert [i for x, _ in found for i in x] == list(range(1, len(src) + 1))
+    assert [j for _, y in found for j in y] == list(range(1, len(tgt) + 1))
+    for row, (x, y) in zip(rows, found, strict=True):
+        assert row[3] == " ".join(src[i - 1] for i in x)
+        assert row[4] == " ".join(tgt[j - 1] for j in y)
+        assert bool(x and y) or float(row[0]) == 0
+    report = json.loads(
+        bitextmine("evaluate", "align", "out.tsv", "--gold", "gold", "--format", "json", cwd=tmp_path).out
+    )
+    assert report["strict"]["f1"] > 0.7 and report["lax"]["f1"] > 0.85
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["doc.en", "doc.fr", "gold", "out.tsv"]
+
+
+def test_every_form(bitextmine, document, tmp_path):
+    gold = document(tmp_path)
+    (tmp_path / "gold").write_text(gold)
+    with (tmp_path / "doc.en").open("a") as file:
+        file.write('Tom & Jerry <b>\x0b\x01 "quoted"\n')
+    with (tmp_path / "doc.fr").open("a") as file:
+        file.write("Tom & Jerry <b>\x0b\x01 « cité »\n")
+    out = {
+        form: bitextmine("align", "doc.en", "doc.fr", "--format", form, cwd=tmp_path).out
+        for form in ("tsv", "ladder", "json", "tmx", "vecalign")
+    }
+    rows = [line.split("\t") for line in out["tsv"].splitlines()]
+    assert all(len(row) == 3 for row in rows)
+
+    content = json.loads(out["json"])
+    assert [[link["src_lines"], link["tgt_lines"]] for link in content["links"]] == [
+        [*map(list, pair)]
+        for pair in links(bitextmine("align", "doc.en", "doc.fr", "--ids", cwd=tmp_path).out)
+    ]
+    assert len(content["links"]) == len(rows)
+
+    tree = ElementTree.fromstring(out["tmx"].encode())
+    assert tree.tag == "tmx" and tree.find("header").get("srclang") == "en"
+    units = tree.findall("body/tu")
+    assert len(units) == sum(bool(row[1] and row[2]) for row in rows)
+    xml = "{http://www.w3.org/XML/1998/namespace}lang"
+    assert {tuv.get(xml) for tuv in tree.iter("tuv")} == {"en", "fr"}
+    assert [unit.find("tuv/seg").text for unit in units][:5] == [r[1] for r in rows if r[1] and r[2]][:5]
+    assert any("Tom & Jerry <b>" in seg.text for seg in tree.iter("seg"))
+
+    rungs = [line.split("\t") for line in out["ladder"].strip().splitlines()]
+    assert len(rungs) == len(rows) + 1
+    ends = [len((tmp_path / f"doc.{lang}").read_text().split("\n")) - 1 for lang in ("en", "fr")]
+    assert [int(x) for x in rungs[-1][:2]] == ends
+    assert [int(r[0]) for r in rungs] == sorted(int(r[0]) for r in rungs)
+
+    (tmp_path / "found").write_text(out["vecalign"])
+    table = bitextmine("evaluate", "align", "found", "--gold", "gold", "--format", "tsv", cwd=tmp_path).out
+    assert float(table.splitlines()[2].split("\t")[3]) > 85
+
+
+def test_the_result_feeds_score_and_filter(bitextmine, document, tmp_path):
+    document(tmp_path)
+    out = bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
+    scored = bitextmine("score", "--scol", "2", "--tcol", "3", stdin=out.encode(), cwd=tmp_path).out
+    rows = [line.split("\t")[:3] for line in scored.splitlines()]
+    assert rows == [["score", "src", "tgt"], *(line.split("\t") for line in out.splitlines())]
+    kept = bitextmine("filter", stdin=scored.encode(), cwd=tmp_path).out.splitlines()[1:]
+    paired = {line for line in out.splitlines() if all(line.split("\t"))}
+    assert len(paired) * 0.8 < len(kept) <= len(paired)
+    assert {"\t".join(line.split("\t")[:3]) for line in kept} <= paired
+
+
+def test_folders_lists_and_blank_lines_agree(bitextmine, document, tmp_path):
+    for side in ("en", "fr"):
+        (tmp_path / side).mkdir()
+    for i, name in enumerate(("b", "a", "c")):
+        document(tmp_path, name, 2000 + 100 * i, 30)
+    names = ("a", "b", "c")
+    single = {
+        name: bitextmine("align", f"{name}.en", f"{name}.fr", "--ids", cwd=tmp_path).out for name in names
+    }
+    (tmp_path / "pairs.tsv").write_text("".join(f"{name}.en\t{name}.fr\n" for name in names))
+    listed = bitextmine("align", "--list", "pairs.tsv", "--ids", cwd=tmp_path).out
+    expected = "".join(
+        line.replace("\t", f"\t{name}\t", 1) + "\n" for name in names for line in single[name].splitlines()
+    )
+    assert listed == expected
+
+    for side in ("en", "fr"):
+        parts = [(tmp_path / f"{name}.{side}").read_text() for name in names]
+        (tmp_path / f"all.{side}").write_text("\n" + "\n\n".join(parts) + "\n")
+        for name in names:
+            (tmp_path / f"{name}.{side}").rename(tmp_path / side / f"{name}.txt")
+    with gzip.open(tmp_path / "en" / "a.txt.gz", "wb") as file:
+        file.write((tmp_path / "en" / "a.txt").read_bytes())
+    (tmp_path / "en" / "a.txt").unlink()
+    assert bitextmine("align", "en", "fr", "--ids", "--jobs", "1", cwd=tmp_path).out == expected
+
+    blank = bitextmine("align", "all.en", "all.fr", "--blank-lines", "--ids", cwd=tmp_path).out
+    texts = [line.split("\t", 3)[3] for line in blank.splitlines()]
+    assert texts == [line.split("\t", 3)[3] for name in names for line in single[name].splitlines()]
+    lines = (tmp_path / "all.fr").read_text().split("\n")
+    assert all(lines[j - 1] in text for (_, y), text in zip(links(blank), texts, strict=True) for j in y)
+
+
+def test_documents_that_are_not_matched(bitextmine, document, sentence_pairs, tmp_path):
+    for i in range(12):
+        document(tmp_path, f"d{i}", 2000 + 50 * i, 25)
+    for side in ("en", "fr"):
+        (tmp_path / side).mkdir()
+    for i in range(12):
+        (tmp_path / f"d{i}.en").rename(tmp_path / "en" / f"{i:02}.txt")
+        (tmp_path / f"d{i}.fr").rename(tmp_path / "fr" / f"{(5 * i + 3) % 12:02}.text")
+    (tmp_path / "fr" / "03.text").unlink()  # of 00
+    result = bitextmine("align", "en", "fr", "--documents", "--ids", cwd=tmp_path)
+    found = list(dict.fromkeys(line.split("\t")[1] for line in result.out.splitlines()))
+    assert found == [f"{i:02}.txt {(5 * i + 3) % 12:02}.text" for i in range(1, 12)]
+    assert "1 document without a partner: 00.txt" in result.err
+
+
+def test_a_killed_run_goes_on(bitextmine, document, tmp_path):
+    for i in range(70):
+        document(tmp_path / "docs", f"d{i:02}", 1600 + 20 * i, 8)
+    pairs = "".join(f"docs/d{i:02}.en\tdocs/d{i:02}.fr\n" for i in range(70))
+    (tmp_path / "pairs.tsv").write_text(pairs)
+    args = ("align", "--list", "pairs.tsv", "--ids", "-o", "out.tsv", "--jobs", "1")
+    expected = bitextmine(*args[:-4], "--jobs", "3", cwd=tmp_path).out
+    # Two files a document, 32 documents a batch: the third batch is being read.
+    killed = bitextmine.start_to_die(
+        tmp_path / "hooks", 2 * 64 + 3, *args, cwd=tmp_path, folder=tmp_path / "docs"
+    )
+    assert killed.wait() == -signal.SIGKILL
+    assert not (tmp_path / "out.tsv").exists()
+    journal = tmp_path / ".out.tsv.align"
+    done = journal.read_bytes()
+    assert done.count(b"\n") == 65
+    # The last line torn, one document changed since, one that is not: all of it must come out right.
+    journal.write_bytes(done[:-7])
+    (tmp_path / "docs" / "d40.fr").write_text("Autre chose.\n")
+    result = bitextmine(*args, cwd=tmp_path)
+    assert "70 pairs of documents" in result.err
+    fresh = bitextmine(*args[:-4], cwd=tmp_path).out
+    assert (tmp_path / "out.tsv").read_text() == fresh != expected
+    assert not journal.exists()
+
+
+def test_what_is_done_is_not_done_again(bitextmine, document, tmp_path):
+    """An entry of the journal is taken as it stands."""
+    for name in ("a", "b"):
+        document(tmp_path, name, 2000, 10)
+    (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\nb.en\tb.fr\n")
+    (tmp_path / "gone").mkdir()
+    args = ("align", "--list", "pairs.tsv", "-o", "gone/out")
+    # Touches of the folder: the journal, the output, and the output put in its place.
+    killed = bitextmine.start_to_die(tmp_path / "hooks", 3, *args, cwd=tmp_path, folder=tmp_path / "gone")
+    assert killed.wait() == -signal.SIGKILL
+    journal = tmp_path / "gone" / ".out.align"
+    journal.write_bytes(journal.read_bytes().replace(b'"text": "', b'"text": "MARK', 1))
+    bitextmine(*args, cwd=tmp_path)
+    assert (tmp_path / "gone" / "out").read_text().startswith("MARK")
+
+
+def test_small_documents(bitextmine, tmp_path):
+    for name, en, fr in (
+        ("empty", "", ""),
+        ("half", "", "Bonjour.\nMerci.\n"),
+        ("one", "Good morning.\n", "Bonjour.\n"),
+        ("blank", "\n \nGood morning.\n\n", "\n\nBonjour.\n"),
+        ("many", "Good morning. Thank you. See you tomorrow.\n", "Bonjour.\nMerci.\nÀ demain.\n"),
+        ("signs", "...\n?\n", "!\n"),
+    ):
+        (tmp_path / f"{name}.en").write_text(en)
+        (tmp_path / f"{name}.fr").write_text(fr)
+    run = {
+        name: links(bitextmine("align", f"{name}.en", f"{name}.fr", "--ids", cwd=tmp_path).out)
+        for name in ("empty", "half", "one", "blank", "many")
+    }
+    assert run == {
+        "empty": [],
+        "half": [([], [1]), ([], [2])],
+        "one": [([1], [1])],
+        "blank": [([3], [3])],
+        "many": [([1], [1, 2, 3])],
+    }
+    signs = links(bitextmine("align", "signs.en", "signs.fr", "--ids", cwd=tmp_path).out)
+    assert sorted(i for x, _ in signs for i in x) == [1, 2]
+
+
+def test_documents_that_do_not_belong_together(bitextmine, document, tmp_path):
+    document(tmp_path, "a", 2000, 60)
+    document(tmp_path, "b", 3000, 60)
+    (tmp_path / "b.fr").write_text("".join(f"{x} {x} {x}\n" for x in range(60)))
+    result = bitextmine("align", "a.en", "b.fr", cwd=tmp_path)
+    assert "warning: this pair of documents hardly fit" in result.err
+
+
+def test_a_line_of_a_megabyte(bitextmine, document, tmp_path):
+    document(tmp_path)
+    for lang in ("en", "fr"):
+        path = tmp_path / f"doc.{lang}"
+        path.write_text("word " * 200_000 + "\n" + path.read_text() + "x" * 1_000_000 + "\n")
+    found = links(bitextmine("align", "doc.en", "doc.fr", "--ids", cwd=tmp_path).out)
+    assert ([1], [1]) in found
+    n = len((tmp_path / "doc.en").read_text().splitlines())
+    assert [i for x, _ in found for i in x] == list(range(1, n + 1))
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ("Café\n".encode("latin-1"), "invalid UTF-8"),
+        ("Bonjour\n".encode("utf-16"), "UTF-16"),
+        (gzip.compress(b"Bonjour\n"), "gzip"),
+    ],
+)
+def test_other_encodings(bitextmine, tmp_path, content, word):
+    (tmp_path / "a.en").write_text("Good morning.\n")
+    (tmp_path / "a.fr").write_bytes(content)
+    error = bitextmine.fails("align", "a.en", "a.fr", cwd=tmp_path)
+    assert "a.fr: line 1" in error and word in error
+
+
+def test_replacing_what_is_no_utf_8(bitextmine, tmp_path):
+    (tmp_path / "a.en").write_text("Good morning.\n")
+    (tmp_path / "a.fr").write_bytes("Bonjour à\n".encode("latin-1"))
+    out = bitextmine("align", "a.en", "a.fr", "--errors", "replace", cwd=tmp_path).out
+    assert "Bonjour \ufffd" in out
+
+
+def test_a_missing_partner(bitextmine, document, tmp_path):
+    document(tmp_path, "a")
+    assert "b.fr: no such file" in bitextmine.fails("align", "a.en", "b.fr", cwd=tmp_path)
+    (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\na.en\tb.fr\n")
+    error = bitextmine.fails("align", "--list", "pairs.tsv", cwd=tmp_path)
+    assert "pairs.tsv: line 2: b.fr: no such file" in error
+    (tmp_path / "pairs.tsv").write_text("a.en a.fr\n")
+    assert "line 1: 1 cell" in bitextmine.fails("align", "--list", "pairs.tsv", cwd=tmp_path)
+    (tmp_path / "pairs.tsv").write_text("\n")
+    assert "names no files" in bitextmine.fails("align", "--list", "pairs.tsv", cwd=tmp_path)
+    for side in ("en", "fr"):
+        (tmp_path / side).mkdir()
+    assert "the folder has no files" in bitextmine.fails("align", "en", "fr", cwd=tmp_path)
+    for side, name in (("en", "a"), ("en", "b"), ("fr", "a")):
+        (tmp_path / side / f"{name}.txt").write_text("One.\n")
+    error = bitextmine.fails("align", "en", "fr", cwd=tmp_path)
+    assert "en/b.txt: no document of that name in fr" in error and "--documents" in error
+    (tmp_path / "en" / "a.en").write_text("One.\n")
+    assert "both called 'a'" in bitextmine.fails("align", "en", "fr", cwd=tmp_path)
+    (tmp_path / "x.en").write_text("One.\n\nTwo.\n")
+    (tmp_path / "x.fr").write_text("Un.\n")
+    error = bitextmine.fails("align", "x.en", "x.fr", "--blank-lines", cwd=tmp_path)
+    assert "2 documents" in error and "x.fr has 1" in error
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("a.en",), "two files"),
+        (("a.en", "a.fr", "--list", "x"), "--list alone"),
+        ((), "--list"),
+        (("a.en", "a.fr", "--documents"), "--documents takes two folders"),
+        (("--list", "x", "--documents"), "--list says"),
+        (("a.en", "a.fr", "--ids", "--format", "json"), "--ids"),
+        (("-", "-"), "standard input"),
+        (("a.en", "."), "is a folder"),
+        ((".", ".", "--blank-lines"), "two files"),
+        (("a.en", "a.fr", "--max-size", "1"), "--max-size"),
+    ],
+)
+def test_wrong_usage(bitextmine, tmp_path, args, word):
+    for lang in ("en", "fr"):
+        (tmp_path / f"a.{lang}").write_text("One.\n")
+    result = bitextmine("align", *args, cwd=tmp_path, code=2)
+    assert word in result.err and "Traceback" not in result.err
+
+
+def test_tmx_needs_languages(bitextmine, tmp_path):
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("One.\n")
+    error = bitextmine.fails("align", "one.txt", "two.txt", "--format", "tmx", cwd=tmp_path)
+    assert "one.txt" in error and "--src-lang" in error
+    out = bitextmine(
+        "align",
+        "one.txt",
+        "two.txt",
+        "--format",
+        "tmx",
+        "--src-lang",
+        "en",
+        "--tgt-lang",
+        "pt-BR",
+        cwd=tmp_path,
+    ).out
+    assert 'xml:lang="pt-BR"' in out
+
+
+def test_standard_input_and_a_folder_that_is_not_there(bitextmine, document, tmp_path):
+    document(tmp_path)
+    piped = bitextmine("align", "-", "doc.fr", stdin=(tmp_path / "doc.en").read_bytes(), cwd=tmp_path).out
+    assert piped == bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
+    assert "no/out.tsv" in bitextmine.fails("align", "doc.en", "doc.fr", "-o", "no/out.tsv", cwd=tmp_path)
+
+
+def test_help_opens_with_an_example(bitextmine):
+    assert bitextmine("align", "--help").out.startswith("Example: bitextmine align book.en book.fr\n")
+    assert bitextmine("evaluate", "align", "--help").out.startswith("Example: bitextmine evaluate align")
