@@ -135,20 +135,22 @@ def test_the_table_on_the_page_is_what_filter_prints(work):
     assert "".join(f"    {line}\n" for line in shown.splitlines()[:-1]) in README
 
 
-def test_the_readme_counts_the_good_ones_right(work, good):
-    kept, of_those, strict, of_strict = map(
+def test_the_pages_count_the_good_ones_right(work, good):
+    page = PAGE.read_text(encoding="utf-8")
+    kept, of_those, strict, of_strict, all_good = map(
         int,
         re.search(
-            r"Of the (\d+) rows kept (\d+) are good; `--preset strict` keeps (\d+), (\d+) of them good",
-            README,
+            r"Of the (\d+) rows that `mild` keeps (\d+) are good. `strict` keeps (\d+), (\d+) of them good. "
+            r"The crawl has (\d+) good ones",
+            page,
         ).groups(),
     )
+    assert all_good == len(good)
     for count, among, name in ((kept, of_those, "clean.tsv"), (strict, of_strict, "strict.tsv")):
         found = [tuple(row[:2]) for row in rows(work / name)[1:]]
         assert abs(len(found) - count) <= 2
         assert abs(len(good.intersection(found)) - among) <= 2
-    crawl = (work / "crawl.tsv").read_bytes().splitlines()
-    assert f"Here {len(good)} good\npairs and {len(crawl) - len(good)} rows" in README
+    assert f"{of_those} of the {len(good)} good rows are among\nthe {kept} kept" in README
 
 
 def _count(text: str) -> int:

@@ -215,7 +215,7 @@ def test_a_checkpoint_is_converted_as_the_readme_says(
 ) -> None:
     import torch
 
-    readme = (root / "README.md").read_text(encoding="utf-8")
+    readme = (root / "train" / "README.md").read_text(encoding="utf-8")
     lines = readme[readme.index("    import json, torch\n") :].partition("\n\n")[0].splitlines()
     folder = make()
     content = weights(4 + len(dictionary(folder)))
