@@ -4,10 +4,15 @@
 #   TORCH=torch==2.13.0    install this torch first: a version, a local wheel, pip options, several words
 #   PYTHON=python3.12      the interpreter that makes the environment (3.11 or newer)
 #   PY=python              use this interpreter and install nothing
+#   JOBS=2                 tests run by so many processes at once
 
 PYTHON ?= python3
 VENV   ?= .venv
 TORCH  ?=
+
+# Where there is no NVIDIA GPU, PyTorch's CPU build does, and is gigabytes smaller. macOS has no other.
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+NVIDIA    := $(wildcard /proc/driver/nvidia/version /dev/nvidia0 /dev/dxg)
 
 ifdef PY
   APP :=
@@ -27,8 +32,8 @@ help: ## list the targets
 demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and the time taken
 	@PY=$(PY) bash mine/demo.sh
 
-test: lint ## ruff, mypy, then every test
-	$(PY) -m pytest
+test: lint ## ruff, mypy, then every test: some ten minutes on two cores
+	$(PY) -m pytest $(if $(JOBS),-n $(JOBS))
 
 lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff check .
@@ -48,12 +53,18 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # A torch that is there already satisfies the package, so that only an empty environment downloads one.
+define first_torch
+$(if $(TORCH),$(VENV)/bin/python -m pip install $(TORCH),$(if $(NVIDIA),,$(VENV)/bin/python -m pip show --quiet torch \
+	    2>/dev/null || $(VENV)/bin/python -m pip install --retries 1 --timeout 20 torch --index-url $(CPU_INDEX) || \
+	    echo "make: PyTorch's CPU build cannot be had from $(CPU_INDEX): taking the package index's"))
+endef
+
 $(VENV)/.bitextmine-app: pyproject.toml | $(VENV)/bin/python
-	$(if $(TORCH),$(VENV)/bin/python -m pip install $(TORCH))
+	$(first_torch)
 	$(VENV)/bin/python -m pip install --editable .
 	@touch $@
 
 $(VENV)/.bitextmine-dev: pyproject.toml | $(VENV)/bin/python
-	$(if $(TORCH),$(VENV)/bin/python -m pip install $(TORCH))
+	$(first_torch)
 	$(VENV)/bin/python -m pip install --editable '.[dev]'
 	@touch $@ $(VENV)/.bitextmine-app
