@@ -34,11 +34,22 @@ MEMORY = "memory, 2 layers"  # a group of which only time and memory are measure
 
 # What all cells have in common, but for what they change: small enough for two cores with other work to do.
 COMMON: dict[str, Any] = {
-    "model.dim": 64, "model.layers": 2, "model.heads": 4, "model.ffn": 128, "model.dropout": 0.0,
-    "model.max_pieces": 64, "train.batch": 64, "train.batch_tokens": 4096, "train.warmup": 0.1,
-    "train.valid_every": 1_000_000, "train.checkpoint_seconds": 3600.0, "data.valid_pairs": 200,
-    "data.deduplicate": False, "data.language_filter": False, "data.check_languages": False,
-}  # fmt: skip
+    "model.dim": 64,
+    "model.layers": 2,
+    "model.heads": 4,
+    "model.ffn": 128,
+    "model.dropout": 0.0,
+    "model.max_pieces": 64,
+    "train.batch": 64,
+    "train.batch_tokens": 4096,
+    "train.warmup": 0.1,
+    "train.valid_every": 1_000_000,
+    "train.checkpoint_seconds": 3600.0,
+    "data.valid_pairs": 200,
+    "data.deduplicate": False,
+    "data.language_filter": False,
+    "data.check_languages": False,
+}
 
 # Learning rates of the piece vectors and of the layers.
 GENERATIVE = {"train.embedding_learning_rate": 2e-2, "train.learning_rate": 1e-3}
@@ -65,9 +76,15 @@ def grid() -> list[Cell]:
     best = {"train.objective": objective("contrastive"), **CONTRASTIVE}
     still = {"train.embedding_learning_rate": 1e-9, "train.learning_rate": 1e-9, "train.steps": 1}
     combinations = [
-        ("smlm",), ("xtr",), ("ugt",), ("ugt", "align"), ("ugt", "align", "sim"), ("contrastive", "ugt"), ("mlm",),
+        ("smlm",),
+        ("xtr",),
+        ("ugt",),
+        ("ugt", "align"),
+        ("ugt", "align", "sim"),
+        ("contrastive", "ugt"),
+        ("mlm",),
         ("mlm", "xtr"),
-    ]  # fmt: skip
+    ]
     cells = []
     # Without layers a pair costs a hundredth, and the generative objectives can be given what they need.
     for layers, times in ((0, 4.0), (2, 1.0)):
@@ -167,11 +184,15 @@ def make_vocabulary(out: Path, data: Path) -> None:
     if (out / "tokenizer.model").exists():
         return
     changes = {
-        "vocabulary.size": VOCABULARY_PIECES, "vocabulary.lines_per_language": 60_000, "model.dim": 8,
-        "model.layers": 0, "train.steps": 1, "train.batch": 128,
+        "vocabulary.size": VOCABULARY_PIECES,
+        "vocabulary.lines_per_language": 60_000,
+        "model.dim": 8,
+        "model.layers": 0,
+        "train.steps": 1,
+        "train.batch": 128,
         "data.cache": str((out / "vocabulary/cache").resolve()),
         **{key: COMMON[key] for key in ("data.deduplicate", "data.language_filter", "data.check_languages")},
-    }  # fmt: skip
+    }
     start_folder(out / "vocabulary", recipe_text("without", changes))
     apart(train_cell, out / "vocabulary", data)
     (out / "tokenizer.model").write_bytes((out / "vocabulary/tokenizer.model").read_bytes())
@@ -221,9 +242,10 @@ def run(arguments: argparse.Namespace) -> None:
             identity = {"setting": setting, "group": cell.group, "cell": cell.name}
             folder = out / setting / re.sub(r"[^a-z0-9.]+", "-", f"{cell.group} {cell.name}".lower())
             done = [
-                x for x in read(results)
+                x
+                for x in read(results)
                 if {key: x[key] for key in identity} == identity and x["recipe"] == text
-            ]  # fmt: skip
+            ]
             if not any(x["what"] == "train" for x in done):
                 start_folder(folder, text)
                 found = apart(train_cell, folder, arguments.data)
@@ -263,9 +285,12 @@ def table(results: list[dict[str, Any]]) -> str:
         group = (entry["setting"], entry["group"])
         if entry["what"] == "train":
             row = [
-                entry["cell"], f"{entry['pairs']:,}", f"{entry['cpu_seconds']:.0f}", f"{entry['peak_mib']:,}",
+                entry["cell"],
+                f"{entry['pairs']:,}",
+                f"{entry['cpu_seconds']:.0f}",
+                f"{entry['peak_mib']:,}",
                 "-" if entry["held_out"] is None else f"{entry['held_out']:.1f}",
-            ]  # fmt: skip
+            ]
             trained[*group, entry["cell"]] = row
             if entry["group"] == MEMORY:
                 cells.setdefault(group, []).append([*row, *["-"] * 5])
@@ -281,9 +306,17 @@ def table(results: list[dict[str, Any]]) -> str:
             row = [*trained[*group, entry["cell"]], f"{entry['pool']:,}", *scores]
             cells.setdefault(group, []).append(row)
     heads = [
-        "", "pairs seen", "CPU s", "peak MiB", "held out", "pool", "en-fr cosine", "en-fr ratio", "fr-en cosine",
+        "",
+        "pairs seen",
+        "CPU s",
+        "peak MiB",
+        "held out",
+        "pool",
+        "en-fr cosine",
+        "en-fr ratio",
+        "fr-en cosine",
         "fr-en ratio",
-    ]  # fmt: skip
+    ]
     text = ""
     for (setting, group), rows in cells.items():
         text += (

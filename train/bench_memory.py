@@ -72,9 +72,21 @@ def main() -> None:
         first = folder / "first.en-fr.tsv"
         write_pairs(first, 20_000, 1)
         train = [
-            sys.executable, "-m", "bitextmine", "train", "--dim", "64", "--batch", "4096", "--vocabulary", "4000",
-            "--set", "train.valid_every=20", "--set", "data.check_languages=false",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "bitextmine",
+            "train",
+            "--dim",
+            "64",
+            "--batch",
+            "4096",
+            "--vocabulary",
+            "4000",
+            "--set",
+            "train.valid_every=20",
+            "--set",
+            "data.check_languages=false",
+        ]
         measure([*train, "--pairs", str(first), "--out", str(folder / "first"), "--set", "train.steps=2"])
         tokenizer = folder / "first" / "tokenizer.model"
         print(
@@ -90,9 +102,15 @@ def main() -> None:
             peak = "-"
             if options.steps:
                 given = [
-                    "--set", f"data.cache={cache}", "--set", f"vocabulary.tokenizer={tokenizer}",
-                    "--set", f"train.steps={options.steps}", "--out", str(folder / str(size)),
-                ]  # fmt: skip
+                    "--set",
+                    f"data.cache={cache}",
+                    "--set",
+                    f"vocabulary.tokenizer={tokenizer}",
+                    "--set",
+                    f"train.steps={options.steps}",
+                    "--out",
+                    str(folder / str(size)),
+                ]
                 peak = f"{measure([*train, '--pairs', str(pairs), *given])[0]:.0f}"
             rate = size / build[1]
             print(f"| {size:,} | {text:.0f} | {stored:.0f} | {build[0]:.0f} | {rate:,.0f} | {peak} |")

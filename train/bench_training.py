@@ -35,10 +35,15 @@ from bitextmine.train.sampling import Batch
 WORKLOADS: dict[str, dict[str, object]] = {
     "mean": {"model.layers": 0, "model.dim": 256, "train.batch": 4096, "vocabulary.size": 48_000},
     "paper": {
-        "model.layers": 2, "model.dim": 512, "model.heads": 8, "model.ffn": 1024, "train.batch": 128,
-        "vocabulary.size": 50_000, "train.objective": {"ugt": 1.0, "align": 2.0, "sim": 2.0},
+        "model.layers": 2,
+        "model.dim": 512,
+        "model.heads": 8,
+        "model.ffn": 1024,
+        "train.batch": 128,
+        "vocabulary.size": 50_000,
+        "train.objective": {"ugt": 1.0, "align": 2.0, "sim": 2.0},
     },
-}  # fmt: skip
+}
 
 
 def make_batch(n: int, vocabulary: int, rng: np.random.Generator) -> Batch:

@@ -10,11 +10,10 @@ from bitextmine.cli import options
 from bitextmine.cli.shell import Group
 from bitextmine.cli.types import Number
 
-out_folder = click.option(
-    "--out", required=True, metavar="FOLDER", help="The model folder to make.  [required]"
-)
+out_folder = click.option("--out", required=True, metavar="FOLDER", help="The model folder to make.")
 force = click.option("--force", is_flag=True, help="Write over what --out names.")
 fewest = click.IntRange(min=1)
+share = Number(min=0, max=1, max_open=True)
 
 
 @click.group(
@@ -31,10 +30,10 @@ def encoder() -> None:
     example="bitextmine encoder join first second --text corpus.en --length-share 0.12 --out both",
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--text", required=True, metavar="FILE", help="Text like that to be encoded.  [required]")
+@click.option("--text", required=True, metavar="FILE", help="Text like that to be encoded.")
 @click.option(
     "--length-share",
-    type=Number(),
+    type=share,
     default=0.0,
     show_default=True,
     metavar="X",
@@ -84,7 +83,7 @@ def join(models: tuple[str, ...], text: str, out: str, **settings: Any) -> None:
 )
 @click.option(
     "--length-share",
-    type=Number(),
+    type=share,
     metavar="X",
     help="Share of the squared length that tells how long the sentence is.  [default: as it is]",
 )
@@ -95,7 +94,10 @@ def join(models: tuple[str, ...], text: str, out: str, **settings: Any) -> None:
     help="So many of --dim tell where the pieces stand.  [default: as it is]",
 )
 @click.option(
-    "--order-weight", type=Number(), metavar="X", help="What these count.  [default: as it is, or else 0.5]"
+    "--order-weight",
+    type=Number(min=0),
+    metavar="X",
+    help="What these count.  [default: as it is, or else 0.5]",
 )
 @click.option(
     "--storage",
@@ -128,9 +130,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
     example="bitextmine encoder fit-scorer trained --recipe europe5 --data FOLDER --out scorer.safetensors",
 )
 @click.argument("trained", metavar="TRAINED")
-@click.option(
-    "--recipe", required=True, metavar="RECIPE", help="The recipe that TRAINED was made by.  [required]"
-)
+@click.option("--recipe", required=True, metavar="RECIPE", help="The recipe that TRAINED was made by.")
 @click.option(
     "--data", metavar="FOLDER", help="Where its corpora lie.  [default: as the recipe says, or here]"
 )
@@ -170,7 +170,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
 @click.option(
     "--seed", type=options.SEED, default=1, show_default=True, metavar="N", help="Of the distractors."
 )
-@click.option("--out", required=True, metavar="FILE", help="The scorer to write (safetensors).  [required]")
+@click.option("--out", required=True, metavar="FILE", help="The scorer to write (safetensors).")
 @force
 def fit_scorer_command(
     trained: str,

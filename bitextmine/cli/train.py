@@ -78,7 +78,10 @@ from bitextmine.cli.types import Number, Setting
     help="Any key of a recipe, such as train.temperature=0.05; may be repeated.",
 )
 @options.device
+@click.pass_context
 def train(
+    ctx: click.Context,
+    /,
     recipe: str | None,
     pairs: tuple[str, ...],
     out: str | None,
@@ -123,4 +126,10 @@ def train(
 
     from bitextmine.train import trainer  # only now: a bad recipe need not wait for torch
 
-    trainer.train(plan, Path(out), device=device)
+    try:
+        trainer.train(plan, Path(out), device=device)
+    except KeyboardInterrupt:
+        if not (Path(out) / "work" / "checkpoint.pt").exists():
+            assert isinstance(ctx.command, Command)
+            ctx.command.resume = "no checkpoint was due yet: the same command again trains from the start"
+        raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,6 +15,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
 from bitextmine.files.jsonfile import read_json, write_json
 
 if TYPE_CHECKING:
@@ -152,10 +152,13 @@ def write_folder(
     (folder / CONFIG).unlink(missing_ok=True)
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
-        shutil.copyfile(tokenizer, folder / TOKENIZER)
+        with replacing(folder / TOKENIZER) as file:
+            file.write(tokenizer.read_bytes())
     (folder / NGRAMS).unlink(missing_ok=True)
     if ngrams:
-        (folder / NGRAMS).write_text("".join(f"{ngram}\n" for ngram in ngrams), encoding="utf-8")
+        with replacing(folder / NGRAMS) as file:
+            file.write("".join(f"{ngram}\n" for ngram in ngrams).encode())
     if card is not None:
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        with replacing(folder / "README.md") as file:
+            file.write(card.encode())
     write_json(folder / CONFIG, config.to_json())

@@ -24,8 +24,10 @@ __all__ = [
     "locked_folder",
     "open_locked",
     "put_in_place",
+    "remove_left",
     "replacing",
     "staging",
+    "staging_folder",
     "sync_file",
     "sync_folder",
     "write_at",
@@ -74,14 +76,38 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
             file.close()
 
 
-def _claim(path: Path, ending: str) -> tuple[Path, int]:
-    """Creates and locks a file; returns its name and descriptor."""
+@contextlib.contextmanager
+def staging_folder(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[Path]:
+    """A new folder beside `path`, named, locked and removed as the file of `staging` is."""
+    temporary, fd = _claim(Path(path), ending, folder=True)
+    try:
+        yield temporary
+    finally:
+        if _is_at(fd, temporary):
+            shutil.rmtree(temporary, ignore_errors=True)
+        os.close(fd)
+
+
+def _new_file(name: Path) -> int:
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
+def _new_folder(name: Path) -> int:
+    name.mkdir()
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:  # another process took it for one left behind
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(name)) from None
+
+
+def _claim(path: Path, ending: str, *, folder: bool = False) -> tuple[Path, int]:
+    """Creates and locks a file or a folder; returns its name and descriptor."""
     for number in itertools.count(1):
         name = _staged_name(path, ending, number)
         if os.path.lexists(name):
-            _remove_if_left(name)
+            remove_left(name, folder=folder)
         try:
-            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            fd = _new_folder(name) if folder else _new_file(name)
         except FileExistsError:
             continue
         # Between the two calls another process may have taken the file for one left behind.
@@ -93,7 +119,7 @@ def _claim(path: Path, ending: str) -> tuple[Path, int]:
             left = _staged_name(path, ending, above)
             if not os.path.lexists(left):
                 break
-            _remove_if_left(left)
+            remove_left(left, folder=folder)
     return name, fd
 
 
@@ -101,13 +127,18 @@ def _staged_name(path: Path, ending: str, number: int) -> Path:
     return path.with_name(f".{path.name}.{ending}" if number == 1 else f".{path.name}.{number}.{ending}")
 
 
-def _remove_if_left(name: Path) -> None:
-    """Removes a file that no process has locked; without locks nobody can tell, and it stays."""
+def remove_left(name: Path, *, folder: bool = False) -> None:
+    """Removes what a killed process left of `staging`, or with `folder` of `staging_folder`, and no process has locked.
+    Without locks nobody can tell, and it stays; so does what is of the other kind."""
     with contextlib.suppress(OSError):
-        fd = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        access = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
+        fd = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if _flock(fd) and _is_at(fd, name):
-                name.unlink()
+                if folder:
+                    shutil.rmtree(name)
+                else:
+                    name.unlink()
         finally:
             os.close(fd)
 

@@ -7,22 +7,27 @@ import functools
 import hashlib
 import json
 import logging
+import re
 from pathlib import Path
 
 from bitextmine.console import counted, progress
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import remove_left
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.languages import identify as languages
 from bitextmine.train.pairfile import PairFile
 from bitextmine.train.recipe import Corpus, Recipe
 from bitextmine.train.selection import choose
-from bitextmine.train.staging import staged_folder, sweep
+from bitextmine.train.staging import staged_folder
 from bitextmine.train.tokenizing import FILTERED, FORM, TokenizedCorpus, tokenized_corpus
 
 __all__ = ["DROPPED", "PairCache", "open_caches"]
 
 log = logging.getLogger(__name__)
+
+# What `staging` calls a token file, its manifest or a selection until it is complete; the folder may hold other files.
+_HALF_MADE = re.compile(r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{20})(\.\d+)?\.tmp")
 
 # Why a pair is not trained on, in the order in which it is asked.
 DROPPED = (*FILTERED, "repeated", "sharing a held-out sentence")
@@ -67,7 +72,7 @@ def open_caches(
         folder = recipe.path(recipe.data.cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        sweep(folder)
+        _sweep(folder)
         disable = None if show_progress is None else not show_progress
         known = functools.cache(lambda: languages.Languages("data.language_filter"))
         with progress(None, "tokenise", "pairs", disable) as bar:
@@ -95,6 +100,13 @@ def open_caches(
                 f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"
             )
     return caches
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what killed runs left half made: the next run may be of another recipe, and would not write the same."""
+    for path in folder.glob(".*.tmp"):
+        if _HALF_MADE.fullmatch(path.name):
+            remove_left(path, folder=path.is_dir())
 
 
 def _select(

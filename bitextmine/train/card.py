@@ -13,6 +13,7 @@ __all__ = ["model_card", "training_signature"]
 
 
 def training_signature(recipe: Recipe, steps: int) -> str:
+    """The signature of a run of so many steps: the recipe's digest, and in words what tells most about it."""
     t, m = recipe.train, recipe.model
     return signature(
         recipe=recipe.digest(),

@@ -29,7 +29,8 @@ LINES = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class JoinedPart:
-    """What an encoder gave to a joined one: so many dimensions, and vectors for ``shared`` of its ``ngrams``."""
+    """What an encoder gave to a joined one: ``dim`` dimensions, and vectors for ``shared`` of the ``ngrams`` that the
+    joined one has, which are those of the first encoder."""
 
     model: str
     dim: int

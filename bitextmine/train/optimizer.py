@@ -57,5 +57,6 @@ def rate_share(step: int, steps: int, training: Training) -> float:
 
 
 def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
+    """Sets the learning rate of each group to ``share`` of its peak, as `rate_share` gives it."""
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * share

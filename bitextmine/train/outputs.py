@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 from collections.abc import Iterator
 from pathlib import Path
 
 from bitextmine.encoder.folder import CONFIG, NGRAMS
 from bitextmine.errors import BitextmineError
-from bitextmine.train.staging import part_folder, settle, sweep
+from bitextmine.files.atomic import staging_folder
+from bitextmine.train.staging import settle
 
 __all__ = ["check_file_output", "check_model_output", "model_output"]
 
@@ -50,8 +50,7 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
     check_model_output(out, force)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        sweep(out.parent, glob.escape(out.name))
-        with part_folder(out) as part:
+        with staging_folder(out) as part:
             yield part
             try:
                 settle(part, out)

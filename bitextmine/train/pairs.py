@@ -14,7 +14,7 @@ from bitextmine.files.lines import iter_lines
 from bitextmine.languages import identify as languages
 from bitextmine.train.recipe import Corpus, Recipe
 
-__all__ = ["check_corpora", "corpus_files", "filter_codes", "find_corpora", "pair_chunks", "read_pairs"]
+__all__ = ["check_corpora", "corpus_files", "filter_codes", "find_corpora", "pair_chunks"]
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +38,6 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Path]:
                 f"{path}: not a regular file; a corpus is read more than once: save it first"
             )
     return paths
-
-
-def read_pairs(recipe: Recipe, corpus: Corpus) -> Iterator[tuple[str, str]]:
-    """The pairs of a corpus in file order; streams. Raises what pair_chunks raises."""
-    for sources, targets in pair_chunks(recipe, corpus, 1000):
-        yield from zip(sources, targets, strict=True)
 
 
 def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:

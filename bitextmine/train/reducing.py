@@ -98,13 +98,33 @@ def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderC
     if weight is None:
         weight = config.order_weight or 0.5 if order else 0.0
     dim = reduction.dim - order - lengths
-    if order < 0 or reduction.lines < 1:
-        raise UsageError(f"--order-columns {order} and --lines {reduction.lines}: at least 0 and 1")
-    if config.layers or not 0 < dim <= config.piece_dim or not 0 <= order <= dim:
+    if config.layers:
         raise UsageError(
-            f"{name}: layers {config.layers}: needs none, and of --dim at most {config.piece_dim} for the pieces, "
-            f"found {reduction.dim} less {lengths} for the length and {order} for the order, which may not be more "
-            "than the rest"
+            f"{name}: it has {config.layers} layers; only encoders without layers can be reduced"
+        )
+    if order < 0:
+        raise UsageError(f"--order-columns {order}: it must be at least 0")
+    if reduction.lines < 1:
+        raise UsageError(f"--lines {reduction.lines}: it must be at least 1")
+    if reduction.dim <= lengths:
+        raise UsageError(
+            f"--dim {reduction.dim}: {lengths} of them tell the length, which leaves none for the pieces; take a "
+            "larger --dim, or --length-share 0"
+        )
+    if order > dim:
+        # In proportion where the encoder had them all along; else as many as there can be.
+        fewer = (reduction.dim - lengths) // 2
+        if reduction.order_columns is None:
+            fewer = min(fewer, order * reduction.dim // config.dim)
+        raise UsageError(
+            f"--dim {reduction.dim}: {order} for the order and {lengths} for the length leave {max(dim, 0)} for the "
+            f"pieces, and the order needs as many there; take fewer, as --order-columns {fewer - fewer % 4}, or --dim "
+            f"{2 * order + lengths}"
+        )
+    if dim > config.piece_dim:
+        raise UsageError(
+            f"--dim {reduction.dim}: {name} has of --dim at most {config.piece_dim} for the pieces; with {lengths} for "
+            f"the length and {order} for the order take at most --dim {config.piece_dim + lengths + order}"
         )
     if reduction.storage not in STORAGES:
         raise UsageError(f"--storage {reduction.storage}: not one of {', '.join(STORAGES)}")

@@ -33,15 +33,20 @@ from bitextmine.train.splits import split_table
 from bitextmine.train.validation import SMALLEST_POOL, is_measured, validate
 from bitextmine.train.vocabulary import content_pieces
 
-__all__ = ["Run", "compile_layers"]
+__all__ = ["NotFinite", "Run", "compile_layers"]
 
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
+VALID_EVERY = 500
 NOT_FINITE = (
-    "training stops, and the last good checkpoint stays. Try a lower train.learning_rate and "
-    "train.embedding_learning_rate, or a higher train.temperature"
+    "training stops. Try a lower train.learning_rate and train.embedding_learning_rate, or a higher "
+    "train.temperature"
 )
+
+
+class NotFinite(BitextmineError):
+    """A loss or a weight is NaN or infinite."""
 
 
 class Run:
@@ -120,11 +125,17 @@ class Run:
     def state(self) -> dict[str, Any]:
         """All that `restore` needs, as tensors and plain values."""
         return {
-            "step": self.step, "pairs": self.pairs, "scores": self.scores, "model": self.model.state_dict(),
-            "objectives": self.objectives.state_dict(), "optimizer": self.optimizer.state_dict(),
-            "best": self.best, "waited": self.waited, "ngrams": self.ngram_names,
+            "step": self.step,
+            "pairs": self.pairs,
+            "scores": self.scores,
+            "model": self.model.state_dict(),
+            "objectives": self.objectives.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "best": self.best,
+            "waited": self.waited,
+            "ngrams": self.ngram_names,
             "tally": self.tally.state(),
-        }  # fmt: skip
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Goes to where `state` was; BitextmineError for one of other training data."""
@@ -145,6 +156,9 @@ class Run:
         """Trains to the end, a step per item; the items of every LOG_EVERY steps and of every measurement of
         P@1 carry the log's fields, "loss" among them."""
         t = self.recipe.train
+        every = t.valid_every or VALID_EVERY
+        if not t.valid_every and not t.patience:
+            every = min(every, max(1, self.steps // 10))
         self.tally.started = time.monotonic()
         with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
             pending = ahead.submit(self.sampler.draw, self.step)
@@ -158,7 +172,7 @@ class Run:
                 self.tally.add(losses, len(batch))
                 entry: dict[str, Any] = {"step": self.step}
                 last = self.step == self.steps
-                measure = last or self.step % t.valid_every == 0
+                measure = last or self.step % every == 0
                 if measure or self.step % LOG_EVERY == 0:
                     entry |= {
                         **self.tally.means(),
@@ -180,7 +194,7 @@ class Run:
     def check_weights(self) -> None:
         """Raises BitextmineError when a weight is no longer finite: such weights must not become a checkpoint."""
         if not all(bool(torch.isfinite(weight).all()) for weight in self.learned):
-            raise BitextmineError(f"step {self.step}: weights are no longer finite; {NOT_FINITE}")
+            raise NotFinite(f"step {self.step}: weights are no longer finite; {NOT_FINITE}")
 
     def _measure(self) -> None:
         # By the first process for all: they must agree on when to stop.
@@ -209,9 +223,7 @@ class Run:
         self.world.add_up([values])
         losses = dict(zip(["loss", *parts], values.tolist(), strict=True))
         if not math.isfinite(losses["loss"]):
-            raise BitextmineError(
-                f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); {NOT_FINITE}"
-            )
+            raise NotFinite(f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); {NOT_FINITE}")
         total.backward()
         if self.world.size > 1:
             for parameter in self.learned:  # what a share has no gradient for, another may have

@@ -1,34 +1,29 @@
-"""Files and folders that get their names when they are complete; what killed runs left half made is swept away."""
+"""Files and folders that get their names together, when all are complete, over `files.atomic`."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["part_folder", "settle", "staged_files", "staged_folder", "sweep"]
+from bitextmine.files.atomic import staging, staging_folder, sync_file, sync_folder
+
+__all__ = ["settle", "staged_files", "staged_folder"]
 
 
 @contextlib.contextmanager
 def staged_files(names: Sequence[Path]) -> Iterator[list[BinaryIO]]:
-    """Files to write, which get their names when all are complete and safe on disk. OSError passes through."""
-    parts = [_part(name) for name in names]
-    try:
-        with contextlib.ExitStack() as stack:
-            files: list[BinaryIO] = [stack.enter_context(part.open("wb")) for part in parts]
-            yield files
-            for file in files:
-                file.flush()
-                os.fsync(file.fileno())
-        for part, name in zip(parts, names, strict=True):
-            part.replace(name)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+    """Files of one folder to write, which get their names when all are complete and safe on disk. OSError passes
+    through."""
+    with contextlib.ExitStack() as stack:
+        staged = [stack.enter_context(staging(name)) for name in names]
+        yield [file for _, file in staged]
+        for _, file in staged:
+            sync_file(file)
+        for (temporary, _), name in zip(staged, names, strict=True):
+            temporary.replace(name)
+        sync_folder(names[0].parent)
 
 
 @contextlib.contextmanager
@@ -38,7 +33,7 @@ def staged_folder(place: Path) -> Iterator[Path]:
     Where there is a folder of that name by then that is not empty, that one stays: another run was as fast. OSError
     passes through.
     """
-    with part_folder(place) as part:
+    with staging_folder(place) as part:
         yield part
         try:
             settle(part, place)
@@ -47,47 +42,10 @@ def staged_folder(place: Path) -> Iterator[Path]:
                 raise
 
 
-@contextlib.contextmanager
-def part_folder(place: Path) -> Iterator[Path]:
-    """A folder to fill beside ``place``, which is removed at the end, unless it has been renamed by then."""
-    part = _part(place)
-    part.mkdir()
-    try:
-        yield part
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
 def settle(part: Path, place: Path) -> None:
     """Gives a folder its name once its files are safe on disk; OSError where that is a folder that is not empty."""
     for path in part.iterdir():
         with path.open("rb") as file:
-            os.fsync(file.fileno())
+            sync_file(file)
     part.replace(place)
-
-
-def sweep(folder: Path, name: str = "*") -> None:
-    """Removes what killed runs of this machine left half made in a folder (``name``: only of that file or folder); one
-    of them may have had this process' number."""
-    for path in folder.glob(f"{name}.{platform.node()}.*.part"):
-        number = path.name.split(".")[-2]
-        if number.isdigit() and (int(number) == os.getpid() or not _alive(int(number))):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-
-
-def _part(name: Path) -> Path:
-    """What a file is called while it is written: the name tells the process, so that others may use the folder."""
-    return name.with_name(f"{name.name}.{platform.node()}.{os.getpid()}.part")
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    sync_folder(place.parent)

@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from bitextmine.console import progress
+from bitextmine.console import counted, progress
 from bitextmine.encoder.folder import save_folder
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
 from bitextmine.train.cache import open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
@@ -19,14 +20,17 @@ from bitextmine.train.pairs import check_corpora, find_corpora
 from bitextmine.train.parallel import World, join_world
 from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe, check_recipe
-from bitextmine.train.run import Run
+from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
 from bitextmine.train.spelling import finished
+from bitextmine.train.validation import SMALLEST_POOL, is_measured
 from bitextmine.train.vocabulary import open_vocabulary
 
 __all__ = ["train"]
 
 log = logging.getLogger(__name__)
+
+FEW_STEPS = 100
 
 
 def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: bool | None = None) -> Path:
@@ -41,7 +45,7 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
     one writes. They must see the same files.
 
     Raises BitextmineError for whatever is wrong with recipe, corpora, disk or a checkpoint of another recipe,
-    and when the loss is no longer finite (the last good checkpoint stays).
+    and when the loss is no longer finite (the last good checkpoint, where there is one, stays).
     """
     check_recipe(recipe)
     check_objectives(recipe)
@@ -72,13 +76,16 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
+    elif world.first:
+        warn_of_little(run)
     world.wait()  # until all have read the checkpoint
     if not world.first:
         for _ in run.entries():
             pass
         return out
     try:
-        (out / "recipe.json").write_text(json.dumps(recipe.to_json(), indent=1) + "\n", encoding="utf-8")
+        with replacing(out / "recipe.json") as file:
+            file.write(f"{json.dumps(recipe.to_json(), indent=1)}\n".encode())
         cut_log(out / "log.jsonl", run.step or -1)
         with (out / "log.jsonl").open("a", encoding="utf-8") as log_file:
             if not run.step:
@@ -97,6 +104,8 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
             card=card,
         )
         plot_log(out / "log.jsonl", out / "training.png")
+    except NotFinite as e:
+        raise BitextmineError(f"{e}{'. The last good checkpoint stays' * checkpoint.exists()}") from None
     except OSError as e:
         kept = " the last checkpoint is kept;" if checkpoint.exists() else ""
         raise BitextmineError(
@@ -110,6 +119,28 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
     return out
 
 
+def warn_of_little(run: Run) -> None:
+    """Warns of a run too short to learn much, unless the recipe says how many steps, and of one that cannot be
+    measured."""
+    t, pairs = run.recipe.train, sum(len(cache.train) for cache in run.caches)
+    if run.steps < FEW_STEPS and not t.steps:
+        log.warning(
+            "%s to train on are %s (train.batch %d, train.epochs %g), in which an encoder learns little: give more "
+            "pairs, or lower --batch or raise --epochs",
+            counted(pairs, "pair"),
+            counted(run.steps, "step"),
+            t.batch,
+            t.epochs,
+        )
+    if run.recipe.data.valid_pairs and not any(map(is_measured, run.caches)):
+        log.warning(
+            "P@1 is not measured: no corpus has %d held-out pairs (at most data.valid_pairs and a twentieth of a "
+            "corpus are held out): give one of %s pairs or more",
+            SMALLEST_POOL,
+            f"{20 * SMALLEST_POOL:,}",
+        )
+
+
 def _follow(run: Run, log_file: TextIO, checkpoint: Path, digest: str, show_progress: bool | None) -> None:
     """Trains to the end, with log, progress bar and checkpoints."""
     last_saved = time.monotonic()
@@ -121,7 +152,9 @@ def _follow(run: Run, log_file: TextIO, checkpoint: Path, digest: str, show_prog
             if entry.get("loss") is not None:
                 log_file.write(json.dumps(entry) + "\n")
                 log_file.flush()
-                said = f"loss {entry['loss']:.3f}, P@1 {run.scores.get('mean', float('nan')):.1f}"
+                said = f"loss {entry['loss']:.3f}"
+                if "mean" in run.scores:
+                    said += f", P@1 {run.scores['mean']:.1f}"
                 bar.set_postfix_str(said)
                 if bar.disable and "p_at_1" in entry:
                     rate = entry["pairs_per_second"]

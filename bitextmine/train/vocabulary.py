@@ -38,7 +38,8 @@ def open_vocabulary(recipe: Recipe, work: Path) -> Tokenizer:
     if given:
         source = Tokenizer(recipe.path(given)).path
         if source.resolve() != path.resolve():
-            path.write_bytes(source.read_bytes())
+            with replacing(path) as file:
+                file.write(source.read_bytes())
         return Tokenizer(path)
     # The note says for which recipe and data the vocabulary was made: another one must not use it.
     note = work / "vocabulary.json"
@@ -48,7 +49,16 @@ def open_vocabulary(recipe: Recipe, work: Path) -> Tokenizer:
         note.unlink(missing_ok=True)
         lines = sample_lines(recipe)
         train_vocabulary(recipe, path, (line for part in lines.values() for line in part))
-        note.write_text(made_for, encoding="utf-8")
+        with replacing(note) as file:
+            file.write(made_for.encode())
+        found = Tokenizer(path).vocab_size
+        if found < recipe.vocabulary.size / 2:
+            log.warning(
+                "the corpora fill a vocabulary of %d pieces only, not of %d: give more text, or ask for fewer with "
+                "--vocabulary",
+                found,
+                recipe.vocabulary.size,
+            )
     return Tokenizer(path)
 
 

@@ -105,3 +105,25 @@ def test_killed_and_run_again(bitextmine, folder):
     bitextmine(*args, "--out", "killed", cwd=folder, env=one_thread)
     for name in MODEL:
         assert (folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
+
+
+def test_interrupted_it_says_what_a_rerun_does(bitextmine, folder):
+    args = ("train", "--pairs", "pairs.en-fr.tsv", "--out", "model", *SMALL)
+    for seconds, at, words in (
+        (3600, 1, "trains from the start"),
+        (0, 6, "goes on from the last checkpoint"),
+    ):
+        child = bitextmine.start_to_die(
+            folder / "hooks",
+            at,
+            *args,
+            "--set",
+            f"train.checkpoint_seconds={seconds}",
+            of=signal.SIGINT,
+            folder="model/work" if seconds else "model",
+            cwd=folder,
+            stderr=subprocess.PIPE,
+        )
+        _, err = child.communicate()
+        assert child.returncode == 130, err
+        assert words in err.decode()

@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import json
 import os
-import platform
 import resource
 import signal
 import subprocess
@@ -20,6 +19,7 @@ import pytest
 
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import staging, staging_folder
 from bitextmine.train import cache as cache_module
 from bitextmine.train import tokenizing
 from bitextmine.train.cache import DROPPED, PairCache, open_caches
@@ -167,15 +167,17 @@ def files(folder: Path) -> set[str]:
 
 
 def test_only_what_dead_runs_left_is_swept(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
-    folder, node = tmp_path / "cache", platform.node()
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    for number in (os.getpid(), dead.pid, os.getppid()):
-        (folder / f"selection-x.{node}.{number}.part" / "inside").mkdir(parents=True)
-        (folder / f"y.pieces.{node}.{number}.part").write_text("half")
-    open_caches(folder, make_recipe(), tokenizer)
-    left = {name for name in files(folder) if name.endswith(".part")}
-    assert left == {f"{name}.{node}.{os.getppid()}.part" for name in ("selection-x", "y.pieces")}
+    """A lock tells, not the number of a process: containers that share a folder may all have the same."""
+    folder = tmp_path / "cache"
+    dead, alive = (folder / f"selection-{digit * 20}" for digit in "01")
+    folder.mkdir()
+    with staging_folder(alive) as live, staging(folder / f"{'2' * 20}.pieces") as (written, _):
+        (folder / f".{dead.name}.tmp" / "inside").mkdir(parents=True)
+        (folder / f".{'3' * 20}.index.tmp").write_text("half")
+        (folder / ".notes.tmp").write_text("not of a cache")
+        open_caches(folder, make_recipe(), tokenizer)
+        left = {name for name in files(folder) if name.endswith(".tmp")}
+        assert left == {live.name, written.name, ".notes.tmp"}
 
 
 def test_a_full_disk(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -201,7 +203,9 @@ def test_a_disk_that_is_full_later(
         patch.setattr("bitextmine.train.selection._write", full)
         with pytest.raises(BitextmineError, match="No space left on device; free some space"):
             open_caches(tmp_path / "cache", make_recipe(), tokenizer)
-    assert not [name for name in files(tmp_path / "cache") if "selection" in name or "part" in name]
+    assert not [
+        name for name in files(tmp_path / "cache") if "selection" in name or "part" in name or "tmp" in name
+    ]
 
 
 DIE = """

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.train.pairs import check_corpora, pair_chunks, read_pairs
+from bitextmine.train.pairs import check_corpora, pair_chunks
 from bitextmine.train.recipe import Corpus, Data, Recipe
 
 Make = Callable[..., Any]
@@ -23,6 +23,10 @@ TEXT = st.text(st.characters(exclude_characters="\n\r\t\ufeff", exclude_categori
 
 def recipe_for(corpus: Corpus, folder: Path, **settings: Any) -> Recipe:
     return Recipe(data=Data(corpora=(corpus,), **settings), base=folder)
+
+
+def read_all(recipe: Recipe, corpus: Corpus) -> list[tuple[str, str]]:
+    return [pair for sides in pair_chunks(recipe, corpus, 1000) for pair in zip(*sides, strict=True)]
 
 
 @given(st.lists(st.lists(TEXT, min_size=2, max_size=4), max_size=20), st.integers(1, 7))
@@ -44,7 +48,23 @@ def test_files_that_are_not_aligned(tmp_path: Path, lines: tuple[int, int]) -> N
         (tmp_path / name).write_text("line\n" * count)
     corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
     with pytest.raises(BitextmineError, match=rf"x.en has {lines[0]} lines, but .*x.fr has {lines[1]}: "):
-        list(read_pairs(recipe_for(corpus, tmp_path), corpus))
+        read_all(recipe_for(corpus, tmp_path), corpus)
+
+
+def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    recipe = make_recipe()
+    for side, lang in enumerate(("en", "fr")):
+        (tmp_path / f"x.{lang}").write_text("".join(pair[side] + "\n" for pair in sentence_pairs[:1600]))
+    paired = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    assert read_all(recipe, paired) == read_all(recipe, recipe.data.corpora[0])
+    for lang in ("en", "fr"):
+        lines = (tmp_path / f"x.{lang}").read_text().splitlines()
+        (tmp_path / f"x.{lang}").write_text("\n".join(lines[:-5]) + "\n")
+        with pytest.raises(BitextmineError, match=r"1595.*1600|1600.*1595"):
+            read_all(recipe, paired)
+        (tmp_path / f"x.{lang}").write_text("\n".join(lines) + "\n")
 
 
 def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.train.recipe import load_recipe, recipe_from_pairs
 
 RECIPES = Path(__file__).resolve().parents[2] / "train" / "recipes"
@@ -65,8 +65,29 @@ def test_errors_name_the_file_and_the_key(tmp_path: Path, text: str, said: str) 
 def test_languages_come_from_the_name() -> None:
     recipe = recipe_from_pairs(["some/news.v2.en-fr.tsv.gz"])
     assert recipe.data.corpora[0].langs == ("en", "fr")
-    with pytest.raises(BitextmineError, match="does not tell its two languages"):
-        recipe_from_pairs(["news.tsv"])
+    for name, langs in (
+        ("news.en-pt-BR.tsv", ("en", "pt-BR")),
+        ("news.pt-BR-en.tsv.zst", ("pt-BR", "en")),
+        ("a-b.zh_Hans-de.tsv", ("zh_Hans", "de")),
+        ("en-GB-fr-FR.tsv", ("en-GB", "fr-FR")),
+        ("news.EN-FR.tsv", ("EN", "FR")),
+    ):
+        assert recipe_from_pairs([name]).data.corpora[0].langs == langs
+    for name in ("news.tsv", "news.pt-BR.tsv", "my-own-data.tsv", "all-in-one.tsv"):
+        with pytest.raises(BitextmineError, match="does not tell its two languages"):
+            recipe_from_pairs([name])
+
+
+def test_a_table_must_be_one_and_an_override_names_a_key(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", "train = 5\n" + GOOD)
+    for overrides in ({}, {"train.batch": 64}):
+        with pytest.raises(BitextmineError, match="train: expected a table, found 5"):
+            load_recipe(path, overrides)
+    for key in ("train", "model."):
+        with pytest.raises(UsageError, match=r"--set .*name a key, as train\.batch="):
+            recipe_from_pairs(["a.en-fr.tsv"], {key: 5})
+    with pytest.raises(UsageError, match="unknown key 'tarin'"):
+        recipe_from_pairs(["a.en-fr.tsv"], {"tarin": 5})
 
 
 def test_an_unknown_objective_lists_the_known(tmp_path: Path) -> None:

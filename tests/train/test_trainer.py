@@ -173,22 +173,3 @@ def test_a_missing_corpus_is_named(make_recipe: Make, tmp_path: Path) -> None:
     (tmp_path / "pairs.en-fr.tsv").unlink()
     with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: (no such file|cannot)"):
         train(recipe, tmp_path / "out")
-
-
-def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
-    from bitextmine.train.pairs import read_pairs
-    from bitextmine.train.recipe import Corpus
-
-    recipe = make_recipe()
-    for side, lang in enumerate(("en", "fr")):
-        (tmp_path / f"x.{lang}").write_text("".join(pair[side] + "\n" for pair in sentence_pairs[:1600]))
-    paired = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
-    assert list(read_pairs(recipe, paired)) == list(read_pairs(recipe, recipe.data.corpora[0]))
-    for lang in ("en", "fr"):
-        lines = (tmp_path / f"x.{lang}").read_text().splitlines()
-        (tmp_path / f"x.{lang}").write_text("\n".join(lines[:-5]) + "\n")
-        with pytest.raises(BitextmineError, match=r"1595.*1600|1600.*1595"):
-            list(read_pairs(recipe, paired))
-        (tmp_path / f"x.{lang}").write_text("\n".join(lines) + "\n")

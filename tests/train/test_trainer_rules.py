@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -371,3 +372,62 @@ def test_corpora_are_looked_for_before_anything_is_made(make_recipe: Make, tmp_p
     with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: no such file.*--data FOLDER"):
         train(recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_too_little_text_is_told(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [f"{en}\t{fr}" for en, fr in sentence_pairs[:400]]
+    recipe = make_recipe(rows, train__steps=0, train__batch=256, vocabulary__size=4000)
+    with caplog.at_level("INFO"):
+        train(recipe, tmp_path / "out", show_progress=False)
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    for words in (
+        r"^the corpora fill a vocabulary of \d+ pieces only, not of 4000: .*--vocabulary$",
+        r"^\d+ pairs to train on are \d steps \(train.batch 256, train.epochs 5\).*--batch.*--epochs$",
+        r"^P@1 is not measured: no corpus has 50 held-out pairs .*: give one of 1,000 pairs or more$",
+    ):
+        assert any(re.search(words, message) for message in warned), warned
+    assert not any("nan" in record.getMessage() for record in caplog.records)
+    assert any(record.getMessage().startswith("step ") for record in caplog.records)
+    caplog.clear()
+    train(make_recipe(), tmp_path / "enough", show_progress=False)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "patience", "measured"), [(40, 0, [*range(4, 41, 4)]), (40, 3, [40]), (7, 0, [*range(1, 8)])]
+)
+def test_p_at_1_is_measured_ten_times_at_least(
+    make_recipe: Make, tmp_path: Path, steps: int, patience: int, measured: list[int]
+) -> None:
+    folder = train(
+        make_recipe(train__valid_every=0, train__steps=steps, train__patience=patience), tmp_path / "out"
+    )
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in entries if "p_at_1" in entry] == measured
+
+
+def test_measuring_changes_no_weight(make_recipe: Make, tmp_path: Path) -> None:
+    for name, every in (("often", 0), ("once", 40)):
+        train(make_recipe(train__valid_every=every), tmp_path / name)
+    often, once = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("often", "once"))
+    assert often == once
+
+
+def test_a_checkpoint_is_only_told_of_where_there_is_one(
+    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = Run.learn
+
+    def poisoned(self: Run, *args: Any) -> dict[str, float]:
+        losses = learn(self, *args)
+        with torch.no_grad():
+            self.model.embedding.weight[3, 2] = float("nan" if self.step == 3 else 0)
+        return losses
+
+    monkeypatch.setattr(Run, "learn", poisoned)
+    for seconds, told in ((3600.0, False), (0.0, True)):
+        with pytest.raises(BitextmineError, match=r"no longer finite|the loss is") as stopped:
+            train(make_recipe(train__checkpoint_seconds=seconds), tmp_path / f"out{told}")
+        assert ("checkpoint stays" in str(stopped.value)) == told

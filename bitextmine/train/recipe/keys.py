@@ -51,6 +51,8 @@ class Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
+    """The corpora, which of their pairs are left out, and how many are held out."""
+
     corpora: tuple[Corpus, ...] = ()
     folder: str = key(
         ".", "where relative paths begin; itself relative to the recipe's folder (--data overrides it)"
@@ -96,6 +98,8 @@ class Data:
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
+    """The subword pieces: a tokenizer that there is, or how one is trained on the corpora."""
+
     tokenizer: str = key("", "a tokenizer.model to use as it is; empty: train one")
     size: int = key(32_000, "subword pieces", least=8, most=1_000_000)
     type: str = key("unigram", "kind of SentencePiece model", choices=("unigram", "bpe"))
@@ -106,6 +110,8 @@ class Vocabulary:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
+    """The encoder: its size, what its vectors hold, and how they are stored."""
+
     dim: int = key(256, "numbers per sentence vector", least=1)
     layers: int = key(0, "transformer layers, best few; 0: the mean of the piece vectors", least=0)
     heads: int = key(8, "attention heads of a layer; must divide dim", least=1)
@@ -141,6 +147,8 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
+    """How the encoder learns: objectives, batches, learning rates, and when it is measured and saved."""
+
     objective: dict[str, float] = key(  # noqa: RUF009 (a function that makes the default)
         lambda: {"contrastive": 1.0},
         f"what to minimise: objectives with their weights. {objectives_in_words()}",
@@ -220,7 +228,12 @@ class Training:
         False, "compile the layers with torch.compile: a slow start, faster steps; needs a compiler"
     )
     seed: int = key(1, "of everything random", least=0)
-    valid_every: int = key(500, "steps between two measurements of P@1 on the held-out pairs", least=1)
+    valid_every: int = key(
+        0,
+        "steps between two measurements of P@1 on the held-out pairs; 0: 500, or a tenth of the run where that is less "
+        "(always 500 with patience, which counts them)",
+        least=0,
+    )
     patience: int = key(
         0,
         "stop after so many measurements without a better P@1, and keep the weights of the best; 0: train to the end "

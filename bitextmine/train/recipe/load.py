@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
-import types
 import typing
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.corpora import corpus_language
+from bitextmine.languages.codes import is_short_code
 from bitextmine.train.recipe.check import check_recipe
 from bitextmine.train.recipe.keys import Corpus, Recipe
 
 __all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
 
 PACKAGED = Path(str(resources.files("bitextmine.train"))) / "recipes"
+SECTIONS = ("data", "vocabulary", "model", "train")
 
 
 def recipe_names() -> list[str]:
@@ -97,10 +98,13 @@ def _with_folder(recipe: Recipe, folder: Path | None) -> Recipe:
 
 
 def _langs_of(name: str) -> tuple[str, str]:
+    """The languages of NAME.en-fr.tsv and NAME.en-pt-BR.tsv: what follows a hyphen is a language of its own unless it
+    begins with a capital. A name all in capitals, EN-FR, is of two codes without parts."""
     for part in reversed(Path(name).name.split(".")):
-        langs = part.split("-")
-        if len(langs) == 2 and all(2 <= len(x) <= 3 and x.isalpha() for x in langs):
-            return corpus_language(f"x.{langs[0]}"), corpus_language(f"x.{langs[1]}")
+        langs = part.split("-") if part.isupper() else re.split(r"-(?=[a-z])", part)
+        codes = [lang.lower() for lang in langs] if part.isupper() else langs
+        if len(langs) == 2 and all(map(is_short_code, codes)):
+            return langs[0], langs[1]
     raise BitextmineError(
         f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
     )
@@ -110,11 +114,18 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
     for key, value in overrides.items():
         section, _, name = key.partition(".")
+        if section in SECTIONS and not name:
+            raise UsageError(
+                f"--set {key}={value}: {section!r} is a table of keys: name a key, as train.batch=..."
+            )
         try:
             _build(Recipe, {section: {name: value}}, "")
         except BitextmineError as e:
             raise UsageError(f"--set {key}={value}: {e}") from None
-        merged.setdefault(section, {})[name] = value
+        table = merged.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise BitextmineError(f"recipe: {section}: expected a table, found {table!r}")
+        table[name] = value
     return typing.cast(Recipe, _build(Recipe, merged, ""))
 
 
@@ -151,10 +162,6 @@ def _value(kind: Any, value: Any, where: str) -> Any:
         return {str(key): _value(float, item, f"{where}.{key}") for key, item in value.items()}
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if (
-        isinstance(kind, types.UnionType)
-        or not isinstance(value, kind)
-        or (isinstance(value, bool) and kind is not bool)
-    ):
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise BitextmineError(f"recipe: {where}: expected {kind.__name__}, found {value!r}")
     return value
