@@ -11,11 +11,10 @@
 import sys
 from pathlib import Path
 
-import numpy as np
+import pandas
 from matplotlib.figure import Figure
 
 import bitextmine
-from bitextmine.mine.gold import read_gold
 
 samples = Path(__file__).parent / "samples" if "__file__" in globals() else Path("mine/samples")
 picture = sys.argv[1] if len(sys.argv) == 2 and "ipykernel" not in sys.modules else "precision.png"
@@ -52,18 +51,17 @@ print(scored[["score", "cosine", "numbers", "copy", "quality"]].describe().round
 # (precision), and the share of the true pairs that are kept (recall).
 
 # %%
-gold = read_gold(samples / "gold.en-fr.tsv")
-true = set(zip((gold.src + 1).tolist(), (gold.tgt + 1).tolist(), strict=True))
-right = np.array([pair in true for pair in zip(frame["src_line"], frame["tgt_line"], strict=True)])
-kept = np.arange(1, len(frame) + 1)  # the best pair comes first
-precision, recall = right.cumsum() / kept, right.cumsum() / len(true)
+gold = pandas.read_csv(samples / "gold.en-fr.tsv", sep="\t", names=["src_line", "tgt_line"])
+right = frame.merge(gold, how="left", indicator=True)["_merge"] == "both"
+precision = right.expanding().mean()  # the best pair comes first
+recall = right.cumsum() / len(gold)
 
 automatic = bitextmine.mine(english, french, src_lang="en", tgt_lang="fr", model=encoder)
 threshold = automatic.threshold
 print(*automatic.notes, sep="\n")
 above = frame["score"] >= threshold
 print(
-    f"in truth, above {threshold:.2f}: precision {right[above].mean():.1%}, recall {right[above].sum() / len(true):.1%}"
+    f"in truth, above {threshold:.2f}: precision {right[above].mean():.1%}, recall {right[above].sum() / len(gold):.1%}"
 )
 
 # %%

@@ -70,7 +70,7 @@ def main() -> None:
             wanted = MiningOptions(k=k, margin=margin, retrieval=retrieval, threshold="none")
             found = mine_sides(src, tgt, neighbours, wanted)
             report = score_mining(
-                Mined(found.src_line, found.tgt_line, found.score),
+                Mined(found.src_index, found.tgt_index, found.score),
                 gold,
                 src_groups=groups[0],
                 tgt_groups=groups[1],

@@ -26,6 +26,7 @@ ROOMS = [
     ["encoder", "search"],
     ["files"],
     ["languages"],
+    ["arguments", "device"],
     ["compiled", "console", "signature", "system"],
     ["errors", "version"],
 ]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bitextmine.arguments import whole_number
 from bitextmine.clean.columns import COLUMNS, Tools, pair_texts
 from bitextmine.clean.columns.neighbourhood import WindowNeighbourhood
 from bitextmine.clean.score import WINDOW, wanted_columns
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine.bitext import MinedPair
 from bitextmine.mine.margin import Margin
 from bitextmine.mine.options import member
 
@@ -24,7 +26,7 @@ __all__ = ["score"]
 
 
 def score(
-    pairs: Iterable[tuple[str, str]] | pandas.DataFrame,
+    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
     *,
     columns: str | Sequence[str] | None = None,
     src_lang: str = "",
@@ -37,15 +39,16 @@ def score(
 ) -> pandas.DataFrame:
     """The columns that the command ``score`` adds to sentence pairs, a row for each pair: float64, or str for texts.
 
-    pairs: (source, target) tuples, or a frame with the columns src and tgt (as `mine` gives), whose index the result
-    has, so that ``frame.join(score(frame))`` puts both side by side.
+    pairs: (source, target) tuples, what `mine` gives or some of its pairs, or a frame with the columns src and tgt, as
+    its ``to_frame()`` has, whose index the result has, so that ``frame.join(score(frame))`` puts both side by side.
 
     columns: their names, in a sequence or between commas; None: cosine, margin, length_ratio, numbers, copy, quality,
     and lang before quality where the languages are given. ``bitextmine score --help`` says what each is. src_lang,
     tgt_lang: the languages that the sides should be in. margin: ratio, distance or absolute, over the `k` nearest
     neighbours among `window` pairs (4,096). model: an encoder of `load_encoder`, or what that takes.
 
-    Raises BitextmineError for columns that there are not, and for a pair that is not two texts.
+    Raises BitextmineError for columns that there are not, and for a pair that is not two texts; UsageError, one of
+    them, for an argument of the wrong type.
 
     >>> frame = score([("Room 12 is free.", "La chambre 12 est libre."), ("Room 7", "Chambre 8")],
     ...               columns="numbers,length_ratio")
@@ -54,10 +57,10 @@ def score(
     """
     import pandas
 
+    from bitextmine.encoder import as_encoder
+
     names = wanted_columns(columns, bool(src_lang and tgt_lang))
-    window = WINDOW if window is None else window
-    if k < 1 or window < 1:
-        raise UsageError(f"k and the window must be at least 1, found {k} and {window}")
+    k, window = whole_number("k", k), whole_number("window", WINDOW if window is None else window)
     if bool(src_lang) != bool(tgt_lang):
         raise UsageError("one language alone says nothing: give src_lang and tgt_lang, or neither")
     tools = Tools(
@@ -67,7 +70,7 @@ def score(
     tools.prepare(needed)
     src, tgt, index = _both_sides(pairs)
     if any(column.encoder for column in needed):
-        tools.encoder = _encoder(model, device)
+        tools.encoder = as_encoder(model, device)
     if any(column.neighbours for column in needed):
         tools.neighbourhood = WindowNeighbourhood(k, window)
     found: dict[str, list[Any]] = {name: [] for name in names}
@@ -86,7 +89,9 @@ def score(
     )
 
 
-def _both_sides(pairs: Iterable[tuple[str, str]] | pandas.DataFrame) -> tuple[list[str], list[str], Any]:
+def _both_sides(
+    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
+) -> tuple[list[str], list[str], Any]:
     """Sources, targets, and the index of the frame that they came in (None without)."""
     rows: list[Any]
     index = None
@@ -99,14 +104,12 @@ def _both_sides(pairs: Iterable[tuple[str, str]] | pandas.DataFrame) -> tuple[li
             )
         rows, index = list(zip(frame["src"], frame["tgt"], strict=True)), frame.index
     else:
-        rows = list(frame)
+        if isinstance(pairs, (str, os.PathLike)) or not isinstance(pairs, Iterable):
+            raise UsageError(
+                f"score: expected pairs or a frame, found {pairs!r}; files are for 'bitextmine score'"
+            )
+        rows = [(row.src, row.tgt) if isinstance(row, MinedPair) else row for row in pairs]
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, (tuple, list)) or len(row) != 2 or not all(isinstance(x, str) for x in row):
             raise BitextmineError(f"score: pair {number} is {row!r}; a pair is two texts, (source, target)")
     return [src for src, _ in rows], [tgt for _, tgt in rows], index
-
-
-def _encoder(model: str | os.PathLike[str] | Encoder, device: str) -> Encoder:
-    from bitextmine.encoder import load_encoder
-
-    return load_encoder(model, device) if isinstance(model, (str, os.PathLike)) else model

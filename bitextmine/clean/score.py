@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,12 +67,17 @@ def wanted_columns(columns: str | Sequence[str] | None, languages: bool) -> tupl
     """The columns of a comma-separated list, or the usual ones; BitextmineError for an unknown or repeated name."""
     if columns is None:
         return default_columns(languages)
-    names = tuple(name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
+    asked: list[Any] = [columns]
+    if isinstance(columns, Iterable):
+        asked = columns.split(",") if isinstance(columns, str) else list(columns)
+    if not all(isinstance(name, str) for name in asked):
+        raise UsageError(f"columns: expected names of columns, found {columns!r}")
+    names = tuple(name.strip() for name in asked)
     for name in names:
         if name not in COLUMNS:
-            raise UsageError(f"--columns: no column is called '{name}'; there are {', '.join(COLUMNS)}")
+            raise UsageError(f"columns: no column is called '{name}'; there are {', '.join(COLUMNS)}")
     if len(set(names)) < len(names):
-        raise UsageError(f"--columns: a column is named twice in {','.join(names)}")
+        raise UsageError(f"columns: a column is named twice in {','.join(names)}")
     return names
 
 

@@ -120,7 +120,6 @@ def mine(
     src_file: str | None,
     tgt_file: str | None,
     model: str,
-    errors: str,
     output: str,
     ids: bool,
     **options: Any,
@@ -143,7 +142,7 @@ def mine(
 
     mining, work = split_options(options)
     source, target = (
-        find_text(side, lang, path, directory, name, errors)
+        find_text(side, lang, path, directory, name, work.errors)
         for side, lang, path in (("source", src, src_file), ("target", tgt, tgt_file))
     )
     bitext = mine_texts(source, target, mining, work, model=model, output=output)

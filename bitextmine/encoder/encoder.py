@@ -7,15 +7,33 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from bitextmine.arguments import whole_number
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import processors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Encoder"]
+
+# What sentence-transformers and MTEB pass to `encode` besides the arguments that it has, none of which would change a
+# vector.
+IGNORED = frozenset(
+    (
+        *("prompt_name", "device", "pool", "chunk_size", "task"),  # sentence-transformers
+        *(
+            "task_name",
+            "task_metadata",
+            "hf_split",
+            "hf_subset",
+            "prompt_type",
+            "request_qid",
+            "num_proc",
+        ),  # MTEB
+    )
+)
 
 
 class Encoder:
@@ -41,6 +59,9 @@ class Encoder:
         self.name, self.hash = name, hash
         self.dim, self.device = network.dim, network.device
         self.max_pieces, self.languages = max_pieces, languages
+
+    def __repr__(self) -> str:
+        return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
 
     @overload
     def encode(
@@ -75,6 +96,7 @@ class Encoder:
         prompt: str | None = None,
         output_value: str | None = "sentence_embedding",
         precision: str = "float32",
+        truncate_dim: int | None = None,
         **ignored: Any,
     ) -> Any:
         """Vectors of sentences: of one string (dim,), of n strings (n, dim), float32, row i for sentence i.
@@ -88,12 +110,20 @@ class Encoder:
         False a list of tensors, one for each sentence. ``prompt`` is put before each sentence that is not blank (and
         after the prompt that a folder of sentence-transformers has of its own). These change nothing:
         ``normalize_embeddings``, as all vectors have length 1; ``batch_size``, as batches are filled by pieces;
-        ``show_progress_bar``; and all further ones (prompt_name, device, task_name, prompt_type and so on). MTEB's
+        ``show_progress_bar``; and those in `IGNORED` (prompt_name, device, task_name, prompt_type and so on). MTEB's
         batches, dicts with a list "text", are taken for the sentences in them.
 
         Raises BitextmineError for a sentence that is no string, and for an ``output_value`` other than
-        "sentence_embedding" or a ``precision`` other than "float32".
+        "sentence_embedding", a ``precision`` other than "float32" or a ``truncate_dim``; UsageError for sizes of
+        batches that are no whole numbers from 1; TypeError for an argument that neither library has.
         """
+        if unknown := sorted(set(ignored) - IGNORED):
+            raise TypeError(f"encode() got an unexpected keyword argument {unknown[0]!r}")
+        for size, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
+            if value is not None:
+                whole_number(size, value)
+        if truncate_dim is not None and truncate_dim != self.dim:
+            raise BitextmineError(f"encode gives {self.dim} dimensions, not truncate_dim={truncate_dim!r}")
         if output_value not in ("sentence_embedding", None):
             raise BitextmineError(f"encode gives sentence_embedding, not output_value={output_value!r}")
         if precision != "float32":
@@ -212,13 +242,25 @@ class Encoder:
 
 def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
     """The sentences as a list; those of batches ({"text": [...]}) one after another."""
+    if not isinstance(sentences, Iterable):
+        raise UsageError(f"encode: expected a sentence or sentences, found {sentences!r}")
     lines: list[Any] = list(sentences)
     if any(isinstance(item, Mapping) for item in lines[:1]):
-        lines = [line for batch in lines for line in batch["text"]]
+        lines = [line for batch in lines for line in _texts(batch)]
     wrong = next((i for i, line in enumerate(lines) if not isinstance(line, str)), None)
     if wrong is not None:
         raise BitextmineError(f"sentence {wrong}: expected a string, found {lines[wrong]!r}")
     return lines
+
+
+def _texts(batch: Any) -> list[Any]:
+    """The sentences of one of MTEB's batches."""
+    texts = batch.get("text") if isinstance(batch, Mapping) else None
+    if texts is None or isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise BitextmineError(
+            f"encode: expected a batch with a list 'text', as MTEB makes them, found {batch!r}"
+        )
+    return list(texts)
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bitextmine.device import device_name
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.device import device_name
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
+from bitextmine.errors import UsageError
 
-__all__ = ["load_encoder"]
+__all__ = ["as_encoder", "load_encoder"]
 
 
 def load_encoder(
@@ -26,8 +27,11 @@ def load_encoder(
     ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
     instructions for), float32, bfloat16, float16.
 
-    Raises BitextmineError that names the file or the value that is wrong.
+    Raises UsageError for what is no name, BitextmineError that names the file or the value
+    that is wrong.
     """
+    if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the folder one is in
+        raise UsageError(f"model: expected an encoder's name or folder, found {model!r}")
     folder = resolve(model)
     name = Path(folder).resolve().name
     foreign = read_foreign(folder)
@@ -49,6 +53,18 @@ def load_encoder(
         max_pieces=config.max_pieces,
         languages=config.languages,
     )
+
+
+def as_encoder(model: str | os.PathLike[str] | Encoder, device: str = "auto") -> Encoder:
+    """An encoder as it is, anything else by `load_encoder`.
+
+    Raises what that raises, and UsageError for what is neither an encoder nor a name.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        return load_encoder(model, device)
+    if not hasattr(model, "encode_pieces"):  # anything that works like an Encoder will do
+        raise UsageError(f"model: expected an encoder, or the name or folder of one, found {model!r}")
+    return model
 
 
 def _network(config: EncoderConfig, weights: Path, device: str, precision: str) -> Network:

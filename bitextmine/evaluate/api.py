@@ -28,7 +28,7 @@ def evaluate_retrieval(
     candidates: int = 10,
     rescore: bool = False,
     device: str = "auto",
-    memory: int | None = None,
+    memory: int | str | None = None,
 ) -> RetrievalReport:
     """P@1, how often the best sentence of a pool is the translation: by cosine, ratio margin and CSLS, with 95%
     intervals, as the command ``evaluate retrieval`` does.
@@ -43,7 +43,10 @@ def evaluate_retrieval(
     The report has results (src, tgt, measure, p_at_1, low, high, correct, queries, pool; shares from 0 to 1),
     ``to_frame()``, ``to_dict()``, ``to_table()``, signature and notes. Nothing is left on disk.
 
-    Raises BitextmineError for lists of different lengths, an empty sentence, and a direction that is not there.
+    memory: bytes that each search may take, or text such as "2G" (default: half of what is free).
+
+    Raises BitextmineError for lists of different lengths, an empty sentence, one that is no text, and a direction that
+    is not there; UsageError, one of them, for an argument of the wrong type.
 
     >>> queries = {"en": ["Good morning.", "I do not eat meat."], "fr": ["Bonjour.", "Je ne mange pas de viande."]}
     >>> report = evaluate_retrieval(queries, {"fr": ["Le train pour Paris part à midi."]}, pairs="en-fr")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
+from bitextmine.arguments import a_path, memory_bytes, whole_number, yes_or_no
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import open_output
@@ -27,7 +28,8 @@ class RankingOptions:
     """By what sentences are ranked.
 
     k: neighbours of the ratio margin; csls: of CSLS; candidates: nearest by cosine that these choose among; rescore: by
-    the scorer of `mine --rescore` as well. Raises UsageError for numbers below 1, and for a scorer without margins.
+    the scorer of `mine --rescore` as well. Raises UsageError for what is no whole number from 1, and for a scorer
+    without margins.
     """
 
     k: int = 4
@@ -36,14 +38,13 @@ class RankingOptions:
     rescore: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.k, self.csls, self.candidates) < 1:
-            raise UsageError(
-                "k, csls and candidates must be at least 1, found "
-                f"{self.k}, {self.csls} and {self.candidates}"
-            )
+        for name in ("k", "csls", "candidates"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
+        object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
         if self.rescore and self.k == 1:
             raise UsageError(
-                "--rescore -k 1: the scorer looks at margins, and one neighbour makes none; use -k 2 or more"
+                "rescore with k=1 (--rescore -k 1): the scorer looks at margins, and one neighbour makes none; "
+                "take a k of 2 or more"
             )
 
 
@@ -75,16 +76,19 @@ def open_bench(
     folder: str | os.PathLike[str] | None,
     device: str,
     batch_tokens: int | None,
-    memory: int | None,
+    memory: int | str | None,
 ) -> Iterator[Bench]:
     """A bench with that encoder, or the one that `load_encoder` loads. folder: it stays; None: a temporary one.
 
     Raises BitextmineError for a folder that cannot be made.
     """
-    from bitextmine.encoder import load_encoder
-    from bitextmine.encoder.device import device_name
+    from bitextmine.device import device_name
+    from bitextmine.encoder import as_encoder
 
-    encoder = load_encoder(model, device) if isinstance(model, (str, os.PathLike)) else model
+    memory = memory_bytes(memory)
+    if folder is not None:
+        a_path("work", folder)
+    encoder = as_encoder(model, device)
     place = device_name(device)
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="bitextmine-") as name:

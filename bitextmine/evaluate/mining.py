@@ -120,7 +120,7 @@ def score_mining(
     for an empty line). With them equal texts are one sentence; without them each line is its own. made_by:
     parts to put at the head of the signature.
     """
-    src, tgt, gold_src, gold_tgt = mined.src_line, mined.tgt_line, gold.src, gold.tgt
+    src, tgt, gold_src, gold_tgt = mined.src_index, mined.tgt_index, gold.src, gold.tgt
     if src_groups is not None:
         src, gold_src = _grouped(src, src_groups), _grouped(gold_src, src_groups)
     if tgt_groups is not None:
@@ -259,7 +259,7 @@ def evaluate_mining(
     made_by: dict[str, object] = {}
     notes: tuple[str, ...] = ()
     if isinstance(mined, Bitext):
-        pairs = Mined(mined.src_line, mined.tgt_line, mined.score)
+        pairs = Mined(mined.src_index, mined.tgt_index, mined.score)
         src, tgt = src or mined.src, tgt or mined.tgt
         made_by = {"mined": mined.signature}
         name = "mined pairs"
@@ -271,8 +271,8 @@ def evaluate_mining(
         src_groups = unique_lines(src.lines()).line_to_row
         tgt_groups = unique_lines(tgt.lines()).line_to_row
         for text, groups, in_mined, in_gold in (
-            (src, src_groups, pairs.src_line, standard.src),
-            (tgt, tgt_groups, pairs.tgt_line, standard.tgt),
+            (src, src_groups, pairs.src_index, standard.src),
+            (tgt, tgt_groups, pairs.tgt_index, standard.tgt),
         ):
             for where, lines in ((name, in_mined), (os.fspath(gold), in_gold)):
                 if len(lines) and int(lines.max()) >= len(groups):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import is_code
 from bitextmine.mine.dedup import line_key
 
-__all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries"]
+__all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries", "sentences_of"]
 
 COMPRESSED = ("", ".zst", ".xz", ".gz")
 
@@ -72,7 +72,7 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
     """Queries out of lists of sentences by language, row i of each a translation of row i of the others.
 
     Tabs and line breaks in a sentence become spaces. Raises BitextmineError for fewer than two languages, for what is
-    no code of a language, for lists of different lengths, and for an empty sentence.
+    no code of a language, for lists of different lengths, and for an empty sentence or one that is no text.
     """
     if len(sentences) < 2:
         raise BitextmineError(
@@ -80,9 +80,9 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
         )
     columns: dict[str, list[str]] = {}
     for language, lines in sentences.items():
-        if not is_code(language):
+        if not isinstance(language, str) or not is_code(language):
             raise BitextmineError(f"queries: {language!r} is not the code of a language, such as fr or pt-BR")
-        columns[language] = [one_cell(line) for line in lines]
+        columns[language] = sentences_of(lines, "queries", language)
         for number, line in enumerate(columns[language], start=1):
             if not line_key(line):
                 raise BitextmineError(f"queries: row {number}: no sentence in '{language}'")
@@ -91,6 +91,21 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
         found = ", ".join(f"{count} in '{language}'" for language, count in counts.items())
         raise BitextmineError(f"queries: {found}; every language needs as many sentences, and at least one")
     return Queries(columns)
+
+
+def sentences_of(given: Iterable[str], what: str, language: str) -> list[str]:
+    """The sentences that were given for a language, each on one line: tabs and line breaks become spaces.
+
+    Raises UsageError for one text instead of many (a file's name, it may be), and for a sentence that is no text.
+    """
+    if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
+        raise UsageError(f"{what}: expected a list of sentences for '{language}', found {given!r}")
+    lines = []
+    for number, line in enumerate(given, start=1):
+        if not isinstance(line, str):
+            raise UsageError(f"{what}: sentence {number} of '{language}' is {line!r}, not a text")
+        lines.append(one_cell(line))
+    return lines
 
 
 def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | None:
@@ -115,6 +130,8 @@ def language_pairs(wanted: str, languages: Sequence[str], pivot: str | None = No
 
     Without a pivot ``all`` means every ordered pair. Raises BitextmineError for a language that is not there.
     """
+    if not isinstance(wanted, str):
+        raise UsageError(f"pairs: expected text such as 'en-fr,fr-en' or 'all', found {wanted!r}")
     if wanted == "all":
         if pivot is None:
             return list(itertools.permutations(languages, 2))

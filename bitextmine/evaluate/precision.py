@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import aligned, tab_separated
+from bitextmine.console import aligned, counted, tab_separated
 from bitextmine.evaluate.intervals import wilson
 from bitextmine.evaluate.ranking import Ranked
 
@@ -40,6 +40,9 @@ class RetrievalReport:
     results: tuple[RetrievalResult, ...]
     signature: str
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<RetrievalReport: {counted(len(self.results), 'result')}, {self.signature}>"
 
     def to_table(self, tabs: bool = False) -> str:
         """The numbers in percent. Aligned: a row per direction, a column per measure. With `tabs`: a row per

@@ -19,11 +19,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.arguments import a_path
 from bitextmine.evaluate.bench import Bench, RankingOptions, open_bench
-from bitextmine.evaluate.pools import Queries, find_distractors, language_pairs, queries_of, read_queries
+from bitextmine.evaluate.pools import (
+    Queries,
+    find_distractors,
+    language_pairs,
+    queries_of,
+    read_queries,
+    sentences_of,
+)
 from bitextmine.evaluate.precision import RetrievalReport, RetrievalResult, results_of
 from bitextmine.evaluate.ranking import rank_in_pool
-from bitextmine.files.cells import one_cell
 from bitextmine.files.lines import iter_lines
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.packing import packed_rows
@@ -51,7 +58,7 @@ def evaluate_retrieval(
     work: str | os.PathLike[str] | None = None,
     device: str = "auto",
     batch_tokens: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     errors: str = "strict",
 ) -> RetrievalReport:
     """P@1 by cosine, ratio margin and CSLS, with 95% intervals.
@@ -68,7 +75,12 @@ def evaluate_retrieval(
     half of what is free). Raises BitextmineError for input that does not fit.
     """
     ranking = ranking or RankingOptions()
-    asked = queries_of(queries) if isinstance(queries, Mapping) else read_queries(queries, errors)
+    if isinstance(queries, Mapping):
+        asked = queries_of(queries)
+    else:
+        asked = read_queries(a_path("queries", queries), errors)
+    if distractors is not None and not isinstance(distractors, Mapping):
+        a_path("distractors", distractors)
     directions = _directions(asked, pairs, pivot)
     with open_bench(model, work, device, batch_tokens, memory) as bench:
         # Before the work: not every encoder has pieces to compare.
@@ -139,13 +151,16 @@ def _pools(
         repeated = unique.lines - len(unique.rows)
         if repeated:
             notes.append(f"{lang}: {repeated:,} blank or repeated sentences left out of the pool")
+    for lang in distractors if isinstance(distractors, Mapping) else ():
+        if lang not in pools:
+            notes.append(f"{lang}: distractors not used: no direction from or to this language is measured")
     return pools, notes
 
 
 def _distractors(given: Distractors, lang: str, errors: str) -> Iterable[str] | None:
     """The further sentences of a language, each on one line; None where there are none."""
     if isinstance(given, Mapping):
-        return (one_cell(line) for line in given[lang]) if lang in given else None
+        return sentences_of(given[lang], "distractors", lang) if lang in given else None
     path = find_distractors(given, lang)
     return None if path is None else iter_lines(path, errors)
 

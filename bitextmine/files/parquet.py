@@ -14,7 +14,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import DECIMALS, Added, one_cell
 from bitextmine.files.layout import HEAD, Columns, as_number, find_layout
 
-__all__ = ["ArrowBlock", "ArrowRows", "ArrowWriter", "is_parquet"]
+__all__ = ["ArrowBlock", "ArrowRows", "ArrowWriter", "is_parquet", "pyarrow_parquet"]
 
 _MINED_DECIMALS = {"score": 6}  # as `mine` writes them; other numbers have DECIMALS
 
@@ -24,7 +24,8 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() in (".parquet", ".pq")
 
 
-def _pyarrow_parquet() -> Any:
+def pyarrow_parquet() -> Any:
+    """The module pyarrow.parquet. Raises BitextmineError where the package is not installed."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -95,7 +96,7 @@ class ArrowRows:
     """A Parquet file, read batch by batch; rows without a value for source or target are bad."""
 
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> None:
-        parquet = _pyarrow_parquet()
+        parquet = pyarrow_parquet()
         import pyarrow
 
         if not Path(path).is_file():
@@ -169,7 +170,7 @@ class ArrowWriter:
         floats: Collection[str] = (),
         integers: Collection[str] = (),
     ) -> None:
-        self._parquet = _pyarrow_parquet()
+        self._parquet = pyarrow_parquet()
         self._out = out
         self._names = list(names)
         self._added = added

@@ -22,6 +22,14 @@ class CallablePackage(ModuleType):
         return mine(*args, **options)
 
     @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """What help() shows: the function, not the package."""
+        from bitextmine.mine.api import mine
+
+        summary, _, rest = (inspect.getdoc(mine) or "").partition("\n")
+        return f"{summary}\n\nmine{inspect.signature(mine)}\n{rest}"
+
+    @property
     def __signature__(self) -> inspect.Signature:
         from bitextmine.mine.api import mine
 

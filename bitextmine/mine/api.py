@@ -31,9 +31,10 @@ class MiningKeywords(TypedDict, total=False):
     duplicates: str
     search: str
     device: str
-    memory: int | None
+    memory: int | str | None
     batch_tokens: int | None
     force: bool
+    errors: str
 
 
 def mine(
@@ -43,7 +44,6 @@ def mine(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
     model: str | os.PathLike[str] | Encoder = "default",
-    errors: str = "strict",
     **options: Unpack[MiningKeywords],
 ) -> Bitext:
     """Find the sentence pairs in two texts, as the command ``mine`` does.
@@ -54,19 +54,21 @@ def mine(
     removes.
 
     src_lang, tgt_lang: codes of the languages, for the signature; of a corpus the suffix of its name tells. model: an
-    encoder of `load_encoder`, or what that takes. errors: invalid UTF-8 in a corpus, strict or replace.
+    encoder of `load_encoder`, or what that takes.
 
     Options (`mine.options.MiningOptions`, `WorkOptions`), with their defaults: k=4 neighbours per line;
     margin="ratio", "distance" or "absolute"; retrieval="max", "matching", "intersect", "union", "forward" or
     "backward"; threshold="auto", "none" or a number; fpr=0.01, the false-positive rate that "auto" aims at; gold=None,
     a file of known pairs for "auto"; rescore=False, whether the score is the scorer's log odds; dedup="exact", "near"
-    or "none"; duplicates="first" or "all"; search="auto", "exact" or "index"; device="auto"; memory=None, bytes for
-    the search; batch_tokens=None; force=False.
+    or "none"; duplicates="first" or "all"; search="auto", "exact" or "index"; device="auto"; memory=None, for
+    the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together; force=False, whether to embed again
+    what is up to date; errors="strict" or "replace", for invalid UTF-8 in a corpus or in gold.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
-    and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.
+    gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.
 
-    Raises BitextmineError for what the command refuses, TypeError for an unknown option.
+    Raises BitextmineError for what the command refuses, UsageError, one of them, for a value of the wrong type or out
+    of range, TypeError for an unknown option.
 
     >>> en = ["Good morning.", "The train to Paris leaves at noon.", "I do not eat meat."]
     >>> fr = ["Je ne mange pas de viande.", "Bonjour.", "Le train pour Paris part à midi."]
@@ -80,5 +82,5 @@ def mine(
     ['score', 'src_line', 'tgt_line', 'src', 'tgt']
     """
     mining, work = split_options(options)
-    source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
+    source, target = text_of(src, "src", src_lang, work.errors), text_of(tgt, "tgt", tgt_lang, work.errors)
     return mine_texts(source, target, mining, work, model=model)

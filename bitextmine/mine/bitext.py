@@ -10,24 +10,36 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
-from bitextmine.errors import BitextmineError
+from bitextmine.embeddings.store import embedding_paths
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
+from bitextmine.files.parquet import ArrowBlock, ArrowWriter, is_parquet, pyarrow_parquet
 from bitextmine.files.streams import open_output
+from bitextmine.files.tables import open_table
 from bitextmine.mine.candidates import SCORE_DECIMALS
-from bitextmine.mine.texts import Text
+from bitextmine.mine.texts import FileText, Text
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Bitext", "Mined", "MinedPair", "PickedLines", "one_cell", "read_mined"]
+__all__ = [
+    "Bitext",
+    "Mined",
+    "MinedPair",
+    "PickedLines",
+    "check_output",
+    "inputs_of",
+    "one_cell",
+    "read_mined",
+]
 
 _IN_MEMORY = 1 << 26
 _BLOCK = 1 << 13
@@ -87,15 +99,16 @@ class MinedPair(NamedTuple):
 class Bitext:
     """The result of mining: `len()` of it, iteration (`MinedPair`), `to_frame`, `write`.
 
-    src_line, tgt_line: int64 (p,), line numbers counted from 0; score: float64 (p,); best first, equal
-    scores by source line, then target line. src, tgt: the texts, which are read anew for each output. signature: how
-    it was made. details: the numbers of the run, ready for JSON. notes: what a person should read about it.
-    checkpoint: where the search may have left its answer, for the next run to go on from; discard_checkpoint() removes
+    src_index, tgt_index: int64 (p,), lines counted from 0, as NumPy and lists count (the pairs, the frame and the files
+    number them from 1, as editors do); score: float64 (p,); best first, equal scores by source line, then target line.
+    src, tgt: the texts, which are read anew for each output. gold: the file of known pairs that a threshold was tuned
+    on. signature: how it was made. details: the numbers of the run, ready for JSON. notes: what a person should read
+    about it. checkpoint: where the search may have left its answer, for the next run to go on from; discard_checkpoint() removes
     it.
     """
 
-    src_line: NDArray[np.int64]
-    tgt_line: NDArray[np.int64]
+    src_index: NDArray[np.int64]
+    tgt_index: NDArray[np.int64]
     score: NDArray[np.float64]
     src: Text
     tgt: Text
@@ -103,6 +116,7 @@ class Bitext:
     details: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     checkpoint: Path | None = None
+    gold: str | os.PathLike[str] | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -118,14 +132,25 @@ class Bitext:
 
     def __iter__(self) -> Iterator[MinedPair]:
         """The pairs, best first. Raises BitextmineError where a text is shorter than it was."""
-        with (
-            PickedLines(self.src.lines(), self.src_line) as src,
-            PickedLines(self.tgt.lines(), self.tgt_line) as tgt,
-        ):
-            for score, s, t in zip(
-                self.score.tolist(), self.src_line.tolist(), self.tgt_line.tolist(), strict=True
-            ):
-                yield MinedPair(score, s + 1, t + 1, src[s], tgt[t])
+        return self._pairs(slice(None))
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> MinedPair: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[MinedPair]: ...
+    def __getitem__(self, place: SupportsIndex | slice) -> MinedPair | list[MinedPair]:
+        """The pair at a place, 0 for the best, or the pairs of a slice. Both texts are read up to their lines each
+        time: to see many pairs, take a slice or iterate."""
+        if isinstance(place, slice):
+            return list(self._pairs(place))
+        at = range(len(self))[place]  # IndexError for what is not there
+        return next(self._pairs(slice(at, at + 1)))
+
+    def _pairs(self, part: slice) -> Iterator[MinedPair]:
+        score, src_index, tgt_index = self.score[part], self.src_index[part], self.tgt_index[part]
+        with PickedLines(self.src.lines(), src_index) as src, PickedLines(self.tgt.lines(), tgt_index) as tgt:
+            for value, s, t in zip(score.tolist(), src_index.tolist(), tgt_index.tolist(), strict=True):
+                yield MinedPair(value, s + 1, t + 1, src[s], tgt[t])
 
     def rows(self, ids: bool = False) -> Iterator[str]:
         """The TSV lines without their line feed: score, source, target; with `ids` the two line numbers (from 1)
@@ -135,15 +160,47 @@ class Bitext:
             yield f"{pair.score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
 
     def write(self, output: str | os.PathLike[str] = "-", ids: bool = False) -> None:
-        """Write the TSV to a file (atomically, compressed by its suffix, with `to_dict` in OUTPUT.json beside it)
-        or to stdout (``-``)."""
-        rows = self.rows(ids)
-        with open_output(output) as out:
-            while block := list(itertools.islice(rows, _BLOCK)):
-                out.write("\n".join(block) + "\n")
+        """Write the pairs to a file (complete or not at all, with `to_dict` in OUTPUT.json beside it) or to stdout
+        (``-``): as Parquet where its name ends so (columns score, with `ids` src_line and tgt_line, src, tgt), else as
+        TSV without a header, compressed by its suffix.
+
+        Raises UsageError for a name that would replace what the pairs were mined from, BitextmineError for a file that
+        cannot be written.
+        """
+        check_output(output, inputs_of((self.src, self.tgt), self.gold))
+        if is_parquet(output):
+            self._write_parquet(output, ids)
+        else:
+            rows = self.rows(ids)
+            with open_output(output) as out:
+                while block := list(itertools.islice(rows, _BLOCK)):
+                    out.write("\n".join(block) + "\n")
         if os.fspath(output) != "-" and not _is_special(output):
             with open_output(f"{os.fspath(output)}.json") as out:
                 out.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+
+    def _write_parquet(self, output: str | os.PathLike[str], ids: bool) -> None:
+        """The cells that `rows` has, numbers as float64 and int64."""
+        import pyarrow
+
+        kinds = {"score": pyarrow.float64(), "src_line": pyarrow.int64(), "tgt_line": pyarrow.int64()}
+        names = [name for name in MinedPair._fields if ids or name not in ("src_line", "tgt_line")]
+        pairs = iter(self)
+        with open_output(output, "binary") as out:
+            writer = ArrowWriter(out, names, ())
+            start = 1
+            while (
+                block := list(itertools.islice(pairs, _BLOCK))
+            ) or start == 1:  # no pairs: columns all the same
+                cells = {name: [getattr(pair, name) for pair in block] for name in names}
+                for side in ("src", "tgt"):
+                    cells[side] = [one_cell(text) for text in cells[side]]
+                table = pyarrow.table(
+                    {name: pyarrow.array(cells[name], kinds.get(name, pyarrow.string())) for name in names}
+                )
+                writer.write(ArrowBlock(table, start), None, ())
+                start += max(1, len(block))
+            writer.close()
 
     def discard_checkpoint(self) -> None:
         """Remove what the search left for another run to go on from, if there is anything: when this result is safe."""
@@ -160,8 +217,8 @@ class Bitext:
         return pandas.DataFrame(
             {
                 "score": self.score,
-                "src_line": self.src_line + 1,
-                "tgt_line": self.tgt_line + 1,
+                "src_line": self.src_index + 1,
+                "tgt_line": self.tgt_index + 1,
                 "src": [src for src, _ in texts],
                 "tgt": [tgt for _, tgt in texts],
             }
@@ -194,6 +251,30 @@ class Bitext:
         return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
 
 
+def inputs_of(texts: Iterable[Text], gold: str | os.PathLike[str] | None = None) -> list[Path]:
+    """The files that pairs are mined from: corpora, their embeddings, and gold."""
+    corpora = [text.path for text in texts if isinstance(text, FileText)]
+    embeddings = [part for corpus in corpora for part in embedding_paths(corpus)]
+    return [*corpora, *embeddings, *([] if gold is None else [Path(gold)])]
+
+
+def check_output(output: str | os.PathLike[str], inputs: Iterable[Path]) -> None:
+    """Raises UsageError for an output that would replace one of the inputs, itself or with the JSON beside it, and
+    BitextmineError for Parquet without pyarrow."""
+    if not isinstance(output, (str, os.PathLike)):
+        raise UsageError(f"output: expected the name of a file, found {output!r}")
+    if os.fspath(output) == "-":
+        return
+    if is_parquet(output):
+        pyarrow_parquet()
+    kept = {os.path.realpath(path): path for path in inputs}
+    for made in (os.fspath(output), f"{os.fspath(output)}.json"):
+        if (path := kept.get(os.path.realpath(made))) is not None:
+            raise UsageError(
+                f"output {output} (-o) would replace {path}, which the pairs are mined from; name another file"
+            )
+
+
 def _is_special(path: str | os.PathLike[str]) -> bool:
     path = Path(path)
     return path.exists() and not path.is_file()
@@ -201,10 +282,10 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True)
 class Mined:
-    """Mined pairs read back: line numbers counted from 0, int64 (p,) each, and scores float64 (p,)."""
+    """Mined pairs read back: lines counted from 0, int64 (p,) each, and scores float64 (p,)."""
 
-    src_line: NDArray[np.int64]
-    tgt_line: NDArray[np.int64]
+    src_index: NDArray[np.int64]
+    tgt_index: NDArray[np.int64]
     score: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -215,8 +296,12 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
     """Read what ``mine --ids`` wrote: score, source line, target line (both from 1), anything after that ignored. Where
     a header names them score, src_line and tgt_line, as that of ``score`` does, they may stand anywhere.
 
+    Of a Parquet file the columns of these names count.
+
     Raises BitextmineError, naming the line, for a file of another shape.
     """
+    if is_parquet(path):
+        return _read_mined_parquet(path)
     src: list[int] = []
     tgt: list[int] = []
     score: list[float] = []
@@ -245,3 +330,24 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
     return Mined(
         np.array(src, dtype=np.int64), np.array(tgt, dtype=np.int64), np.array(score, dtype=np.float64)
     )
+
+
+def _read_mined_parquet(path: str | os.PathLike[str]) -> Mined:
+    table = open_table(path)
+    roles = ("score", "src_line", "tgt_line")
+    if missing := [role for role in roles if role not in table.layout.places]:
+        raise BitextmineError(
+            f"{path}: no column {' or '.join(missing)}; make the file with 'bitextmine mine --ids --threshold none'"
+        )
+    parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(roles)]
+    for block in table.rows.blocks():
+        rows = np.arange(len(block))
+        score, *lines = (block.numbers(table.layout.places[role], rows) for role in roles)
+        bad = np.isnan(score) | ~np.all([(line >= 1) & (line == np.floor(line)) for line in lines], axis=0)
+        if bad.any():
+            raise BitextmineError(
+                f"{path}: row {block.start + int(np.argmax(bad))}: expected a number and line numbers from 1"
+            )
+        parts.append([score, *lines])
+    score, src, tgt = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Mined(src.astype(np.int64) - 1, tgt.astype(np.int64) - 1, score)

@@ -73,7 +73,7 @@ def _through_indexes(src: Side, tgt: Side, k: int, memory: int | None) -> tuple[
 def _exactly(
     src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
 ) -> NeighboursLike:
-    from bitextmine.encoder.device import device_name
+    from bitextmine.device import device_name
     from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from bitextmine.arguments import a_path, memory_bytes, one_of, real_number, whole_number, yes_or_no
 from bitextmine.errors import UsageError
 from bitextmine.mine.dedup import Dedup
 from bitextmine.mine.margin import Margin
@@ -45,7 +46,7 @@ class SearchWay(StrEnum):
 
 def member(choices: type[Choice], value: str, option: str) -> Choice:
     """The member of that value; UsageError, which names the option, for any other."""
-    if value not in tuple(choices):
+    if not isinstance(value, str) or value not in tuple(choices):
         raise UsageError(f"{option}: unknown value {value!r}; choose one of {', '.join(choices)}")
     return choices(value)
 
@@ -82,19 +83,25 @@ class MiningOptions:
             ("duplicates", Duplicates),
         ):
             object.__setattr__(self, name, member(choices, getattr(self, name), name))
-        if self.k < 1:
-            raise UsageError(f"k must be at least 1, found {self.k}")
+        object.__setattr__(self, "k", whole_number("k", self.k))
+        object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
         check_matching(self.retrieval, self.k, self.margin)
         if self.rescore and self.k == 1:
             raise UsageError(
-                "--rescore -k 1: with one neighbour there is no margin to start from; use -k 2 or more"
+                "rescore with k=1 (--rescore -k 1): with one neighbour there is no margin to start from; take a k of 2 "
+                "or more"
             )
+        object.__setattr__(self, "fpr", real_number("fpr", self.fpr))
         if not 0 < self.fpr < 1:
-            raise UsageError(f"fpr: expected a rate between 0 and 1, found {self.fpr}")
+            raise UsageError(f"fpr: expected a rate between 0 and 1, found {self.fpr:g}")
         rule = parse_threshold(self.threshold)
         object.__setattr__(self, "threshold", rule)
-        if self.gold is not None and rule != "auto":
-            raise UsageError(f"--gold is given, but --threshold is {rule}; --gold is for --threshold auto")
+        if self.gold is not None:
+            a_path("gold", self.gold)
+            if rule != "auto":
+                raise UsageError(
+                    f"gold is given, but the threshold is {rule} (--threshold {rule}); gold is for --threshold auto"
+                )
 
     @property
     def estimates_noise(self) -> bool:
@@ -107,8 +114,11 @@ class WorkOptions:
     """How the work is done, whatever counts as a pair.
 
     search: see `SearchWay`. device: auto, cpu, cuda or cuda:N. memory: bytes that exact search may take (default: half
-    of what is free). batch_tokens: subword pieces that are encoded together (default: what fits the device). force:
-    embed again what is up to date. Raises UsageError for an unknown search.
+    of what is free), which may be given as text ("2G"). batch_tokens: subword pieces that are encoded together
+    (default: what fits the device). force: embed again what is up to date. errors: invalid UTF-8 in corpora and gold,
+    strict or replace.
+
+    Raises UsageError for a value of the wrong type or out of range. Whether the device is there shows later.
     """
 
     search: SearchWay = SearchWay.AUTO
@@ -116,14 +126,25 @@ class WorkOptions:
     memory: int | None = None
     batch_tokens: int | None = None
     force: bool = False
+    errors: str = "strict"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", member(SearchWay, self.search, "search"))
+        object.__setattr__(self, "memory", memory_bytes(self.memory))
+        if self.batch_tokens is not None:
+            object.__setattr__(self, "batch_tokens", whole_number("batch_tokens", self.batch_tokens))
+        object.__setattr__(self, "force", yes_or_no("force", self.force))
+        one_of("errors", self.errors, ("strict", "replace"))
+        if not isinstance(self.device, str):
+            raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[MiningOptions, WorkOptions]:
     """Both kinds of options out of keywords for either; TypeError for a keyword of neither."""
+    mining = {field.name for field in fields(MiningOptions)}
     work = {field.name for field in fields(WorkOptions)}
+    if unknown := sorted(set(given) - mining - work):
+        raise TypeError(f"mine() has no option {unknown[0]!r}; there are {', '.join(sorted(mining | work))}")
     return (
         MiningOptions(**{name: value for name, value in given.items() if name not in work}),
         WorkOptions(**{name: value for name, value in given.items() if name in work}),
@@ -134,6 +155,6 @@ def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:
     """Raises UsageError where no pair could score above the margin's neutral value."""
     if retrieval == Retrieval.MATCHING and k == 1 and margin != Margin.ABSOLUTE:
         raise UsageError(
-            f"--retrieval matching -k 1: with one neighbour no pair scores above the {margin}'s neutral value, and "
-            "matching would keep none; use -k 2 or more, or --retrieval max"
+            "retrieval='matching' with k=1 (--retrieval matching -k 1): with one neighbour no pair scores above the "
+            f"{margin}'s neutral value, and matching would keep none; use -k 2 or more, or retrieval max"
         )

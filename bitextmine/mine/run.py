@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.embeddings.store import embedding_paths
-from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mine.bitext import Bitext
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.bitext import Bitext, check_output, inputs_of
 from bitextmine.mine.candidates import NeighboursLike, Rescore, candidates
 from bitextmine.mine.cut import choose_cut
 from bitextmine.mine.dedup import Dedup, unique_lines
@@ -60,21 +59,20 @@ def mine_texts(
     Raises BitextmineError for anything a user can put right: corpora that are missing, the same file, or without a
     line to mine, and gold that does not fit them.
     """
+    from bitextmine.encoder import as_encoder
+
     options, work = options or MiningOptions(), work or WorkOptions()
     texts = (src, tgt)
     files = [text.path for text in texts if isinstance(text, FileText)]
     if len(files) == 2 and os.path.realpath(files[0]) == os.path.realpath(files[1]):
         raise BitextmineError(f"{files[0]}: is both the source and the target corpus; mining needs two")
-    if output is not None and os.fspath(output) != "-":
-        _check_output(
-            output, [*files, *(part for path in files for part in embedding_paths(path))], options.gold
-        )
+    if output is not None:
+        check_output(output, inputs_of(texts, options.gold))
     langs = [text.lang for text in texts]
-    errors = src.errors if isinstance(src, FileText) else "strict"
     if options.gold is not None:
-        read_gold(options.gold, errors)  # before the work, not after it
+        read_gold(options.gold, work.errors)  # before the work, not after it
 
-    encoder = _encoder(model, work.device)
+    encoder = as_encoder(model, work.device)
     # Before the work: not every encoder has pieces to compare.
     by_pieces = with_pieces(encoder, model) if options.rescore else None
     embeddings = [_embedded(text, encoder, work) for text in texts]
@@ -98,15 +96,9 @@ def mine_texts(
             again = rescorer(sides, *by_pieces, bar.update)
             made_by["scorer"] = again.scorer.hash
         mined = mine_sides(
-            sides[0], sides[1], neighbours, options, k=k, rescore=again, made_by=made_by, errors=errors
+            sides[0], sides[1], neighbours, options, k=k, rescore=again, made_by=made_by, errors=work.errors
         )
     return replace(mined, checkpoint=checkpoint)
-
-
-def _encoder(model: str | os.PathLike[str] | Encoder, device: str) -> Encoder:
-    from bitextmine.encoder import load_encoder
-
-    return load_encoder(model, device) if isinstance(model, (str, os.PathLike)) else model
 
 
 def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -> Path | NDArray:
@@ -169,8 +161,8 @@ def mine_sides(
     }
     lines = _in_lines(cut.keep(pairs), src, tgt, options.duplicates)
     return Bitext(
-        src_line=lines.src,
-        tgt_line=lines.tgt,
+        src_index=lines.src,
+        tgt_index=lines.tgt,
         score=lines.score,
         src=src.text,
         tgt=tgt.text,
@@ -185,6 +177,7 @@ def mine_sides(
         ),
         details=details,
         notes=cut.notes,
+        gold=options.gold,
     )
 
 
@@ -206,14 +199,3 @@ def rescorer(
     `piece_rows`; ``on_pairs`` is told of pairs whose pieces are compared."""
     src, tgt = (row_pieces(side.text.lines(), side.unique, encoder) for side in sides)
     return Rescorer(pieces, src, tgt, packaged_scorer(), on_pairs)
-
-
-def _check_output(
-    output: str | os.PathLike[str], inputs: Sequence[Path], gold: str | os.PathLike[str] | None
-) -> None:
-    kept = {os.path.realpath(path): path for path in (*inputs, *([] if gold is None else [Path(gold)]))}
-    for made in (os.fspath(output), f"{os.fspath(output)}.json"):
-        if (path := kept.get(os.path.realpath(made))) is not None:
-            raise UsageError(
-                f"-o {output} would replace {path}, which the pairs are mined from; name another file"
-            )

@@ -224,11 +224,9 @@ def with_pieces(encoder: Encoder, model: str | os.PathLike[str] | Encoder) -> tu
 
     Raises BitextmineError for an encoder that has none.
     """
-    from bitextmine.encoder import load_encoder
+    from bitextmine.encoder import as_encoder
 
-    here = encoder
-    if encoder.device != "cpu" and isinstance(model, (str, os.PathLike)):
-        here = load_encoder(model, "cpu")
+    here = encoder if encoder.device == "cpu" else as_encoder(model, "cpu")
     return here, PieceFeatures(*here.piece_rows())
 
 

@@ -74,12 +74,16 @@ def text_of(
 ) -> FileText | LinesText:
     """A path (any str or PathLike) as the corpus in that file, anything else as lines in memory.
 
-    Raises UsageError for "-" and for lines of which one is no text.
+    Raises UsageError for "-", for what is neither a path nor lines, and for lines of which one is no text.
     """
     if isinstance(lines_or_path, (str, os.PathLike)):
+        if not os.fspath(lines_or_path):
+            raise UsageError(f"{name}: expected lines or the path of a corpus, found ''")
         if os.fspath(lines_or_path) == "-":
             raise UsageError(f"{name}: the corpus cannot be standard input: it is read more than once")
         return FileText(Path(lines_or_path), lang, errors)
+    if not isinstance(lines_or_path, Iterable):
+        raise UsageError(f"{name}: expected lines or the path of a corpus, found {lines_or_path!r}")
     lines = list(lines_or_path)
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):

@@ -24,8 +24,8 @@ def parse_threshold(value: str | float | None) -> float | str:
     if isinstance(value, str) and value.strip().lower() in ("auto", "none"):
         return value.strip().lower()
     try:
-        number = float(value)
-    except ValueError:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, TypeError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}")

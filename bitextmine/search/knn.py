@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bitextmine.arguments import memory_bytes, whole_number, yes_or_no
+from bitextmine.device import device_name
 from bitextmine.errors import BitextmineError
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
@@ -24,8 +25,8 @@ def knn(
     k: int,
     *,
     normalize: bool = False,
-    device: str = "cpu",
-    memory: int | None = None,
+    device: str = "auto",
+    memory: int | str | None = None,
     threads: int | None = None,
 ) -> Neighbours:
     """The k rows of y with the largest inner product for each row of x, and the k rows of x for each row of y. Exact.
@@ -38,8 +39,8 @@ def knn(
         normalize: compare by cosine: divide every row by its length first, in float32. Without it the vectors are
             taken as they are; those that `bitextmine embed` writes and encoders return have length 1 already. A row
             of zeros stays one: its similarity to everything is 0.
-        device: "cpu", or a torch device such as "cuda".
-        memory: bytes that the search may take besides x and y. Default: half of what is free.
+        device: "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1", or several, "cuda:0,cuda:2".
+        memory: bytes that the search may take besides x and y, or text such as "2G". Default: half of what is free.
         threads: default the processors available, or OMP_NUM_THREADS.
 
     Returns:
@@ -51,7 +52,8 @@ def knn(
 
     Raises:
         BitextmineError: x or y is no matrix of real numbers, holds a NaN, an infinity or a number beyond float32, is so
-            long a vector (1e12) that products overflow; different d, d = 0, k < 1; too little memory.
+            long a vector (1e12) that products overflow; different d, d = 0; too little memory; a device that is not
+            there. UsageError, one of them: k, memory or threads is no whole number from 1, device no name of one.
 
     >>> import numpy as np
     >>> x = np.eye(2)
@@ -68,9 +70,17 @@ def knn(
            [0, 1],
            [1, 0]])
     """
+    neighbours = whole_number("k", k)
+    normalize = yes_or_no("normalize", normalize)
     a, b = _matrix(x, "x", normalize), _matrix(y, "y", normalize)
-    options = SearchOptions(device=device, memory=memory, threads=threads)
-    return search_both(a, b, operator.index(k), options, names=("x", "y"))
+    options = SearchOptions(device=_device(device), memory=memory_bytes(memory), threads=threads)
+    return search_both(a, b, neighbours, options, names=("x", "y"))
+
+
+def _device(device: str) -> str:
+    """As torch calls it; each of several between commas."""
+    names = device.split(",") if isinstance(device, str) else [device]
+    return ",".join(map(device_name, names))
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:

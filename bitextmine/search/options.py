@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
+from bitextmine.arguments import memory_bytes, whole_number
 from bitextmine.errors import UsageError
 
 __all__ = ["Arithmetic", "Engine", "InstructionSet", "SearchOptions"]
@@ -61,8 +62,8 @@ class SearchOptions:
     engine: which one; arithmetic: of the engine that is named, by default its fastest here; instruction_set: of the
     compiled engine, by default the best that the processor has. All three are for tests and measurements.
 
-    Raises UsageError for numbers below 1, for words that are none of these, and for an arithmetic or an instruction set
-    that the engine does not have.
+    Raises UsageError for what is no whole number from 1, for words that are none of these, and for an arithmetic
+    or an instruction set that the engine does not have.
     """
 
     device: str = "cpu"
@@ -74,10 +75,13 @@ class SearchOptions:
     instruction_set: InstructionSet | None = None
 
     def __post_init__(self) -> None:
-        for name in ("memory", "threads", "block_rows"):
+        object.__setattr__(self, "memory", memory_bytes(self.memory))
+        for name in ("threads", "block_rows"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, found {value}")
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value))
+        if not isinstance(self.device, str):
+            raise UsageError(f"device: expected the name of a device, found {self.device!r}")
         _check("search engine", self.engine, Engine)
         if self.arithmetic is not None:
             _check("arithmetic", self.arithmetic, Arithmetic)

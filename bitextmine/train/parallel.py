@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from bitextmine.encoder.device import pick_device
+from bitextmine.device import pick_device
 
 __all__ = ["ALONE", "World", "join_world"]
 

@@ -27,7 +27,7 @@ def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0)
 def by_hand(mined: Mined, gold: Gold, threshold: float, sources: set[int]) -> tuple[float, float]:
     kept = {
         (s, t)
-        for s, t, v in zip(mined.src_line.tolist(), mined.tgt_line.tolist(), mined.score, strict=True)
+        for s, t, v in zip(mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score, strict=True)
         if v >= threshold and s in sources
     }
     true = {(s, t) for s, t in zip(gold.src.tolist(), gold.tgt.tolist(), strict=True) if s in sources}
@@ -101,7 +101,7 @@ def test_the_interval_covers_the_truth():
 def test_pairs_cut_before_are_remarked():
     mined, gold = made_up()
     high = mined.score >= 1.55
-    report = score_mining(Mined(mined.src_line[high], mined.tgt_line[high], mined.score[high]), gold)
+    report = score_mining(Mined(mined.src_index[high], mined.tgt_index[high], mined.score[high]), gold)
     assert any("--threshold none" in note for note in report.notes)
     assert score_mining(mined, gold).notes == ()
 

@@ -49,7 +49,7 @@ def test_a_file_and_its_json(tmp_path):
     assert (about["kind"], about["pairs"], about["signature"]) == ("bitext", 1, "k:4|version:0")
     assert "a note" in found.to_table()
     mined = read_mined(tmp_path / "out.tsv.gz")
-    assert (mined.src_line.tolist(), mined.tgt_line.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
+    assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
 
 
 def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
@@ -122,7 +122,7 @@ def test_mined_pairs_behind_a_header(tmp_path):
     path = tmp_path / "scored.tsv"
     path.write_text("src\ttgt\ttgt_line\tsrc_line\tscore\tmargin\na\tb\t2\t1\t1.25\t9.0\n")
     mined = read_mined(path)
-    assert (mined.src_line.tolist(), mined.tgt_line.tolist(), mined.score.tolist()) == ([0], [1], [1.25])
+    assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.25])
     path.write_text("score\tsrc\ttgt\n1.25\t1\t2\n")
     with pytest.raises(BitextmineError, match=r"scored.tsv: line 2: expected .* --ids"):
         read_mined(path)

@@ -53,7 +53,7 @@ def mined(src, tgt, x, y, *, k, dedup="exact", **options):
     a, b = side(src, x, dedup), side(tgt, y, dedup)
     options = MiningOptions(k=k, **{"threshold": "none", **options})
     found = mine_sides(a, b, search_both(a.vectors, b.vectors, k), options)
-    return list(zip(found.src_line.tolist(), found.tgt_line.tolist(), found.score.tolist(), strict=True))
+    return list(zip(found.src_index.tolist(), found.tgt_index.tolist(), found.score.tolist(), strict=True))
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -320,7 +320,7 @@ def embedded_as(path: Path, vectors: np.ndarray) -> Path:
 def words(monkeypatch, tmp_path):
     """500 lines in two languages, 300 of them translations, shuffled; a repeat, a blank line, a tab, a CR."""
     fake = WordEncoder()
-    monkeypatch.setattr(bitextmine.encoder, "load_encoder", lambda model, device="auto": fake)
+    monkeypatch.setattr(bitextmine.encoder, "as_encoder", lambda model, device="auto": fake)
     monkeypatch.setattr(bitextmine.embeddings.embed, "embed_corpus", fake.embed)
     rng = np.random.default_rng(5)
     rows = [rng.integers(0, 900, 6) for _ in range(700)]
@@ -352,7 +352,9 @@ def test_mine_from_files_to_a_file(words, tmp_path):
     fake, en, fr = words
     found = mine(src="en", tgt="fr", directory=tmp_path)
     assert fake.made == ["c.en", "c.fr"]
-    true = sum(numbers(en[s]) == numbers(fr[t]) for s, t in zip(found.src_line, found.tgt_line, strict=True))
+    true = sum(
+        numbers(en[s]) == numbers(fr[t]) for s, t in zip(found.src_index, found.tgt_index, strict=True)
+    )
     assert true >= 295
     assert len(found) <= 310
     found.write(tmp_path / "out.tsv", ids=True)
@@ -372,8 +374,8 @@ def test_mine_from_files_to_a_file(words, tmp_path):
     assert list(again.rows(ids=True)) == list(found.rows(ids=True))
     back = mine(src="fr", tgt="en", directory=tmp_path, threshold="none")
     there = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
-    assert {(t, s, v) for s, t, v in zip(back.src_line, back.tgt_line, back.score, strict=True)} == {
-        (s, t, v) for s, t, v in zip(there.src_line, there.tgt_line, there.score, strict=True)
+    assert {(t, s, v) for s, t, v in zip(back.src_index, back.tgt_index, back.score, strict=True)} == {
+        (s, t, v) for s, t, v in zip(there.src_index, there.tgt_index, there.score, strict=True)
     }
 
 

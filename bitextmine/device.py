@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -18,9 +18,11 @@ __all__ = ["device_name", "pick_device"]
 def device_name(device: str = "auto") -> str:
     """A device as torch calls it: "auto" is the GPU when there is one, else the CPU.
 
-    Loads torch only for a GPU that may be there or that is asked for. Raises BitextmineError for a device that is
-    not there.
+    Loads torch only for a GPU that may be there or that is asked for. Raises UsageError for what is no name of a
+    device, BitextmineError for a device that is not there.
     """
+    if not isinstance(device, str):
+        raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
     if device == "auto":
         return "cuda" if _has_driver() and pick_device("auto").type == "cuda" else "cpu"
     return device if device == "cpu" else str(pick_device(device))
@@ -35,16 +37,16 @@ def pick_device(device: str = "auto") -> torch.device:
     try:
         picked = torch.device(device)
     except RuntimeError:
-        raise BitextmineError(
-            f"--device {device}: no such kind of device; use auto, cpu, cuda or cuda:N"
+        raise UsageError(
+            f"device {device!r}: no such kind of device; use auto, cpu, cuda or cuda:N"
         ) from None
     if picked.type not in ("cpu", "cuda"):
-        raise BitextmineError(f"--device {device}: only cpu and cuda are supported")
+        raise UsageError(f"device {device!r}: only cpu and cuda are supported")
     if picked.type == "cuda":
         count = torch.cuda.device_count()
         if (picked.index or 0) >= count:
             raise BitextmineError(
-                f"--device {device}: this machine shows {count} CUDA devices; use --device cpu"
+                f"device {device!r}: this machine shows {count} CUDA devices; use cpu, or auto"
             )
     return picked
 
