@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import io
+import pydoc
 import subprocess
 import sys
 
@@ -125,6 +126,36 @@ def test_the_result_of_mining(samples, encoder):
     assert len(series) > 200
 
 
+def test_a_result_does_not_replace_its_corpora(samples, encoder, tmp_path):
+    _, en, de = samples
+    for lang, lines in (("en", en), ("de", de)):
+        (tmp_path / f"few.{lang}").write_text("".join(f"{line}\n" for line in lines[:50]), encoding="utf-8")
+    found = bitextmine.mine(tmp_path / "few.en", tmp_path / "few.de", model=encoder)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for name in ("few.en", "few.de", "few.en.npy", "few.en.json"):
+        with pytest.raises(UsageError, match="would replace"):
+            found.write(tmp_path / name)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_invalid_bytes_where_only_one_side_is_a_file(encoder, tmp_path):
+    (tmp_path / "bad.de").write_bytes(b"Guten Morgen.\nIch \xff esse kein Fleisch.\n")
+    (tmp_path / "gold.tsv").write_bytes(b"1\t1\t\xff\n2\t2\n")
+    en = ["Good morning.", "I do not eat meat."]
+    with pytest.raises(BitextmineError, match="line 2: invalid UTF-8"):
+        bitextmine.mine(en, tmp_path / "bad.de", model=encoder)
+    found = bitextmine.mine(
+        en, tmp_path / "bad.de", model=encoder, errors="replace", gold=tmp_path / "gold.tsv"
+    )
+    assert "\ufffd" in found[0].tgt + found[-1].tgt
+
+
+def test_help_tells_the_arguments():
+    shown = pydoc.plain(pydoc.render_doc(bitextmine.mine))
+    for word in ("mine(src:", "model:", "tgt_lang", 'margin="ratio"', 'threshold="auto"'):
+        assert word in shown
+
+
 def test_rescored_lines(samples, encoder):
     _, en, de = samples
     found = bitextmine.mine(en, de, model=encoder, rescore=True, threshold=0)
@@ -141,6 +172,10 @@ def test_rescored_lines(samples, encoder):
         ({"k": 0}, "k must be at least 1"),
         ({"threshold": "high"}, "'high'"),
         ({"gold": "gold.tsv", "threshold": 1.1}, "gold is for --threshold auto"),
+        ({"model": 5}, "model: expected an encoder, or the name or folder of one, found 5"),
+        ({"model": ""}, "model: expected an encoder's name or folder, found ''"),
+        ({"model": "europe5-fast", "device": "gpu"}, "device 'gpu': no such kind of device"),
+        ({"errors": "bar"}, "errors: unknown value 'bar'"),
     ],
 )
 def test_choices_that_are_wrong(options, message):
@@ -159,6 +194,9 @@ def test_texts_that_are_wrong(tmp_path):
         bitextmine.mine(["", " "], ["Ja."])
     with pytest.raises(BitextmineError, match="standard input"):
         bitextmine.mine("-", ["Ja."])
+    for nothing in ("", 5, None):
+        with pytest.raises(UsageError, match="src: expected lines or the path of a corpus"):
+            bitextmine.mine(nothing, ["Ja."])
     with pytest.raises(BitextmineError, match=r"no\.en"):
         bitextmine.mine(tmp_path / "no.en", ["Ja."])
     (tmp_path / "same.en").write_text("Yes.\n")
@@ -202,7 +240,26 @@ def test_score_keeps_the_index_of_a_frame(encoder):
     assert bitextmine.score([], columns="numbers,key").shape == (0, 2)
 
 
+def test_score_takes_what_mine_gives(samples, encoder):
+    _, en, de = samples
+    found = bitextmine.mine(en, de, model=encoder)
+    scored = bitextmine.score(found, columns="cosine,numbers", model=encoder)
+    pandas.testing.assert_frame_equal(
+        scored, bitextmine.score(found.to_frame(), columns="cosine,numbers", model=encoder)
+    )
+    pandas.testing.assert_frame_equal(
+        scored[:3], bitextmine.score(found[:3], columns=scored.columns, model=encoder)
+    )
+
+
 def test_pairs_that_cannot_be_scored():
+    for pairs in (None, "pairs.tsv", 5):
+        with pytest.raises(UsageError, match="expected pairs or a frame"):
+            bitextmine.score(pairs)
+    with pytest.raises(UsageError, match=r"k: expected a whole number, found 1\.5"):
+        bitextmine.score([("a", "b")], k=1.5)
+    with pytest.raises(UsageError, match="columns: expected names of columns, found 5"):
+        bitextmine.score([("a", "b")], columns=5)
     with pytest.raises(BitextmineError, match="no column is called 'nosuch'"):
         bitextmine.score([("a", "b")], columns="nosuch")
     with pytest.raises(BitextmineError, match="pair 2 is"):
@@ -230,11 +287,28 @@ def test_knn_is_sorting_all_products(dtype):
         assert np.array_equal(sim, np.take_along_axis(found, order, axis=1))
 
 
+def test_knn_wherever_it_is_computed():
+    x = np.random.default_rng(2).standard_normal((50, 8))
+    here, there = bitextmine.knn(x, x, 3, device="cpu"), bitextmine.knn(x, x, 3, device="auto", memory="1G")
+    assert np.array_equal(here.fwd_id, there.fwd_id)
+    assert np.array_equal(here.fwd_sim, there.fwd_sim)
+
+
 def test_knn_refuses():
     with pytest.raises(BitextmineError, match="y: expected one vector a row"):
         bitextmine.knn(np.eye(3), np.ones(3), 1)
     with pytest.raises(BitextmineError, match="k must be at least 1"):
         bitextmine.knn(np.eye(3), np.eye(3), 0)
+    for options, message in (
+        ({"k": 1.5}, "k: expected a whole number"),
+        ({"device": "gpu"}, "device 'gpu': no such kind of device"),
+        ({"device": "cpu,gpu"}, "device 'gpu': no such kind of device"),
+        ({"device": 0}, "device: expected auto"),
+        ({"memory": "x"}, "memory: 'x' is no amount"),
+        ({"normalize": "no"}, "normalize: expected True or False"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            bitextmine.knn(np.eye(3), np.eye(3), **{"k": 1, **options})
     with pytest.raises(BitextmineError):
         bitextmine.knn(np.eye(3), np.eye(2), 1)
 
@@ -260,3 +334,49 @@ def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
     assert lists.signature == files.signature
     assert lists.to_dict()["results"][0]["pool"] == len(rows) + len(more)
     assert lists.notes[0].startswith("en: no distractors: ")
+
+
+QUERIES = {"en": ["Good morning.", "Good night."], "de": ["Guten Morgen.", "Gute Nacht."]}
+
+
+def test_distractors_that_go_unused_are_named(encoder):
+    report = bitextmine.evaluate_retrieval(QUERIES, {"de": ["Guten Tag."], "ger": ["Hallo."]}, model=encoder)
+    assert [note for note in report.notes if note.startswith("ger: distractors not used")]
+    assert report.results[0].pool == 3
+    assert len(repr(report)) < 300
+    assert "6 results" in repr(report)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"queries": {"en": "Yes.", "de": "Ja."}},
+            "queries: expected a list of sentences for 'en', found 'Yes.'",
+        ),
+        ({"queries": {"en": ["Yes."], "de": [5]}}, "queries: sentence 1 of 'de' is 5, not a text"),
+        ({"queries": 5}, "queries: expected the name of a file"),
+        (
+            {"distractors": {"de": "more.txt"}},
+            "distractors: expected a list of sentences for 'de', found 'more.txt'",
+        ),
+        ({"distractors": {"de": [None]}}, "distractors: sentence 1 of 'de' is None, not a text"),
+        ({"distractors": 5}, "distractors: expected the name of a file"),
+        ({"pairs": ["en-de"]}, "pairs: expected text such as 'en-fr,fr-en'"),
+        ({"k": 1.5}, "k: expected a whole number, found 1.5"),
+        ({"rescore": "no"}, "rescore: expected True or False"),
+        ({"memory": "x"}, "memory: 'x' is no amount"),
+    ],
+)
+def test_retrieval_refuses(encoder, given, message):
+    with pytest.raises(UsageError, match=message):
+        bitextmine.evaluate_retrieval(**{"queries": QUERIES, "model": encoder, **given})
+
+
+# --- load_encoder ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["", None, 5])
+def test_what_is_no_name_of_an_encoder(model):
+    with pytest.raises(UsageError, match="model: expected an encoder's name or folder"):
+        bitextmine.load_encoder(model)

@@ -105,7 +105,7 @@ from bitextmine.cli.types import Language, Number, Threshold
     "--output",
     default="-",
     metavar="FILE",
-    help="Where the pairs go, with FILE.json.  [default: standard output]",
+    help="Where the pairs go, with FILE.json; Parquet by its suffix.  [default: standard output]",
 )
 @click.option("--force", is_flag=True, help="Embed again what is up to date.")
 @options.memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
     for language, lines in sentences.items():
         if not isinstance(language, str) or not is_code(language):
             raise BitextmineError(f"queries: {language!r} is not the code of a language, such as fr or pt-BR")
-        columns[language] = sentences_of(lines, "queries", language)
+        columns[language] = list(sentences_of(lines, "queries", language))
         for number, line in enumerate(columns[language], start=1):
             if not line_key(line):
                 raise BitextmineError(f"queries: row {number}: no sentence in '{language}'")
@@ -93,19 +93,22 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
     return Queries(columns)
 
 
-def sentences_of(given: Iterable[str], what: str, language: str) -> list[str]:
+def sentences_of(given: Iterable[str], what: str, language: str) -> Iterator[str]:
     """The sentences that were given for a language, each on one line: tabs and line breaks become spaces.
 
-    Raises UsageError for one text instead of many (a file's name, it may be), and for a sentence that is no text.
+    Raises UsageError for one text instead of many (a file's name, it may be), and, while iterating, for a sentence that
+    is no text.
     """
     if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
         raise UsageError(f"{what}: expected a list of sentences for '{language}', found {given!r}")
-    lines = []
+    return _each_on_one_line(given, what, language)
+
+
+def _each_on_one_line(given: Iterable[str], what: str, language: str) -> Iterator[str]:
     for number, line in enumerate(given, start=1):
         if not isinstance(line, str):
             raise UsageError(f"{what}: sentence {number} of '{language}' is {line!r}, not a text")
-        lines.append(one_cell(line))
-    return lines
+        yield one_cell(line)
 
 
 def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | None:

@@ -103,8 +103,8 @@ class Bitext:
     number them from 1, as editors do); score: float64 (p,); best first, equal scores by source line, then target line.
     src, tgt: the texts, which are read anew for each output. gold: the file of known pairs that a threshold was tuned
     on. signature: how it was made. details: the numbers of the run, ready for JSON. notes: what a person should read
-    about it. checkpoint: where the search may have left its answer, for the next run to go on from; discard_checkpoint() removes
-    it.
+    about it. checkpoint: where the search may have left its answer, for the next run to go on from;
+    discard_checkpoint() removes it.
     """
 
     src_index: NDArray[np.int64]
@@ -143,7 +143,10 @@ class Bitext:
         time: to see many pairs, take a slice or iterate."""
         if isinstance(place, slice):
             return list(self._pairs(place))
-        at = range(len(self))[place]  # IndexError for what is not there
+        try:
+            at = range(len(self))[place]
+        except IndexError:
+            raise IndexError(f"no pair has number {place}: there are {len(self):,}") from None
         return next(self._pairs(slice(at, at + 1)))
 
     def _pairs(self, part: slice) -> Iterator[MinedPair]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 
 LINES = ["La séance est levée.", "the sitting is closed", "", "x" * 300, "La séance est levée."]
 ITERATOR = object()  # of LINES, a new one each time
@@ -105,6 +105,30 @@ def test_everything_that_callers_pass_besides(encoder: Encoder, expected: np.nda
     assert lengths[2] == 0
     for call in (encoder.encode_query, encoder.encode_document, encoder.encode_corpus):
         assert call(LINES, batch_size=1).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"normalise_embeddings": False}, TypeError, "'normalise_embeddings'"),
+        ({"batch_size": 0}, UsageError, "batch_size must be at least 1, found 0"),
+        ({"batch_tokens": 2.5}, UsageError, "batch_tokens: expected a whole number, found 2.5"),
+        ({"truncate_dim": 3}, BitextmineError, "truncate_dim=3"),
+        ({"sentences": None}, UsageError, "expected a sentence or sentences, found None"),
+        ({"sentences": [{"foo": 1}]}, BitextmineError, "a batch with a list 'text'"),
+        ({"sentences": [{"text": "one"}]}, BitextmineError, "a batch with a list 'text'"),
+        ({"sentences": [{"text": ["one"]}, "two"]}, BitextmineError, "found 'two'"),
+    ],
+)
+def test_what_encode_refuses(encoder: Encoder, given: dict[str, object], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        encoder.encode(**{"sentences": LINES, **given})
+
+
+def test_an_encoder_says_what_it_is(encoder: Encoder) -> None:
+    assert encoder.name in repr(encoder)
+    assert encoder.hash in repr(encoder)
+    assert len(repr(encoder)) < 120
 
 
 def test_tensors(encoder: Encoder, expected: np.ndarray) -> None:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.bitext import Bitext, PickedLines, one_cell, read_mined
 from bitextmine.mine.gold import read_gold
 from bitextmine.mine.texts import FileText
@@ -50,6 +51,87 @@ def test_a_file_and_its_json(tmp_path):
     assert "a note" in found.to_table()
     mined = read_mined(tmp_path / "out.tsv.gz")
     assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
+
+
+@pytest.mark.parametrize("name", ["c.en", "c.fr", "c.en.npy", "c.fr.npy", "gold.tsv"])
+def test_what_the_pairs_were_mined_from_is_not_replaced(tmp_path, name):
+    found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), gold=tmp_path / "gold.tsv")
+    for path in (tmp_path / name, tmp_path / "folder" / ".." / name):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(UsageError, match=f"would replace .*{name}, .*name another file"):
+            found.write(path)
+        assert (tmp_path / name).read_bytes() == before
+    assert not list(tmp_path.glob("*.tsv.json"))
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path, ids):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
+    found.write(tmp_path / "out.parquet", ids=ids)
+    table = parquet.read_table(tmp_path / "out.parquet")
+    lines = ["src_line", "tgt_line"] if ids else []
+    assert table.column_names == ["score", *lines, "src", "tgt"]
+    assert [str(table.schema.field(name).type) for name in ("score", *lines)] == ["double", "int64", "int64"][
+        : 1 + len(lines)
+    ]
+    rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+    assert ["\t".join(f"{x:.6f}" if isinstance(x, float) else str(x) for x in row) for row in rows] == list(
+        found.rows(ids)
+    )
+    assert json.loads((tmp_path / "out.parquet.json").read_text())["pairs"] == 2
+    if ids:
+        mined = read_mined(tmp_path / "out.parquet")
+        assert (mined.src_index.tolist(), mined.tgt_index.tolist()) == ([1, 0], [0, 1])
+        assert mined.score.tolist() == [1.5, 1.25]
+    else:
+        with pytest.raises(BitextmineError, match=r"no column src_line or tgt_line; .* --ids"):
+            read_mined(tmp_path / "out.parquet")
+
+
+def test_no_pair_as_parquet_and_more_pairs_than_a_block(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    found = bitext(tmp_path, ["a"], ["b"], [])
+    found.write(tmp_path / "out.parquet", ids=True)
+    assert len(read_mined(tmp_path / "out.parquet")) == 0
+    monkeypatch.setattr("bitextmine.mine.bitext._BLOCK", 3)
+    pairs = [(i, 6 - i, 2.0 - i) for i in range(7)]
+    found = bitext(tmp_path, list("abcdefg"), list("tuvwxyz"), pairs)
+    found.write(tmp_path / "out.parquet", ids=True)
+    assert read_mined(tmp_path / "out.parquet").tgt_index.tolist() == [6, 5, 4, 3, 2, 1, 0]
+
+
+def test_line_numbers_that_are_none_in_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for bad in (0.0, 1.5, None):
+        table = pyarrow.table({"score": [1.0, 1.0], "src_line": [1.0, bad], "tgt_line": [1.0, 1.0]})
+        parquet.write_table(table, tmp_path / "mined.parquet")
+        with pytest.raises(
+            BitextmineError, match=r"mined.parquet: row 2: expected a number and line numbers"
+        ):
+            read_mined(tmp_path / "mined.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    found = bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)])
+    with pytest.raises(BitextmineError, match="Parquet needs the package pyarrow"):
+        found.write(tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_pairs_by_their_place(tmp_path):
+    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
+    pairs = list(found)
+    assert (found[0], found[-1], found[np.int64(1)]) == (pairs[0], pairs[1], pairs[1])
+    assert found[1:] == pairs[1:]
+    assert found[::-1] == pairs[::-1]
+    assert found[5:] == []
+    with pytest.raises(IndexError, match="there are 2"):
+        found[2]
 
 
 def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from bitextmine.errors import UsageError
@@ -46,12 +47,45 @@ def test_options_are_frozen_and_checked_again_when_replaced():
         ({"rescore": True, "k": 1}, "--rescore -k 1"),
         ({"fpr": 1.0}, "fpr: expected a rate"),
         ({"threshold": "nan"}, "'nan'"),
-        ({"gold": "g.tsv", "threshold": "none"}, "--threshold is none"),
+        ({"gold": "g.tsv", "threshold": "none"}, "threshold is none"),
+        ({"gold": ""}, "gold: expected the name of a file or folder, found ''"),
+        ({"k": 2.5}, "k: expected a whole number, found 2.5"),
+        ({"k": "4"}, "k: expected a whole number, found '4'"),
+        ({"k": True}, "k: expected a whole number, found True"),
+        ({"fpr": "x"}, "fpr: expected a number, found 'x'"),
+        ({"rescore": "no"}, "rescore: expected True or False, found 'no'"),
+        ({"threshold": [1]}, r"threshold: expected a number, 'auto' or 'none', found \[1\]"),
+        ({"margin": ["ratio"]}, "margin: unknown value"),
     ],
 )
 def test_what_is_refused(given, message):
     with pytest.raises(UsageError, match=message):
         MiningOptions(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"memory": "lots"}, "memory: 'lots' is no amount of memory"),
+        ({"memory": 0}, "memory must be at least 1, found 0"),
+        ({"memory": 1.5}, "memory: expected a whole number, found 1.5"),
+        ({"batch_tokens": 0}, "batch_tokens must be at least 1, found 0"),
+        ({"force": 1}, "force: expected True or False, found 1"),
+        ({"errors": "bar"}, "errors: unknown value 'bar'; choose one of strict, replace"),
+        ({"device": 3}, "device: expected auto, cpu, cuda or cuda:N, found 3"),
+        ({"search": None}, "search: unknown value None"),
+    ],
+)
+def test_what_is_refused_of_the_work(given, message):
+    with pytest.raises(UsageError, match=message):
+        WorkOptions(**given)
+
+
+def test_numbers_may_be_numpys_and_memory_text():
+    assert MiningOptions(k=np.int32(3), fpr=np.float32(0.5), rescore=np.True_) == MiningOptions(
+        k=3, fpr=0.5, rescore=True
+    )
+    assert WorkOptions(memory="1.5G").memory == 3 << 29
 
 
 def test_what_goes_together():
@@ -64,5 +98,5 @@ def test_what_goes_together():
 def test_keywords_are_sorted_into_both_kinds():
     mining, work = split_options({"k": 8, "search": "exact", "memory": 5})
     assert (mining, work) == (MiningOptions(k=8), WorkOptions(search="exact", memory=5))
-    with pytest.raises(TypeError, match="nosuch"):
+    with pytest.raises(TypeError, match=r"mine\(\) has no option 'nosuch'; there are .*duplicates"):
         split_options({"nosuch": 1})

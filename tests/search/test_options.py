@@ -35,6 +35,9 @@ from bitextmine.search.options import Arithmetic, Engine, InstructionSet, Search
         ({"block_rows": 0}, "block_rows must be at least 1, found 0"),
         ({"threads": -1}, "threads must be at least 1, found -1"),
         ({"memory": 0}, "memory must be at least 1, found 0"),
+        ({"memory": "1"}, "memory: '1' is no amount of memory"),
+        ({"threads": "2"}, "threads: expected a whole number, found '2'"),
+        ({"device": None}, "device: expected the name of a device, found None"),
     ],
 )
 def test_options_that_go_nowhere(options, message):
