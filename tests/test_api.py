@@ -258,7 +258,7 @@ def test_pairs_that_cannot_be_scored():
             bitextmine.score(pairs)
     with pytest.raises(UsageError, match=r"k: expected a whole number, found 1\.5"):
         bitextmine.score([("a", "b")], k=1.5)
-    with pytest.raises(UsageError, match="columns: expected names of columns, found 5"):
+    with pytest.raises(UsageError, match="expected names of columns, found 5"):
         bitextmine.score([("a", "b")], columns=5)
     with pytest.raises(BitextmineError, match="no column is called 'nosuch'"):
         bitextmine.score([("a", "b")], columns="nosuch")

@@ -71,13 +71,15 @@ def wanted_columns(columns: str | Sequence[str] | None, languages: bool) -> tupl
     if isinstance(columns, Iterable):
         asked = columns.split(",") if isinstance(columns, str) else list(columns)
     if not all(isinstance(name, str) for name in asked):
-        raise UsageError(f"columns: expected names of columns, found {columns!r}")
+        raise UsageError(f"columns (--columns): expected names of columns, found {columns!r}")
     names = tuple(name.strip() for name in asked)
     for name in names:
         if name not in COLUMNS:
-            raise UsageError(f"columns: no column is called '{name}'; there are {', '.join(COLUMNS)}")
+            raise UsageError(
+                f"columns (--columns): no column is called '{name}'; there are {', '.join(COLUMNS)}"
+            )
     if len(set(names)) < len(names):
-        raise UsageError(f"columns: a column is named twice in {','.join(names)}")
+        raise UsageError(f"columns (--columns): a column is named twice in {','.join(names)}")
     return names
 
 

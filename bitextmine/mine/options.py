@@ -100,7 +100,7 @@ class MiningOptions:
             a_path("gold", self.gold)
             if rule != "auto":
                 raise UsageError(
-                    f"gold is given, but the threshold is {rule} (--threshold {rule}); gold is for --threshold auto"
+                    f"gold is given (--gold), but the threshold is {rule}; gold is for --threshold auto"
                 )
 
     @property

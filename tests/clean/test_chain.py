@@ -70,8 +70,10 @@ def test_what_mine_writes_as_parquet_is_read_as_its_lines_are(
     table = parquet.read_table(tmp_path / "mined.parquet")
     assert table.column_names == ["score", *numbers, "src", "tgt"]
     assert (tmp_path / "mined.parquet.json").exists()
-    assert bm("score", "mined.parquet").out == bm("score", mined / f"{name}.tsv").out
-    assert bm("filter", "mined.parquet").out.endswith(bm("filter", mined / f"{name}.tsv").out)
+    scored = [bm("score", file).out.encode() for file in ("mined.parquet", mined / f"{name}.tsv")]
+    assert scored[0] == scored[1]
+    bm("score", "mined.parquet", "-o", "scored.parquet")
+    assert bm("filter", "scored.parquet").out == bm("filter", "-", stdin=scored[1]).out
     bm("report", "mined.parquet", "-o", "report.html")
     assert f"<p>{table.num_rows} pairs" in (tmp_path / "report.html").read_text()
     if name == "ids":
