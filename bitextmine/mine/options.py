@@ -9,9 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from bitextmine.errors import UsageError
-from bitextmine.mine.dedup import Dedup
-from bitextmine.mine.margin import Margin
-from bitextmine.mine.retrieval import Retrieval
+from bitextmine.mine.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mine.threshold import parse_threshold
 
 __all__ = [
@@ -25,22 +23,6 @@ __all__ = [
 ]
 
 Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class Duplicates(StrEnum):
-    """What becomes of lines that repeat a mined one: a pair names the first of them, or each gets a pair."""
-
-    FIRST = "first"
-    ALL = "all"
-
-
-class SearchWay(StrEnum):
-    """How neighbours are found: exactly, through FAISS indexes, or exactly up to `neighbours.EXACT_UP_TO`
-    comparisons."""
-
-    AUTO = "auto"
-    EXACT = "exact"
-    INDEX = "index"
 
 
 def member(choices: type[Choice], value: str, option: str) -> Choice:
