@@ -97,7 +97,8 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     loaded = done.stderr.decode().split()
     ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"}
-    stages = {name for name in ours - {"bitextmine", "bitextmine.errors"} if name.split(".")[1] != "cli"}
+    ours -= {"bitextmine", "bitextmine.errors", "bitextmine.version"}
+    stages = {name for name in ours if name.split(".")[1] != "cli"}
     packages = {name.rpartition(".")[0] for name in NAMES} | {"bitextmine.clean"}
     assert stages <= NAMES | packages
     others = {name.partition(".")[0].lstrip("_") for name in loaded} - {"bitextmine", "click"}
