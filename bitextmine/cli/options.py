@@ -84,10 +84,10 @@ def margin(about: str) -> Decorator:
     return choice("--margin", Margin, Margin.RATIO, about)
 
 
-def count(*names: str, default: int | None, help: str) -> Decorator:
+def count(name: str, *, default: int | None, help: str) -> Decorator:
     """A number from 1; without a default, the help tells what holds."""
     return click.option(
-        *names,
+        name,
         type=click.IntRange(min=1),
         default=default,
         show_default=default is not None,
