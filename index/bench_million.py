@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from child import bitextmine
+from _child import bitextmine
 
 from bitextmine.embeddings.manifest import Manifest, read_manifest
 from bitextmine.embeddings.store import open_embedding

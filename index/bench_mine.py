@@ -14,7 +14,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from child import bitextmine
+from _child import bitextmine
 
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import iter_lines
