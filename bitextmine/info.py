@@ -46,16 +46,17 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:
-    if Path(path).is_dir() and not any(
-        any(Path(path).glob(kind)) for kind in ("config.json", "modules.json", "*.spm")
-    ):
+    from bitextmine.encoder import load_encoder
+    from bitextmine.encoder.folder import PACKAGED
+    from bitextmine.encoder.foreign import KINDS
+
+    folder = Path(path)
+    known = (folder / "config.json").exists() or any(is_kind(folder) for is_kind, _ in KINDS)
+    if folder.is_dir() and not known:
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )
-    from bitextmine.encoder import load_encoder
-    from bitextmine.encoder.folder import PACKAGED
-
-    if not Path(path).exists() and os.fspath(path) not in PACKAGED:
+    if not folder.exists() and os.fspath(path) not in PACKAGED:
         names = ", ".join(sorted(PACKAGED))
         raise BitextmineError(f"{path}: no such file or folder, nor an encoder of the package ({names})")
     return _manifest(load_encoder(path, "cpu").describe())

@@ -264,9 +264,14 @@ def main() -> None:
         config = parse_config(args.config, config)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, interpreted"
     report: dict[str, Any] = {
-        "device": name, "torch": torch.__version__, "triton": triton.__version__, "rows": args.rows,
-        "dim": args.dim, "config": asdict(config), "searches": [],
-    }  # fmt: skip
+        "device": name,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "rows": args.rows,
+        "dim": args.dim,
+        "config": asdict(config),
+        "searches": [],
+    }
     print(f"{name}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{args.rows} x {args.rows} rows, d = {args.dim}, {config}")
     vectors = planted(args.rows, args.dim, device, args.seed)
@@ -301,9 +306,13 @@ def measure(
         flush=True,
     )
     line: dict[str, Any] = {
-        "k": k, "peak_tflops": [p / 1e12 for p in peaks], "first_seconds": first, "search_seconds": took,
-        "search_tflops": rate / 1e12, "of_peak": rate / best,
-    }  # fmt: skip
+        "k": k,
+        "peak_tflops": [p / 1e12 for p in peaks],
+        "first_seconds": first,
+        "search_seconds": took,
+        "search_tflops": rate / 1e12,
+        "of_peak": rate / best,
+    }
 
     for side, queries, pool, keys in (("x", x, y, found[0].keys), ("y", y, x, found[1].keys)):
         right, of, same = check(queries, pool, keys, args.sample)

@@ -12,7 +12,7 @@ from bitextmine.align.aligner import Alignment
 from bitextmine.mine.bitext import one_cell
 from bitextmine.version import __version__
 
-__all__ = ["FORMATS", "Document", "Form", "make_form"]
+__all__ = ["Document", "Form", "make_form"]
 
 DECIMALS = 4
 # What XML 1.0 has no way to write.
@@ -42,7 +42,7 @@ class Form:
 def make_form(
     form: str, *, ids: bool = False, named: bool = False, src_lang: str = "", tgt_lang: str = ""
 ) -> Form:
-    """One of `FORMATS`. ids: tsv gets line numbers, named: and the document's name, where there are several;
+    """One of `forms.FORMATS`. ids: tsv gets line numbers, named: and the document's name, where there are several;
     src_lang, tgt_lang: codes for tmx."""
     if form == "tmx":
         return Form(
@@ -143,4 +143,3 @@ def _text(text: str) -> str:
 
 
 _PLAIN = {"ladder": _ladder, "json": _json, "vecalign": _vecalign}
-FORMATS = ("tsv", "ladder", "json", "tmx", "vecalign")

@@ -1,4 +1,4 @@
-"""The compiled part of the dynamic program (_dp.c): what its function takes."""
+"""The compiled part of the dynamic program (dp.c): what its function takes."""
 
 from __future__ import annotations
 

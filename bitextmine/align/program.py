@@ -117,7 +117,7 @@ def _advance(
     steps: Kinds,
     skip: float,
 ) -> None:
-    """As dp_advance in _dp.c."""
+    """As dp_advance in dp.c."""
     moves = [*zip(steps.x.tolist(), steps.y.tolist(), strict=True), (1, 0), (0, 1)]
     for a in range(first, last):
         low = int(band.low[a])

@@ -105,9 +105,9 @@ def align_files(
     """Align documents and write what was found to ``output``.
 
     src, tgt: two files, or two folders of files that are matched by name; pairs: instead of them a list of files.
-    parts: blank lines part documents in the two files. documents: find out which belong together. form: of `FORMATS`.
-    ids: line numbers in tsv. src_lang, tgt_lang: codes for tmx; else those of the files' names. jobs: documents at a
-    time.
+    parts: blank lines part documents in the two files. documents: find out which belong together. form: one of
+    `forms.FORMATS`. ids: line numbers in tsv. src_lang, tgt_lang: codes for tmx; else those of the files' names. jobs:
+    documents at a time.
 
     Raises BitextmineError for files that cannot be read and documents without a partner, UsageError for arguments that
     do not go together.

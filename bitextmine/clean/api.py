@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bitextmine.arguments import whole_number
-from bitextmine.clean.columns import COLUMNS, Tools, pair_texts
+from bitextmine.clean.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.clean.columns.neighbourhood import WindowNeighbourhood
+from bitextmine.clean.columns.texts import Tools
 from bitextmine.clean.score import WINDOW, wanted_columns
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.bitext import MinedPair

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.clean.columns import COLUMNS, Tools
+from bitextmine.clean.columns.catalogue import COLUMNS
 from bitextmine.clean.columns.duplicate import pair_hash
+from bitextmine.clean.columns.texts import Tools
 from bitextmine.clean.explain import Example, Nearest
 from bitextmine.clean.rules import Rule, RuleSet
 from bitextmine.clean.score import FLOATS, INTEGERS, both_languages, pairs_of, wanted_columns

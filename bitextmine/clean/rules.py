@@ -6,17 +6,15 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from bitextmine.clean.choices import DUPLICATES, PRESETS, preset_text
 from bitextmine.errors import BitextmineError
 
-__all__ = ["DUPLICATES", "KINDS", "PRESETS", "Rule", "RuleSet", "choose_rules", "load_preset", "load_rules"]
+__all__ = ["KINDS", "Rule", "RuleSet", "choose_rules", "load_preset", "load_rules"]
 
 KINDS = ("min", "max", "equal")
-PRESETS = ("mild", "strict", "cheap")
-DUPLICATES = ("exact", "near", "none")
 _SIGNS = {"min": ">=", "max": "<=", "equal": "="}
 
 
@@ -86,8 +84,7 @@ def load_rules(path: str | os.PathLike[str]) -> RuleSet:
 def load_preset(name: str) -> RuleSet:
     """The rules of a preset; BitextmineError for a name that is none."""
     _checked(name, "preset", PRESETS)
-    file = resources.files("bitextmine.clean") / "presets" / f"{name}.toml"
-    return _parse(file.read_text(encoding="utf-8"), f"preset {name}", name)
+    return _parse(preset_text(name), f"preset {name}", name)
 
 
 def choose_rules(

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.clean.columns import COLUMNS, PairTexts, Tools, default_columns, pair_texts
+from bitextmine.clean.columns.catalogue import COLUMNS, pair_texts
+from bitextmine.clean.columns.names import default_columns
+from bitextmine.clean.columns.texts import PairTexts, Tools
 from bitextmine.console import counted, progress
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added

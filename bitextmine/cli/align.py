@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from bitextmine.align.forms import FORMATS
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language
@@ -46,10 +47,10 @@ from bitextmine.cli.types import Language
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["tsv", "ladder", "json", "tmx", "vecalign"]),
+    type=click.Choice(list(FORMATS)),
     default="tsv",
     show_default=True,
-    help="For score and filter; as hunalign; a JSON object per document; for translation memories; as Vecalign.",
+    help=f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.",
 )
 @click.option("--src-lang", type=Language(), metavar="L", help="For tmx.  [default: SRC's suffix]")
 @click.option("--tgt-lang", type=Language(), metavar="L", help="Likewise.")

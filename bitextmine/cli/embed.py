@@ -8,7 +8,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import Language, NpyFile
+from bitextmine.cli.types import NpyFile
 
 
 @click.command(
@@ -19,9 +19,7 @@ from bitextmine.cli.types import Language, NpyFile
 )
 @click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
 @options.model
-@click.option(
-    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
-)
+@options.lang
 @click.option(
     "--out",
     type=NpyFile(),

@@ -50,36 +50,15 @@ def evaluate() -> None:
 )
 @click.option("--tgt-lang", type=Language(), metavar="L", help="Language of --tgt-file, likewise.")
 @options.model
-@click.option(
-    "-k",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Neighbours of the ratio margin.",
-)
-@click.option(
-    "--csls",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Neighbours of CSLS.",
-)
-@click.option(
-    "--candidates",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Nearest by cosine that the margins choose among.",
-)
+@options.neighbours("Neighbours of the ratio margin.")
+@options.count("--csls", default=10, help="Neighbours of CSLS.")
+@options.count("--candidates", default=10, help="Nearest by cosine that the margins choose among.")
 @click.option("--rescore", is_flag=True, help="Also choose among these by the scorer of mine --rescore.")
 @click.option(
     "--work", metavar="FOLDER", help="Keep the pools' vectors here for the next run.  [default: nowhere]"
 )
 @options.form
-@options.memory
+@options.search_memory
 @options.device
 @options.batch_tokens
 @options.errors
@@ -137,22 +116,8 @@ def evaluate_retrieval(
     "--src-file", "src_corpus", metavar="FILE", help="The source corpus: equal texts count as one sentence."
 )
 @click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
-@click.option(
-    "--seed",
-    type=options.SEED,
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Of the split and of the bootstrap.",
-)
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=1),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="Of the bootstrap.",
-)
+@options.seed("Of the split and of the bootstrap.")
+@options.resamples
 @options.form
 @options.errors
 def evaluate_mining(mined: str, form: str, **options: Any) -> None:
@@ -195,15 +160,10 @@ evaluate.add_command(evaluate_align)
     metavar="FILE",
     help="Documents in the first language to choose the L2 term by.  [default: a tenth of --train]",
 )
-@click.option(
-    "--runs",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Classifiers to take the mean of, each on another nine tenths of --train.",
+@options.count(
+    "--runs", default=5, help="Classifiers to take the mean of, each on another nine tenths of --train."
 )
-@click.option("--seed", type=options.SEED, default=1, show_default=True, metavar="N", help="Of the draw.")
+@options.seed("Of the draw.")
 @options.model
 @options.form
 @options.device

@@ -21,17 +21,8 @@ from bitextmine.cli.shell import Command
     metavar="FILE",
     help="The true alignment of FOUND; once for each of several, in the same order.",
 )
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=1),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="Of the bootstrap.",
-)
-@click.option(
-    "--seed", type=options.SEED, default=1, show_default=True, metavar="N", help="Of the bootstrap."
-)
+@options.resamples
+@options.seed("Of the bootstrap.")
 @options.form
 @options.errors
 def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], form: str, **options: Any) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from bitextmine.clean.choices import DUPLICATES, PRESETS
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import Language, Limit, Memory, Setting
+from bitextmine.cli.types import Language, Limit, Setting
+from bitextmine.mine.choices import Dedup
 
 
 @click.command(
@@ -19,7 +21,7 @@ from bitextmine.cli.types import Language, Limit, Memory, Setting
 @click.option("--rejected", metavar="FILE", help="Where the others go, with the rule that each fails.")
 @click.option(
     "--preset",
-    type=click.Choice(["mild", "strict", "cheap", "none"]),
+    type=click.Choice([*PRESETS, "none"]),
     help="A set of rules; cheap needs no scores.  [default: mild, unless rules are given]",
 )
 @click.option(
@@ -36,17 +38,11 @@ from bitextmine.cli.types import Language, Limit, Memory, Setting
 )
 @click.option(
     "--duplicates",
-    type=click.Choice(["exact", "near", "none"]),
-    help="Keep the first of equal pairs; near: up to case, digits and punctuation.  [default: as the preset says, "
-    "else none]",
+    type=click.Choice(DUPLICATES),
+    help=f"Keep the first of equal pairs; near: {Dedup.NEAR.meaning}.  [default: as the preset says, else none]",
 )
-@click.option(
-    "--memory",
-    type=Memory(),
-    default="2G",
-    show_default=True,
-    metavar="SIZE",
-    help="Most that the search for duplicates may take, as 500M or 2G; 100 million pairs need 1G.",
+@options.memory(
+    "Most that the search for duplicates may take, as 500M or 2G; 100 million pairs need 1G.", default="2G"
 )
 @click.option(
     "--explain",
@@ -62,7 +58,7 @@ from bitextmine.cli.types import Language, Limit, Memory, Setting
 )
 @options.scol
 @options.tcol
-@options.header
+@options.read_header
 @click.option(
     "--src",
     type=Language(),

@@ -8,7 +8,8 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import IndexType, Language, Memory, Number
+from bitextmine.cli.types import IndexType, Number
+from bitextmine.index.kinds import KINDS
 
 
 @click.command(
@@ -24,17 +25,10 @@ from bitextmine.cli.types import IndexType, Language, Memory, Number
     type=IndexType(),
     default="auto",
     show_default=True,
-    metavar="auto|flat|ivf|pq|hnsw|FACTORY",
+    metavar=f"{'|'.join(KINDS)}|FACTORY",
     help="Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: what costs least, measured here.",
 )
-@click.option(
-    "--recall-sample",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Rows that the recall is measured on.",
-)
+@options.count("--recall-sample", default=1000, help="Rows that the recall is measured on.")
 @click.option(
     "--recall",
     "--recall-target",
@@ -45,39 +39,15 @@ from bitextmine.cli.types import IndexType, Language, Memory, Number
     metavar="X",
     help="Search harder (nprobe, efSearch) until the nearest row is found this often.",
 )
-@click.option(
-    "-k",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Neighbours that the recall counts.",
+@options.neighbours("Neighbours that the recall counts.")
+@options.seed("Of training rows and sample.")
+@options.count(
+    "--queries", default=None, help="How many searches 'auto' counts on.  [default: as many as rows]"
 )
-@click.option(
-    "--seed",
-    type=options.SEED,
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Of training rows and sample.",
-)
-@click.option(
-    "--queries",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many searches 'auto' counts on.  [default: as many as rows]",
-)
-@click.option(
-    "--memory",
-    type=Memory(),
-    metavar="SIZE",
-    help="Most that building may take, as 500M or 2G.  [default: half of what is free]",
-)
+@options.memory("Most that building may take, as 500M or 2G.")
 @click.option("--force", is_flag=True, help="Build again what is up to date.")
 @options.model
-@click.option(
-    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
-)
+@options.lang
 @options.device
 @options.batch_tokens
 @options.errors

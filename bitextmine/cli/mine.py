@@ -8,7 +8,8 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import Language, Number, Threshold
+from bitextmine.cli.types import Language, Number
+from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
 
 
 @click.command(
@@ -30,37 +31,12 @@ from bitextmine.cli.types import Language, Number, Threshold
 @click.option("--src-file", metavar="FILE", help="The source corpus itself, instead of a search.")
 @click.option("--tgt-file", metavar="FILE", help="The target corpus, likewise.")
 @options.model
-@click.option(
-    "-k",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Neighbours that a margin is taken over.",
-)
-@click.option(
-    "--margin",
-    type=click.Choice(["ratio", "distance", "absolute"]),
-    default="ratio",
-    show_default=True,
-    help="Score: cosine over, minus, or regardless of the mean cosine to the neighbours.",
-)
-@click.option(
-    "--retrieval",
-    type=click.Choice(["max", "matching", "intersect", "union", "forward", "backward"]),
-    default="max",
-    show_default=True,
-    help="One to one, best first; one to one, highest total; chosen by both sides; by either; by the source; "
-    "by the target.",
-)
-@click.option(
-    "--threshold",
-    type=Threshold(),
-    default="auto",
-    show_default=True,
-    metavar="NUMBER|auto|none",
-    help="Lowest score kept. auto: the best F1 on --gold, else the score that a share --fpr of the lines "
-    "without a translation would reach.",
+@options.neighbours("Neighbours that a margin is taken over.")
+@options.margin("Score.")
+@options.choice("--retrieval", Retrieval, Retrieval.MAX, "Which pairs are kept.")
+@options.threshold(
+    "Lowest score kept. auto: the best F1 on --gold, else the score that a share --fpr of the lines "
+    "without a translation would reach."
 )
 @click.option(
     "--gold", metavar="FILE", help="Known pairs for --threshold auto: source line, tab, target line, from 1."
@@ -78,27 +54,9 @@ from bitextmine.cli.types import Language, Number, Threshold
     is_flag=True,
     help="Score by the pieces' matches, too: better pairs, in more time. Scores and --threshold are then log odds.",
 )
-@click.option(
-    "--dedup",
-    type=click.Choice(["exact", "near", "none"]),
-    default="exact",
-    show_default=True,
-    help="Which lines count as the same and are mined once; near: up to case, digits and punctuation.",
-)
-@click.option(
-    "--duplicates",
-    type=click.Choice(["first", "all"]),
-    default="first",
-    show_default=True,
-    help="Pairs for the first of equal lines, or for each.",
-)
-@click.option(
-    "--search",
-    type=click.Choice(["auto", "exact", "index"]),
-    default="auto",
-    show_default=True,
-    help="Compare every line with every line, or use FAISS; auto: exact up to 10^12 comparisons.",
-)
+@options.choice("--dedup", Dedup, Dedup.EXACT, "Which lines count as the same and are mined once.")
+@options.choice("--duplicates", Duplicates, Duplicates.FIRST, "What becomes of equal lines.")
+@options.choice("--search", SearchWay, SearchWay.AUTO, "How neighbours are found.")
 @click.option("--ids", is_flag=True, help="Add two columns after the score: both line numbers, from 1.")
 @click.option(
     "-o",
@@ -108,7 +66,7 @@ from bitextmine.cli.types import Language, Number, Threshold
     help="Where the pairs go, with FILE.json; Parquet by its suffix.  [default: standard output]",
 )
 @click.option("--force", is_flag=True, help="Embed again what is up to date.")
-@options.memory
+@options.search_memory
 @options.device
 @options.batch_tokens
 @options.errors

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import click
 
-from bitextmine.cli.types import Device, Memory
+from bitextmine.cli.types import Device, Language, Memory, Threshold
+from bitextmine.mine.choices import Choice, Margin
+
+Decorator = Callable[[Any], Any]
+SEED = click.IntRange(0, 2**32 - 1)
 
 model = click.option(
     "--model",
@@ -22,14 +29,6 @@ device = click.option(
     metavar="auto|cpu|cuda|cuda:N",
     help="Where to compute.",
 )
-memory = click.option(
-    "--memory",
-    type=Memory(),
-    metavar="SIZE",
-    help="Most that exact search may take, as 500M or 2G; too little is refused.  [default: half of what is free]",
-)
-SEED = click.IntRange(0, 2**32 - 1)
-
 batch_tokens = click.option(
     "--batch-tokens",
     type=click.IntRange(min=1),
@@ -53,9 +52,6 @@ form = click.option(
     help="For eyes, for programs, or everything.",
 )
 
-header = click.option(
-    "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: look]"
-)
 scol = click.option(
     "--scol",
     metavar="COL",
@@ -64,4 +60,84 @@ scol = click.option(
 tcol = click.option("--tcol", metavar="COL", help="Column of the target, likewise.")
 stream_output = click.option(
     "-o", "--output", default="-", metavar="FILE", help="Where the rows go.  [default: standard output]"
+)
+
+
+def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Decorator:
+    """One of a stage's choices, with what each means; `about` opens the help."""
+    return click.option(
+        name,
+        type=click.Choice([one.value for one in choices]),
+        default=default.value,
+        show_default=True,
+        help=f"{about} {meanings(choices)}",
+    )
+
+
+def meanings(choices: Iterable[Choice]) -> str:
+    """Every choice with what it means, in a sentence."""
+    return "; ".join(f"{one}: {one.meaning}" for one in choices) + "."
+
+
+def margin(about: str) -> Decorator:
+    """--margin."""
+    return choice("--margin", Margin, Margin.RATIO, about)
+
+
+def count(name: str, *, default: int | None, help: str) -> Decorator:
+    """A number from 1; without a default, the help tells what holds."""
+    return click.option(
+        name,
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help=help,
+    )
+
+
+def neighbours(help: str) -> Decorator:
+    """-k."""
+    return count("-k", default=4, help=help)
+
+
+def seed(help: str) -> Decorator:
+    """--seed."""
+    return click.option("--seed", type=SEED, default=1, show_default=True, metavar="N", help=help)
+
+
+def threshold(help: str) -> Decorator:
+    """--threshold."""
+    return click.option(
+        "--threshold",
+        type=Threshold(),
+        default="auto",
+        show_default=True,
+        metavar="NUMBER|auto|none",
+        help=help,
+    )
+
+
+def memory(help: str, default: str | None = None) -> Decorator:
+    """--memory; without a default, half of what is free."""
+    return click.option(
+        "--memory",
+        type=Memory(),
+        default=default,
+        show_default=default is not None,
+        metavar="SIZE",
+        help=help if default else f"{help}  [default: half of what is free]",
+    )
+
+
+def header(help: str) -> Decorator:
+    """--header."""
+    return click.option("--header/--no-header", default=None, help=help)
+
+
+search_memory = memory("Most that exact search may take, as 500M or 2G; too little is refused.")
+read_header = header("Whether the first line names the columns.  [default: look]")
+resamples = count("--resamples", default=2000, help="Of the bootstrap.")
+lang = click.option(
+    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
 )

@@ -8,27 +8,19 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import Threshold
 
 
 @click.command(cls=Command, name="report", example="bitextmine report bitext.tsv -o report.html")
 @click.argument("bitext", metavar="BITEXT.tsv")
 @click.option("-o", "--output", metavar="FILE.html", help='Where the page goes; "-" is standard output.')
 @click.option("--png", metavar="FILE.png", help="The plots alone, as a picture (needs matplotlib).")
-@click.option(
-    "--threshold",
-    type=Threshold(),
-    default="auto",
-    show_default=True,
-    metavar="NUMBER|auto|none",
-    help="Score to mark and count at. auto: the one that the file was mined with.",
-)
+@options.threshold("Score to mark and count at. auto: the one that the file was mined with.")
 @click.option(
     "--score-col", "score", metavar="COL", help="Column of the score: position from 1, or name in the header."
 )
 @options.scol
 @options.tcol
-@options.header
+@options.read_header
 @click.option("--manifest", metavar="FILE.json", help="How it was mined.  [default: BITEXT.tsv.json]")
 @options.errors
 def report(

@@ -6,19 +6,36 @@ from typing import Any
 
 import click
 
+from bitextmine.clean.columns.names import MEANINGS, default_columns
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language
 
+_TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items())
+_HELP = f"""Add columns to sentence pairs: one line out for each line in, behind a header that names the columns.
 
-@click.command(cls=Command, name="score", example="bitextmine score pairs.tsv > scored.tsv")
+Reads tab-separated lines, or Parquet by its suffix: what 'mine' and 'score' write, source and target first, or
+columns that a header or --scol and --tcol name. A column that is there already is replaced. A row of another width
+than most, or that is not UTF-8, keeps its place, with empty scores.
+
+\b
+{_TABLE}
+
+\b
+bitextmine mine --src en --tgt fr | bitextmine score | bitextmine filter > clean.tsv
+zstdcat crawl.tsv.zst | bitextmine score | bitextmine filter --rejected bad.tsv > clean.tsv
+bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | sort -k 1,1gr
+"""
+
+
+@click.command(cls=Command, name="score", help=_HELP, example="bitextmine score pairs.tsv > scored.tsv")
 @click.argument("path", metavar="[PAIRS.tsv]", default="-")
 @options.stream_output
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="Columns to add, in this order.  [default: cosine,margin,length_ratio,numbers,copy,quality, and lang "
-    "before quality where --src and --tgt are given]",
+    help=f"Columns to add, in this order.  [default: {','.join(default_columns(languages=False))}, and lang before "
+    "quality where --src and --tgt are given]",
 )
 @click.option(
     "--score-only",
@@ -33,38 +50,18 @@ from bitextmine.cli.types import Language
 )
 @options.scol
 @options.tcol
-@click.option(
-    "--header/--no-header",
-    default=None,
-    help="Whether the first line names the columns; with --no-header no such line is written, either.  "
-    "[default: look, and write one]",
+@options.header(
+    "Whether the first line names the columns; with --no-header no such line is written, either.  "
+    "[default: look, and write one]"
 )
 @click.option(
     "--strict", is_flag=True, help="Stop at a row that is no pair, instead of leaving its scores empty."
 )
 @options.model
-@click.option(
-    "-k",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Neighbours that the margin is taken over.",
-)
-@click.option(
-    "--margin",
-    type=click.Choice(["ratio", "distance", "absolute"]),
-    default="ratio",
-    show_default=True,
-    help="Cosine over, minus, or regardless of the mean cosine to the neighbours.",
-)
-@click.option(
-    "--window",
-    type=click.IntRange(min=1),
-    default=4096,
-    show_default=True,
-    metavar="N",
-    help="Pairs of the stream that the margin's neighbours are looked for among.",
+@options.neighbours("Neighbours that the margin is taken over.")
+@options.margin("How a pair is compared with its neighbours.")
+@options.count(
+    "--window", default=4096, help="Pairs of the stream that the margin's neighbours are looked for among."
 )
 @click.option(
     "--src-index",
@@ -78,30 +75,7 @@ from bitextmine.cli.types import Language
 def score(
     path: str, output: str, scol: str | None, tcol: str | None, header: bool | None, **options: Any
 ) -> None:
-    """Add columns to sentence pairs: one line out for each line in, behind a header that names the columns.
-
-    Reads tab-separated lines, or Parquet by its suffix: what 'mine' and 'score' write, source and target first, or
-    columns that a header or --scol and --tcol name. A column that is there already is replaced. A row of another width
-    than most, or that is not UTF-8, keeps its place, with empty scores.
-
-    \b
-    cosine              of the two sentence vectors
-    margin              that, against the cosines to the nearest neighbours
-    length_ratio        characters of the longer side over those of the shorter
-    numbers             agreement of the numbers, from 0 to 1 (1: all of them, or none there)
-    copy                words that both sides have, from 0 to 1 (1: nothing is translated)
-    lang                both sides look like --src and --tgt: above 0.5
-    quality             margin, cosine, length, numbers, copy and lang in one probability
-    shorter, longer     characters of that side
-    letters             share of letters, in the side that has fewer
-    src_lang, tgt_lang  what language a side looks like
-    key                 the same for pairs that differ in case, digits and punctuation alone
-
-    \b
-    bitextmine mine --src en --tgt fr | bitextmine score | bitextmine filter > clean.tsv
-    zstdcat crawl.tsv.zst | bitextmine score | bitextmine filter --rejected bad.tsv > clean.tsv
-    bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | sort -k 1,1gr
-    """
+    """Add columns to sentence pairs, and print what was done."""
     from bitextmine.clean.score import ScoreOptions
     from bitextmine.clean.score import score as score_rows
     from bitextmine.files.layout import Columns

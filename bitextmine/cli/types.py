@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from bitextmine.index.kinds import KINDS
+
 __all__ = [
     "Device",
     "Directions",
@@ -82,15 +84,14 @@ class NpyFile(click.ParamType):
 
 
 class IndexType(click.ParamType):
-    """auto, flat, ivf, pq, hnsw, or what may be a FAISS factory string (all of which have a capital letter)."""
+    """A name in `KINDS`, or what may be a FAISS factory string (all of which have a capital letter)."""
 
     name = "index type"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        kinds = ("auto", "flat", "ivf", "pq", "hnsw")
-        if value.lower() not in kinds and not re.fullmatch(r"(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+", value):
+        if value.lower() not in KINDS and not re.fullmatch(r"(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+", value):
             self.fail(
-                f"{value!r} is not {', '.join(kinds)} or a factory string such as IVF1024,SQ8.", param, ctx
+                f"{value!r} is not {', '.join(KINDS)} or a factory string such as IVF1024,SQ8.", param, ctx
             )
         return str(value)
 

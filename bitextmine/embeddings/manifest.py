@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import plain, read_json, write_json
+from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.version import __version__
 
-__all__ = ["Manifest", "manifest_path", "read_manifest", "write_manifest"]
+__all__ = ["Manifest", "manifest_path", "read_manifest"]
 
 
 @dataclasses.dataclass
@@ -85,8 +85,3 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             f"{path}: no such manifest, so the vectors beside it tell nothing; run embed again"
         )
     return Manifest.from_json(read_json(path), path)
-
-
-def write_manifest(path: str | os.PathLike[str], manifest: Manifest) -> None:
-    """Write a manifest atomically to a ``.json`` file, or to the one beside an ``.npy``."""
-    write_json(path if Path(path).suffix == ".json" else manifest_path(path), manifest.to_json())

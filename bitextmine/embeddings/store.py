@@ -20,7 +20,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import plain, read_json
 
-__all__ = ["check_fresh", "describe_embedding", "embedding_paths", "open_embedding", "verify_embedding"]
+__all__ = ["check_fresh", "describe_embedding", "embedding_paths", "open_embedding"]
 
 
 def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -91,22 +91,6 @@ def check_fresh(
             if old != new:
                 return f"made with another setting ({key}: {json.dumps(old)}, not {json.dumps(new)})"
     return None
-
-
-def verify_embedding(npy_path: str | os.PathLike[str]) -> Manifest:
-    """Read all the vectors and compare their digest with the manifest's (about a second per gigabyte).
-
-    Raises BitextmineError when they differ, and as `open_embedding` does.
-    """
-    _, manifest = open_embedding(npy_path)
-    found = vectors_digest(npy_path)
-    if found != manifest.vectors_blake2b:
-        raise BitextmineError(
-            f"{npy_path}: damaged: the digest of the vectors is {found[:16]}..., but "
-            f"{manifest_path(npy_path).name} says {manifest.vectors_blake2b[:16] or 'nothing'}...; "
-            "run embed again"
-        )
-    return manifest
 
 
 def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ __all__ = ["MAX_WORDS", "CompiledTable", "PlainTable", "Words"]
 MAX_WORDS = 1 << 19
 
 
-class Table(Protocol):
+class Numbering(Protocol):
     """Numbers words as they come, from 0 on."""
 
     def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -76,7 +76,7 @@ class Words:
         return table.pieces(number, ends, known, most)
 
 
-def _nothing() -> tuple[Table, Pieces]:
+def _nothing() -> tuple[Numbering, Pieces]:
     """A table, and the pieces of the words that are known: of word i in row i."""
     table = PlainTable() if native.library() is None else CompiledTable()
     return table, Pieces.from_lists([])

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from bitextmine.errors import InvalidUtf8
-from bitextmine.files.streams import display_name, read_blocks
+from bitextmine.files.streams import display_name, read_line_blocks
 
 __all__ = ["LineHasher", "iter_lines", "line_digest", "read_lines"]
 
@@ -48,22 +48,15 @@ def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
 def _lines(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
     name = display_name(path)
     done = 0
-    parts: list[bytes] = []  # the bytes since the last newline; a list, or a huge line costs quadratic time
-    for block in read_blocks(path):
-        cut = block.rfind(b"\n")
-        if cut < 0:
-            parts.append(block)
-            continue
-        parts.append(block[:cut])
-        text = _decode(b"".join(parts), errors, name, done)
+    for block in read_line_blocks(path):
+        text = _decode(block, errors, name, done)
         lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
         if "\r" in text:
             lines = [line.removesuffix("\r") for line in lines]
-        parts = [block[cut + 1 :]] if cut + 1 < len(block) else []
         done += len(lines)
         yield from lines
-    if parts and (text := _decode(b"".join(parts), errors, name, done)):
-        yield text.removesuffix("\r")
 
 
 def _decode(raw: bytes, errors: str, name: str, lines_before: int) -> str:

@@ -17,7 +17,15 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
 
-__all__ = ["compression", "display_name", "keep_apart", "open_output", "read_blocks", "strip_compression"]
+__all__ = [
+    "compression",
+    "display_name",
+    "keep_apart",
+    "open_output",
+    "read_blocks",
+    "read_line_blocks",
+    "strip_compression",
+]
 
 COMPRESSION_SUFFIXES = (".gz", ".xz", ".zst")
 KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
@@ -86,6 +94,21 @@ def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
                     yield block
     except OSError as e:
         raise _cannot_read(path, e) from None
+
+
+def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The bytes of `read_blocks`, cut anew so that each block ends with a line feed, but for the last one of a file
+    that does not."""
+    parts: list[bytes] = []  # since the last line feed; a list, or a huge line costs quadratic time
+    for block in read_blocks(path):
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*parts, block[:cut]])
+            parts = []
+        if cut < len(block):
+            parts.append(block[cut:])
+    if parts:
+        yield b"".join(parts)
 
 
 def _stdin_blocks() -> Iterator[bytes]:

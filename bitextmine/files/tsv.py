@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cells_of
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
-from bitextmine.files.streams import display_name, read_blocks
+from bitextmine.files.streams import display_name, read_line_blocks
 
 __all__ = ["TextBlock", "TextRows", "TextWriter"]
 
@@ -162,22 +162,15 @@ class TextRows:
 
 def _raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
     """The lines of a stream as they come, without line feeds and without a byte order mark at the start."""
-    parts: list[bytes] = []
     first = True
-    for block in read_blocks(path):
-        cut = block.rfind(b"\n")
-        if cut < 0:
-            parts.append(block)
-            continue
-        parts.append(block[:cut])
-        lines = b"".join(parts).split(b"\n")
-        parts = [block[cut + 1 :]] if cut + 1 < len(block) else []
+    for block in read_line_blocks(path):
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
         if first:
             lines[0] = lines[0].removeprefix(_BOM)
             first = False
         yield lines
-    if parts and (last := b"".join(parts)):
-        yield [last.removeprefix(_BOM) if first else last]
 
 
 class TextWriter:

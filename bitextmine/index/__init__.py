@@ -5,7 +5,8 @@ only.
     build        an index in memory, or on disk, shard by shard
     merge        the lists of several shards in one file
     choose       which kind pays (--type auto), by times measured on the vectors
-    faiss_index  Index: the kinds there are, and a search of one index with exact similarities
+    kinds        the kinds that have a name
+    faiss_index  Index: what each kind is, and a search of one index with exact similarities
     both         both directions through the indexes of both sides
     lists        many queries against inverted lists, list by list
     clusters     the centres of lists: finding them, and which are near to a row

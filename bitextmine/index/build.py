@@ -342,7 +342,8 @@ def _grow(
 
 
 def bytes_each(plan: Plan) -> int:
-    """What a vector takes in the index, roughly: its code, its id, its links."""
+    """What a vector takes in the index, roughly: its code, its id, its links. Raises UsageError for a kind of index of
+    which FAISS does not tell."""
     empty = _empty(plan)
     core: Any = core_of(empty)
     if isinstance(core, faiss.IndexIVF):
@@ -350,7 +351,13 @@ def bytes_each(plan: Plan) -> int:
     if isinstance(core, faiss.IndexHNSW):
         graph: Any = core.hnsw
         return int(core.storage.sa_code_size()) + 8 + 4 * 2 * int(graph.nb_neighbors(1)) + 16
-    return int(core.sa_code_size()) + 8
+    try:
+        return int(core.sa_code_size()) + 8
+    except RuntimeError:
+        raise UsageError(
+            f"--type {plan.kind}: FAISS does not tell what a vector takes in such an index ({type(core).__name__}), so "
+            "it cannot be kept within --memory; use flat, ivf, pq, hnsw or a factory string such as 'IVF1024,SQ8'"
+        ) from None
 
 
 def _same_or_empty(folder: Path, wanted: dict[str, Any], rows: int) -> int:

@@ -22,7 +22,6 @@ from bitextmine.system import budget, processors
 
 log = logging.getLogger(__name__)
 
-KINDS = ("auto", "flat", "ivf", "pq", "hnsw")
 FLAT_UP_TO = 50_000
 _QUERY_ROWS = 1 << 12
 _LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
@@ -261,6 +260,7 @@ def stored_as_they_are(ivf: Any) -> bool:
 
 
 def check_finite_rows(rows: Vectors) -> None:
+    """BitextmineError, which names the row, unless every number of the queries is finite; reads them in blocks."""
     for start in range(0, len(rows), 1 << 14):
         check_finite(rows[start : start + (1 << 14)], "queries", start)
 

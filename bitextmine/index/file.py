@@ -323,6 +323,7 @@ def open_index(npy_path: str | os.PathLike[str]) -> Index:
 
 
 def free_bytes(folder: Path) -> int:
+    """What may still be written to the disk of a folder, in bytes."""
     return shutil.disk_usage(folder).free
 
 

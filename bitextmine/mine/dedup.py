@@ -9,22 +9,14 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.mine.choices import Dedup
 
 __all__ = ["Dedup", "Unique", "line_key", "unique_lines"]
-
-
-class Dedup(StrEnum):
-    """Which lines count as the same; what each level leaves out of account is in `line_key`."""
-
-    EXACT = "exact"
-    NEAR = "near"
-    NONE = "none"
 
 
 # Characters that show nothing: a line of these alone is as empty as a line of blanks.

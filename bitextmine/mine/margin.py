@@ -6,22 +6,13 @@ the k nearest neighbours of x in the other language; the candidate itself counts
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.mine.choices import Margin
 
 __all__ = ["LOG_ODDS", "MARGINS", "NEUTRAL", "RATIO_FLOOR", "Margin", "margin", "neighbourhood_mean"]
-
-
-class Margin(StrEnum):
-    """How a pair is compared with its neighbourhood; the formulas are in `margin`."""
-
-    RATIO = "ratio"
-    DISTANCE = "distance"
-    ABSOLUTE = "absolute"
 
 
 MARGINS = tuple(Margin)

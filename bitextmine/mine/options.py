@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 
 from bitextmine.arguments import a_path, memory_bytes, one_of, real_number, whole_number, yes_or_no
 from bitextmine.errors import UsageError
-from bitextmine.mine.dedup import Dedup
-from bitextmine.mine.margin import Margin
-from bitextmine.mine.retrieval import Retrieval
+from bitextmine.mine.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mine.threshold import parse_threshold
 
 __all__ = [
@@ -26,22 +24,6 @@ __all__ = [
 ]
 
 Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class Duplicates(StrEnum):
-    """What becomes of lines that repeat a mined one: a pair names the first of them, or each gets a pair."""
-
-    FIRST = "first"
-    ALL = "all"
-
-
-class SearchWay(StrEnum):
-    """How neighbours are found: exactly, through FAISS indexes, or exactly up to `neighbours.EXACT_UP_TO`
-    comparisons."""
-
-    AUTO = "auto"
-    EXACT = "exact"
-    INDEX = "index"
 
 
 def member(choices: type[Choice], value: str, option: str) -> Choice:

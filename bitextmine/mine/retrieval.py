@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import BestBothWays, NeighboursLike, Rescore
-from bitextmine.mine.margin import LOG_ODDS, NEUTRAL, Margin
+from bitextmine.mine.choices import Margin, Retrieval
+from bitextmine.mine.margin import LOG_ODDS, NEUTRAL
 from bitextmine.mine.matching import heaviest
 
 __all__ = ["Retrieval", "ScoredPairs", "greedy", "ordered", "retrieve", "retrieve_scored"]
 
 _ROUNDS = 64
-
-
-class Retrieval(StrEnum):
-    """Which candidates become pairs; what each does is in `retrieve`."""
-
-    FORWARD = "forward"
-    BACKWARD = "backward"
-    UNION = "union"
-    INTERSECT = "intersect"
-    MAX = "max"
-    MATCHING = "matching"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fewest", "Repeats", "Sample", "ScoreCounts"]
+__all__ = ["Fewest", "KeyCounter", "Sample", "ScoreCounts"]
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ def _summed(
     return keys[starts], np.add.reduceat(counts, starts)
 
 
-class Repeats:
+class KeyCounter:
     """How often each key (a 64-bit hash) occurs, in two tables of at most about `limit` keys together.
 
     Exact as long as there are no more different keys than that. Beyond, the rarest are forgotten (Misra and

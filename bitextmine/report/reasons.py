@@ -20,7 +20,7 @@ __all__ = [
     "SHORT",
     "Reason",
     "judge",
-    "length_ratio",
+    "log_length_ratio",
     "text_key",
     "text_keys",
 ]
@@ -111,7 +111,7 @@ def text_keys(keys: Sequence[str]) -> NDArray[np.int64]:
     return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
 
 
-def length_ratio(src: NDArray[np.int64], tgt: NDArray[np.int64]) -> NDArray[np.float64]:
+def log_length_ratio(src: NDArray[np.int64], tgt: NDArray[np.int64]) -> NDArray[np.float64]:
     """The logarithm (n,) of target over source length, in characters, smoothed."""
     return np.log((tgt + _SMOOTH) / (src + _SMOOTH))
 
@@ -126,7 +126,7 @@ def judge(
 ) -> dict[str, NDArray[np.bool_]]:
     """For each reason that one pair alone can give: which of the pairs (n,) have it.
 
-    src_key, tgt_key: `text_key` of the texts; ratio: `length_ratio` of the pairs, usual_ratio: of most pairs.
+    src_key, tgt_key: `text_key` of the texts; ratio: `log_length_ratio` of the pairs, usual_ratio: of most pairs.
     A pair without text on one side has no other reason, one without letters is neither short nor a copy.
     """
     pairs = list(zip(src, tgt, strict=True))

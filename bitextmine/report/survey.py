@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from bitextmine.console import progress
 from bitextmine.files.layout import Columns, Layout
-from bitextmine.report.counts import Fewest, Repeats, Sample, ScoreCounts
+from bitextmine.report.counts import Fewest, KeyCounter, Sample, ScoreCounts
 from bitextmine.report.language import LanguageSurvey, survey_language
 from bitextmine.report.reader import PairReader, ReadPairs
-from bitextmine.report.reasons import MANY, judge, length_ratio, text_key, text_keys
+from bitextmine.report.reasons import MANY, judge, log_length_ratio, text_key, text_keys
 
 __all__ = ["Flagged", "Pair", "Repeated", "Survey", "survey"]
 
@@ -169,7 +169,7 @@ class _Pass:
             self.above.offer(np.where(reached, block.score, np.nan), pair)
             self.below.offer(np.where(reached, np.nan, -block.score), pair)
 
-        ratio = length_ratio(src_length, tgt_length)
+        ratio = log_length_ratio(src_length, tgt_length)
         if self.rows == 0:
             self.usual_ratio = float(np.median(ratio))
         src_key, tgt_key = [text_key(s) for s in block.src], [text_key(t) for t in block.tgt]
@@ -314,7 +314,7 @@ class _Watched:
     _PARTNERS = 3
 
     def __init__(self) -> None:
-        self.counts = Repeats()
+        self.counts = KeyCounter()
         self.examples: dict[int, tuple[Pair, list[str]]] = {}
 
     def add(

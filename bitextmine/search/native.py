@@ -1,4 +1,4 @@
-"""The compiled part of exact search (_fused.c): what its functions take, what this processor can do, exact products."""
+"""The compiled part of exact search (fused.c): what its functions take, what this processor can do, exact products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ISA_NAMES = {code: name for name, code in ISA.items()}
 
 
 class Tile(ctypes.Structure):
-    """Field by field what _fused.c calls `tile`."""
+    """Field by field what fused.c calls `tile`."""
 
     _fields_ = [
         *[(name, ctypes.c_int32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
@@ -80,7 +80,8 @@ def compiled_products(
     return out
 
 
-def aligned(nbytes: int) -> NDArray[np.uint8]:
+def cache_aligned(nbytes: int) -> NDArray[np.uint8]:
+    """So many bytes of memory, uint8 (nbytes,), of any content, that begin at a multiple of 64 (a cache line)."""
     raw = np.empty(nbytes + 64, dtype=np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + nbytes]

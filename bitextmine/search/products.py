@@ -19,7 +19,7 @@ def products(x: Vectors, y: Vectors) -> NDArray[np.float32]:
     """Row by row inner products of x (p, d) and y (p, d), float16 or float32: (p,) float32.
 
     The products, exact in float64, are summed in float64 in one fixed order: lane l adds up positions l, l +
-    32, l + 64, ...; the 32 lanes are then folded pairwise. _fused.c does the same. A product of two float16
+    32, l + 64, ...; the 32 lanes are then folded pairwise. fused.c does the same. A product of two float16
     numbers is a multiple of 2**-48, so for vectors of length up to 5 every partial sum fits a float64's 53
     bits: the result is the exact inner product, rounded once to float32, in whatever order it is summed.
     """

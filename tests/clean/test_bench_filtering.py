@@ -87,10 +87,15 @@ def test_area_under_the_curve(bench):
 
 def test_the_scale_goes_through_both_presets(bench):
     columns = {
-        "length_ratio": [4.0, 2.5, 1.0, 5.0], "longer": [4000, 1000, 10, 10], "copy": [0.9, 0.7, 0, 0],
-        "numbers": [0.4, 0.75, 1, 1], "lang": [0.1, 0.35, 1, 1], "cosine": [0.25, 0.45, 0.9, 0.9],
-        "quality": [0.1, 0.6, 0.99, 0.99], "margin": [0, 0, 2, 2],
-    }  # fmt: skip
+        "length_ratio": [4.0, 2.5, 1.0, 5.0],
+        "longer": [4000, 1000, 10, 10],
+        "copy": [0.9, 0.7, 0, 0],
+        "numbers": [0.4, 0.75, 1, 1],
+        "lang": [0.1, 0.35, 1, 1],
+        "cosine": [0.25, 0.45, 0.9, 0.9],
+        "quality": [0.1, 0.6, 0.99, 0.99],
+        "margin": [0, 0, 2, 2],
+    }
     from bitextmine.clean.rules import load_preset
 
     for row, name in enumerate(("mild", "strict")):

@@ -37,11 +37,17 @@ def bm(bitextmine, tiny_model, tmp_path):
 def test_the_chain_needs_no_options(bitextmine, tiny_model, mined, tmp_path, name):
     program = " ".join(bitextmine.argv)
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {program} score < {mined}/{name}.tsv | tee scored.tsv | {program} filter | "
-         f"tee kept.tsv | {program} report - -o report.html"],
-        cwd=tmp_path, env=bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)}), capture_output=True,
+        [
+            "bash",
+            "-c",
+            f"set -o pipefail; {program} score < {mined}/{name}.tsv | tee scored.tsv | {program} filter | "
+            f"tee kept.tsv | {program} report - -o report.html",
+        ],
+        cwd=tmp_path,
+        env=bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)}),
+        capture_output=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr.decode()
     texts = [line.split("\t") for line in (mined / f"{name}.tsv").read_text().splitlines()]
     numbers = ["src_line", "tgt_line"] if name == "ids" else []

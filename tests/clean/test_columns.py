@@ -7,14 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from bitextmine.clean.columns import COLUMNS, Tools, pair_texts
+from bitextmine.clean.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.clean.columns.copied import copied
 from bitextmine.clean.columns.duplicate import pair_hash, pair_key
 from bitextmine.clean.columns.lengths import length_deviation, length_ratio, letters
+from bitextmine.clean.columns.names import MEANINGS, default_columns
 from bitextmine.clean.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.clean.columns.numbers import number_agreement
 from bitextmine.clean.columns.numerals import roman_value, word_values
 from bitextmine.clean.columns.quality import LEAST_AROUND, WEIGHTS, quality, similarity
+from bitextmine.clean.columns.texts import Tools
 from bitextmine.errors import BitextmineError
 
 # --- numbers ---------------------------------------------------------------------------------------------
@@ -76,6 +78,12 @@ def test_numbers_that_agree(src, tgt):
 def test_numbers_that_do_not(src, tgt, agreement):
     assert number_agreement(src, tgt) == pytest.approx(agreement)
     assert number_agreement(tgt, src) == pytest.approx(agreement)
+
+
+def test_every_column_has_a_name_a_meaning_and_a_way_to_compute_it():
+    assert list(MEANINGS) == list(COLUMNS)
+    assert set(default_columns(languages=True)) <= set(COLUMNS)
+    assert set(default_columns(languages=True)) - set(default_columns(languages=False)) == {"lang"}
 
 
 def test_changing_a_number_never_goes_unnoticed():

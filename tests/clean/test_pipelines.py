@@ -33,7 +33,7 @@ while lines:
         size += len(line)
         if size > 10 << 20:
             break
-    subprocess.run(sys.argv[5:], input=b"".join(lines[:n]), check=True)
+    subprocess.run(" ".join(sys.argv[5:]), shell=True, input=b"".join(lines[:n]), check=True)
     sys.stdout.flush()
     del lines[:n]
 """,

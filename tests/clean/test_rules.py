@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from bitextmine.clean.columns import COLUMNS
-from bitextmine.clean.rules import PRESETS, Rule, choose_rules, load_preset
+from bitextmine.clean import choices
+from bitextmine.clean.choices import PRESETS
+from bitextmine.clean.columns.catalogue import COLUMNS
+from bitextmine.clean.rules import Rule, choose_rules, load_preset
 from bitextmine.errors import BitextmineError
+
+
+def test_the_presets_are_those_of_the_folder():
+    folder = Path(choices.__file__).with_name("presets")
+    assert sorted(PRESETS) == sorted(path.stem for path in folder.glob("*.toml"))
+    assert {"mild", "strict", "cheap"} <= set(PRESETS)
 
 
 @pytest.mark.parametrize("name", PRESETS)

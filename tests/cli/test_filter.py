@@ -162,7 +162,8 @@ def test_a_score_does_not_depend_on_how_the_pipe_is_cut(bitextmine, tiny_model):
 
 
 def test_every_column_is_in_the_help(bitextmine):
-    from bitextmine.clean.columns import COLUMNS, default_columns
+    from bitextmine.clean.columns.catalogue import COLUMNS
+    from bitextmine.clean.columns.names import default_columns
 
     text = bitextmine("score", "--help").out
     described = {word.strip(",") for line in text.splitlines() for word in line[:22].split()}
@@ -221,9 +222,14 @@ def test_rules_by_flag_name_the_first_that_fails(sieve, tmp_path):
         rows[5]: b"malformed",
     }
     assert table(err) == {
-        "kept": 1, "rejected: malformed": 1, "rejected: no 3": 1, "rejected: 3 >= 0.5": 1,
-        "rejected: length_ratio <= 2": 1, "rejected: 4 = x": 1, "all": 6,
-    }  # fmt: skip
+        "kept": 1,
+        "rejected: malformed": 1,
+        "rejected: no 3": 1,
+        "rejected: 3 >= 0.5": 1,
+        "rejected: length_ratio <= 2": 1,
+        "rejected: 4 = x": 1,
+        "all": 6,
+    }
     assert "rules:3>=0.5,length_ratio<=2,4=x|" in err
 
 
@@ -322,9 +328,13 @@ def test_language_rules_on_rows_that_are_not_scored(sieve):
 
 def test_duplicates(sieve):
     rows = [
-        b"Page 1\tSeite 1", b"Page 1\tSeite 1", b"page 2!\tSEITE 3", b"Page 1\tBlatt 1", b" Page  1\tSeite 1 ",
+        b"Page 1\tSeite 1",
+        b"Page 1\tSeite 1",
+        b"page 2!\tSEITE 3",
+        b"Page 1\tBlatt 1",
+        b" Page  1\tSeite 1 ",
         b"Page\tSeite",
-    ]  # fmt: skip
+    ]
     assert sieve(b"\n".join(rows), "--duplicates", "exact")[0] == [rows[0], rows[2], rows[3], rows[5]]
     assert sieve(b"\n".join(rows), "--duplicates", "near")[0] == [rows[0], rows[3], rows[5]]
     assert sieve(b"\n".join(rows), "--preset", "none", "--duplicates", "none")[0] == rows
@@ -342,8 +352,11 @@ def test_explain_shows_the_nearest_on_both_sides(sieve):
     _, err = sieve(b"\n".join(rows), "--min", "3=0.5", "--explain", "2")
     shown = [line.split() for line in err.splitlines() if line.startswith(("  outside", "  inside"))]
     assert [(words[0], float(words[1])) for words in shown] == [
-        ("outside", 0.49), ("outside", 0.48), ("inside", 0.50), ("inside", 0.51),
-    ]  # fmt: skip
+        ("outside", 0.49),
+        ("outside", 0.48),
+        ("inside", 0.50),
+        ("inside", 0.51),
+    ]
     assert (
         f"row {rows.index(b'source 49' + bytes([9]) + b'target 49' + bytes([9]) + b'0.49') + 1}: source 49 | target 49"
         in err
@@ -508,8 +521,9 @@ def test_parquet_in_and_out(score, sieve, tmp_path):
 
     _, _ = sieve(tsv(GOOD), "--min", "numbers=0", "-o", tmp_path / "text.parquet")
     assert parquet.read_table(tmp_path / "text.parquet").to_pydict() == {
-        "src": [s for s, _ in GOOD], "tgt": [t for _, t in GOOD],
-    }  # fmt: skip
+        "src": [s for s, _ in GOOD],
+        "tgt": [t for _, t in GOOD],
+    }
     scored, _ = score(tsv(GOOD))
     sieve(b"\n".join(scored), "-o", tmp_path / "scored.parquet")
     kept = parquet.read_table(tmp_path / "scored.parquet")

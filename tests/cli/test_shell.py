@@ -74,6 +74,16 @@ def test_the_commands_of_the_design_are_there():
     assert {"retrieval", "mining"} <= set(evaluate.commands)
 
 
+# Where a stage keeps the names of what it can be told.
+NAMES = {
+    "bitextmine.align.forms",
+    "bitextmine.clean.choices",
+    "bitextmine.clean.columns.names",
+    "bitextmine.index.kinds",
+    "bitextmine.mine.choices",
+}
+
+
 @pytest.mark.parametrize(
     "args", [["--help"], ["mine", "--help"], ["evaluate", "mining", "--help"], ["--version"]]
 )
@@ -86,17 +96,18 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     loaded = done.stderr.decode().split()
-    ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"} - {
-        "bitextmine",
-        "bitextmine.errors",
-    }
-    assert {name.split(".")[1] for name in ours} == {"cli"}
+    ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"}
+    ours -= {"bitextmine", "bitextmine.errors", "bitextmine.version"}
+    stages = {name for name in ours if name.split(".")[1] != "cli"}
+    packages = {name.rpartition(".")[0] for name in NAMES} | {"bitextmine.clean"}
+    assert stages <= NAMES | packages
     others = {name.partition(".")[0].lstrip("_") for name in loaded} - {"bitextmine", "click"}
     assert others <= {name.lstrip("_") for name in sys.stdlib_module_names}
 
 
 def test_choices_are_those_of_the_stage():
-    """The command line lists them by itself, so that --help need not import the stage."""
+    from bitextmine.align.forms import FORMATS
+    from bitextmine.clean.choices import DUPLICATES, PRESETS
     from bitextmine.mine.dedup import Dedup
     from bitextmine.mine.margin import Margin
     from bitextmine.mine.options import Duplicates, SearchWay
@@ -111,6 +122,17 @@ def test_choices_are_those_of_the_stage():
     found = offered("mine")
     assert {name: found[name] for name in wanted} == {name: set(choices) for name, choices in wanted.items()}
     assert offered("score")["margin"] == set(Margin)
+    assert offered("filter") == {"preset": {*PRESETS, "none"}, "duplicates": set(DUPLICATES)}
+    assert offered("align")["form"] == set(FORMATS)
+
+
+def test_every_choice_is_told_in_the_help():
+    from bitextmine.mine.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
+
+    options = {option.name: option for option in program.commands["mine"].params}
+    named = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}
+    for name, choices in {**named, "search": SearchWay}.items():
+        assert all(f"{one}: {one.meaning}" in options[name].help for one in choices)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,11 @@ WRONG = [
     ("train --pairs x.en-fr.tsv --out m", "--epochs", ["0", "nan", "inf", "x"]),
     ("train --pairs x.en-fr.tsv --out m", "--batch", ["0", "1", "x"]),
     ("train --pairs x.en-fr.tsv --out m", "--seed", ["-1", "x"]),
-    ("train --pairs x.en-fr.tsv --out m", "--set", ["train.batch", "train.batch=many", "train.nosuch=1", "x=1"]),
+    (
+        "train --pairs x.en-fr.tsv --out m",
+        "--set",
+        ["train.batch", "train.batch=many", "train.nosuch=1", "x=1"],
+    ),
     ("train --pairs x.en-fr.tsv --out m", "--device", ["tpu"]),
     ("embed corpus.fr", "--model", [""]),
     ("embed corpus.fr", "--lang", ["", "f", "../fr", "fr "]),
@@ -56,7 +60,7 @@ WRONG = [
     ("filter scored.tsv", "--duplicates", ["all"]),
     ("filter scored.tsv", "--memory", ["0", "2048", "much"]),
     ("filter scored.tsv", "--explain", ["-1"]),
-]  # fmt: skip
+]
 
 # commands whose options do not go together, and what the message must name
 TOGETHER = [
@@ -71,7 +75,10 @@ TOGETHER = [
     ("evaluate retrieval", ["--queries", "--src-file"]),
     ("evaluate retrieval --src-file corpus.en", ["--tgt-file"]),
     ("evaluate retrieval --tgt-file corpus.en", ["--src-file"]),
-    ("evaluate retrieval --queries q.tsv --src-file corpus.en --tgt-file corpus.fr", ["--queries", "--src-file"]),
+    (
+        "evaluate retrieval --queries q.tsv --src-file corpus.en --tgt-file corpus.fr",
+        ["--queries", "--src-file"],
+    ),
     ("evaluate mining mined.tsv --gold gold.tsv --src-file corpus.en", ["--tgt-file"]),
     ("report pairs.tsv", ["-o", "--png"]),
     ("score pairs.tsv --src-index a", ["--tgt-index"]),
@@ -81,7 +88,7 @@ TOGETHER = [
     ("mine --src en --tgt fr -o ./corpus.en.npy", ["-o", "corpus.en.npy"]),
     ("mine --src en --tgt fr --gold gold.tsv -o gold.tsv", ["-o", "gold.tsv"]),
     ("filter pairs.tsv --no-header --tcol fr --max copy=0.5", ["--no-header"]),
-]  # fmt: skip
+]
 
 
 @pytest.fixture

@@ -20,10 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import check_fresh, open_embedding, verify_embedding
+from bitextmine.embeddings.store import check_fresh, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
+
+from .digests import checked_manifest
 
 ROWS, DIM, BATCH = 7, 3, 2
 
@@ -91,7 +93,7 @@ def test_rows_are_stored_as_float16(tmp_path: Path, rows: int, dtype: type) -> N
     np.testing.assert_array_equal(np.load(npy), found)
     assert manifest == written
     assert (manifest.rows, manifest.dim, manifest.dtype) == (rows, 4, "float16")
-    verify_embedding(npy)
+    checked_manifest(npy)
 
 
 def test_an_empty_text_needs_no_write(tmp_path: Path) -> None:
@@ -243,7 +245,7 @@ def killed_at(call: int, work: Callable[[], object]) -> bool:
 def check_what_is_visible(folder: Path, reference: dict[str, dict[str, bytes]]) -> None:
     """A complete pair is a right pair."""
     if {"c.fr.npy", "c.fr.json"} <= {path.name for path in folder.iterdir()}:
-        text = verify_embedding(folder / "c.fr.npy").text_sha256
+        text = checked_manifest(folder / "c.fr.npy").text_sha256
         assert (folder / "c.fr.npy").read_bytes() == reference[text]["c.fr.npy"]
         assert (folder / "c.fr.json").read_bytes() == reference[text]["c.fr.json"]
 
@@ -413,7 +415,7 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
             os._exit(0)
         children.append(child)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
-    manifest = verify_embedding(npy)
+    manifest = checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
 
@@ -532,7 +534,7 @@ def test_a_disk_that_fills_up_underway_costs_no_finished_rows(
     with EmbeddingWriter(npy, 1000, 64, {}) as writer:
         assert writer.resume_row == 1000
         writer.finish(Manifest(lang="fr"))
-    verify_embedding(npy)
+    checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), rows.astype(np.float16))
     assert sorted(contents(small_disk)) == ["c.json", "c.npy"]
 

@@ -8,7 +8,7 @@ import pytest
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.index.file import check_index, index_corpus, index_paths, lists_path, load_index, open_index
 
 from ..search import oracle
@@ -71,8 +71,11 @@ def test_a_rerun_does_nothing_and_force_makes_the_same(npy):
     assert index_corpus(npy, "ivf", force=True).built
     assert contents(npy) == made
     assert sorted(path.name for path in npy.parent.iterdir()) == [
-        "corpus.fr.faiss", "corpus.fr.faiss.json", "corpus.fr.json", "corpus.fr.npy"
-    ]  # fmt: skip
+        "corpus.fr.faiss",
+        "corpus.fr.faiss.json",
+        "corpus.fr.json",
+        "corpus.fr.npy",
+    ]
 
 
 def test_freshness_goes_by_content(npy):
@@ -175,6 +178,12 @@ def test_factory_strings_make_no_noise(npy, capfd, kind):
     index_corpus(npy, kind)
     load_index(index_paths(npy)[0])
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_kind_that_faiss_cannot_tell_the_size_of_is_refused(npy):
+    with pytest.raises(UsageError, match=r"--type NSG16: .*IndexNSG.* use flat, ivf"):
+        index_corpus(npy, "NSG16")
+    assert check_index(npy) is not None, "nothing was built"
 
 
 def test_merging_and_opening_shards_makes_no_noise(npy, capfd):

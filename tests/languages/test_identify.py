@@ -13,11 +13,20 @@ from bitextmine.errors import BitextmineError
 from bitextmine.languages import identify as languages
 
 TEXTS = [
-    "The committee meets on Thursday.", "Le comité se réunit jeudi.", "Der Ausschuss tagt am Donnerstag.",
-    "La comisión se reúne el jueves.", "Комитет соберётся в четверг.", "委員会は木曜日に開かれる。",
-    "TOUT EN CAPITALES", "  blank  ", "a\u0301 combining", "x" * 500, "tab\tand\x00zero",
-    "Састанак је у четвртак", "Sastanak je u četvrtak",
-]  # fmt: skip
+    "The committee meets on Thursday.",
+    "Le comité se réunit jeudi.",
+    "Der Ausschuss tagt am Donnerstag.",
+    "La comisión se reúne el jueves.",
+    "Комитет соберётся в четверг.",
+    "委員会は木曜日に開かれる。",
+    "TOUT EN CAPITALES",
+    "  blank  ",
+    "a\u0301 combining",
+    "x" * 500,
+    "tab\tand\x00zero",
+    "Састанак је у четвртак",
+    "Sastanak je u četvrtak",
+]
 
 
 @pytest.fixture(scope="module")

@@ -137,8 +137,12 @@ def test_pairs_by_their_place(tmp_path):
 def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
     frame = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)]).to_frame()
     assert frame.to_dict("list") == {
-        "score": [1.5, 1.25], "src_line": [2, 1], "tgt_line": [1, 2], "src": ["é", "a\tb"], "tgt": ["c", "d"],
-    }  # fmt: skip
+        "score": [1.5, 1.25],
+        "src_line": [2, 1],
+        "tgt_line": [1, 2],
+        "src": ["é", "a\tb"],
+        "tgt": ["c", "d"],
+    }
     assert len(bitext(tmp_path, ["a"], ["b"], []).to_frame()) == 0
 
 

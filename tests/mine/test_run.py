@@ -156,8 +156,13 @@ def test_every_line_pairs_in_order_then_with_the_first():
     pairs = ScoredPairs(np.array([0, 1]), np.array([1, 0]), np.array([2.0, 1.0]))
     got = every_line(pairs, src, tgt)
     assert list(zip(got.src.tolist(), got.tgt.tolist(), strict=True)) == [
-        (0, 1), (0, 5), (1, 3), (3, 4), (2, 0), (2, 2),
-    ]  # fmt: skip
+        (0, 1),
+        (0, 5),
+        (1, 3),
+        (3, 4),
+        (2, 0),
+        (2, 2),
+    ]
 
 
 def numbered():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.console import nice_step
-from bitextmine.report.counts import Fewest, Repeats, Sample, ScoreCounts
+from bitextmine.report.counts import Fewest, KeyCounter, Sample, ScoreCounts
 
 scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
 
@@ -61,7 +61,7 @@ def test_extreme_scores_and_none():
     st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=12), st.integers(1, 12), st.integers(1, 12)
 )
 def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit, recent):
-    found = Repeats(limit, recent)
+    found = KeyCounter(limit, recent)
     for block in blocks:
         found.add(np.array(block, dtype=np.int64))
     exact = Counter(key for block in blocks for key in block)
@@ -77,13 +77,13 @@ def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit, recent):
 
 
 def test_repeats_tell_how_often_so_far():
-    found = Repeats()
+    found = KeyCounter()
     assert found.add(np.array([5, 6, 5])).tolist() == [2, 1, 2]
     assert found.add(np.array([6])).tolist() == [2]
 
 
 def test_the_frequent_survive_a_flood_of_others():
-    found = Repeats(limit=1000, recent=100)
+    found = KeyCounter(limit=1000, recent=100)
     for i in range(200):
         found.add(np.concatenate([np.arange(i * 100, i * 100 + 100) + 10, [1]]))
     assert found.get(np.array([1]))[0] >= 200 - found.missed > 0

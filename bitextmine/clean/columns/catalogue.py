@@ -1,8 +1,8 @@
-"""All the columns by name."""
+"""All the columns by name, and how each is computed; what they say, for people, stands in `names`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from bitextmine.clean.columns import copied, duplicate, lengths, numbers
 from bitextmine.clean.columns.quality import LEAST_AROUND, quality, similarity
 from bitextmine.clean.columns.texts import Column, PairTexts, Tools
 
-__all__ = ["COLUMNS", "default_columns", "pair_texts"]
-
-_BASIC = ("cosine", "margin", "length_ratio", "numbers", "copy")
+__all__ = ["COLUMNS", "pair_texts"]
 
 
 def _cosine(pairs: PairTexts) -> NDArray[np.float64]:
@@ -50,83 +48,28 @@ def _quality(pairs: PairTexts) -> NDArray[np.float64]:
     )
 
 
-COLUMNS = {
-    column.name: column
-    for column in (
-        Column("cosine", _cosine, "cosine of the two sentence vectors", encoder=True),
-        Column("margin", _margin, "cosine against those to the nearest neighbours", encoder=True, neighbours=True),
-        Column(
-            "length_ratio",
-            lambda pairs: pairs.each(lengths.length_ratio),
-            "characters of the longer side over those of the shorter",
-        ),
-        Column(
-            "numbers",
-            lambda pairs: pairs.each(numbers.number_agreement),
-            "agreement of the numbers, 0 to 1; 1 without any",
-        ),
-        Column(
-            "copy", lambda pairs: pairs.each(copied.copied), "words that both sides have, 0 to 1; 1 for a copy"
-        ),
-        Column(
-            "lang",
-            _lang,
-            "the sides are in --src and --tgt: above 0.5 when both look so",
-            languages=True,
-            identifies=True,
-        ),
-        Column(
-            "quality",
-            _quality,
-            "all of that in one probability, 0 to 1",
-            encoder=True,
-            neighbours=True,
-            better_with_languages=True,
-        ),
-        Column(
-            "shorter",
-            lambda pairs: pairs.each(lambda s, t: min(lengths.lengths(s, t))),
-            "characters of the shorter side",
-        ),
-        Column(
-            "longer",
-            lambda pairs: pairs.each(lambda s, t: max(lengths.lengths(s, t))),
-            "characters of the longer side",
-        ),
-        Column(
-            "letters",
-            lambda pairs: pairs.each(lambda s, t: min(lengths.letters(s), lengths.letters(t))),
-            "share of letters in the side that has fewer",
-        ),
-        Column(
-            "src_lang",
-            lambda pairs: pairs.tools.languages.guess(pairs.src),
-            "language that the source looks like",
-            is_text=True,
-            identifies=True,
-        ),
-        Column(
-            "tgt_lang",
-            lambda pairs: pairs.tools.languages.guess(pairs.tgt),
-            "language that the target looks like",
-            is_text=True,
-            identifies=True,
-        ),
-        Column(
-            "key",
-            lambda pairs: list(map(duplicate.pair_key, pairs.src, pairs.tgt)),
-            "the same for near-duplicate pairs",
-            is_text=True,
-        ),
-    )
-}  # fmt: skip
+def _each(compute: Callable[[str, str], float]) -> Callable[[PairTexts], NDArray[np.float64]]:
+    return lambda pairs: pairs.each(compute)
+
+
+_COMPUTED = (
+    Column("cosine", _cosine, encoder=True),
+    Column("margin", _margin, encoder=True, neighbours=True),
+    Column("length_ratio", _each(lengths.length_ratio)),
+    Column("numbers", _each(numbers.number_agreement)),
+    Column("copy", _each(copied.copied)),
+    Column("lang", _lang, languages=True, identifies=True),
+    Column("quality", _quality, encoder=True, neighbours=True, better_with_languages=True),
+    Column("shorter", _each(lambda s, t: min(lengths.lengths(s, t)))),
+    Column("longer", _each(lambda s, t: max(lengths.lengths(s, t)))),
+    Column("letters", _each(lambda s, t: min(lengths.letters(s), lengths.letters(t)))),
+    Column("src_lang", lambda pairs: pairs.tools.languages.guess(pairs.src), is_text=True, identifies=True),
+    Column("tgt_lang", lambda pairs: pairs.tools.languages.guess(pairs.tgt), is_text=True, identifies=True),
+    Column("key", lambda pairs: list(map(duplicate.pair_key, pairs.src, pairs.tgt)), is_text=True),
+)
+COLUMNS = {column.name: column for column in _COMPUTED}
 
 
 def pair_texts(src: Sequence[str], tgt: Sequence[str], tools: Tools) -> PairTexts:
     """Sentence pairs that all the columns can be computed for."""
     return PairTexts(src, tgt, tools, COLUMNS)
-
-
-def default_columns(languages: bool) -> tuple[str, ...]:
-    """What `score` adds when it is not told; the presets of `filter` rest on these."""
-    return (*_BASIC, "lang", "quality") if languages else (*_BASIC, "quality")

@@ -6,9 +6,7 @@ import hashlib
 
 from bitextmine.mine.dedup import line_key
 
-__all__ = ["LEVELS", "pair_hash", "pair_key"]
-
-LEVELS = ("exact", "near")
+__all__ = ["pair_hash", "pair_key"]
 
 
 def pair_hash(src: str, tgt: str, level: str) -> int:

@@ -21,7 +21,7 @@ __all__ = ["Column", "PairTexts", "Tools"]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, what it says (for people), and whether its cells are text.
+    """One column: its name, how it is computed, and whether its cells are text.
 
     encoder, neighbours, languages, identifies: whether it needs an encoder, the neighbourhoods of the vectors, the
     languages that the sides should be in, what languages they look like; better_with_languages: whether it makes use of
@@ -30,7 +30,6 @@ class Column:
 
     name: str
     compute: Callable[[PairTexts], Any]
-    text: str
     is_text: bool = False
     encoder: bool = False
     neighbours: bool = False

@@ -1,6 +1,6 @@
 """The compiled search: int8 or float32 products with the selection fused in, every survivor rescored exactly.
 
-Built from _fused.c where a C compiler is at hand; without it, or on a processor without AVX2, blocks.py does
+Built from fused.c where a C compiler is at hand; without it, or on a processor without AVX2, blocks.py does
 the same work with torch. The answer is the same, to the byte.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.native import ISA, ISA_NAMES, Tile, aligned, library
+from bitextmine.search.native import ISA, ISA_NAMES, Tile, cache_aligned, library
 from bitextmine.search.rows import VectorRows, check_finite, check_length
 from bitextmine.search.topk import TopK
 
@@ -112,7 +112,7 @@ class FusedSearch:
 
     def _interleave(self, rows: NDArray[Any], width: int, name: str, first: int) -> _Packed:
         n, d = rows.shape
-        out = aligned(-(-n // width) * width * self._dpad * 4).view(np.float32)
+        out = cache_aligned(-(-n // width) * width * self._dpad * 4).view(np.float32)
         length = np.empty(n, dtype=np.float32)
         bad = self._lib.fused_interleave(rows, rows.dtype == np.float32, n, d, self._dpad, width, out, length)
         self._check(bad, rows, name, first)
@@ -133,7 +133,7 @@ class FusedSearch:
         if self._wide:
             return self._interleave(rows, _PANEL, self._names[1], start)
         q = self._quantise(rows, self._levels, 0, self._names[1], start)
-        panels = aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
+        panels = cache_aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
         self._lib.fused_pack(q.codes, len(rows), self._dpad, self._levels + 1, panels)
         return _Packed(panels, q.scale, None, q.error, q.lengths)
 
@@ -162,7 +162,7 @@ class FusedSearch:
 
         def work(number: int) -> int:
             if getattr(self._local, "size", 0) < space:
-                self._local.work, self._local.size = aligned(space), space
+                self._local.work, self._local.size = cache_aligned(space), space
             j = self._tiles[number]
             cols = self._y.block(j, j + _TILE)
             packed = self._packed[number] or self._panels(cols, j)

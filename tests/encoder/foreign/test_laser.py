@@ -17,9 +17,16 @@ from bitextmine.errors import BitextmineError
 from bitextmine.info import describe
 
 LINES = [
-    "The doctor buys a red bicycle.", "", "Le médecin achète", "  ", "every student", "a", "漢字", "Every  STUDENT",
+    "The doctor buys a red bicycle.",
+    "",
+    "Le médecin achète",
+    "  ",
+    "every student",
+    "a",
+    "漢字",
+    "Every  STUDENT",
     "two umbrellas " * 30,
-]  # fmt: skip
+]
 WIDTH, HIDDEN, LAYERS = 5, 6, 2
 
 Weights = dict[str, np.ndarray]

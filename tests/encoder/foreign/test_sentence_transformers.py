@@ -21,8 +21,16 @@ from bitextmine.info import describe
 tokenizers = pytest.importorskip("tokenizers")
 
 LINES = [
-    "the cat sat on the mat", "", "Le chat", "   ", "word " * 60, "Le chat", "naïve café — 12,5 %", "x" * 5000, "漢字",
-]  # fmt: skip
+    "the cat sat on the mat",
+    "",
+    "Le chat",
+    "   ",
+    "word " * 60,
+    "Le chat",
+    "naïve café — 12,5 %",
+    "x" * 5000,
+    "漢字",
+]
 SOME = [i for i, line in enumerate(LINES) if line.strip()]
 LONGEST = 30
 

@@ -1,0 +1,28 @@
+"""The names of the columns, in the order of `score --help`, and what each says, for people. `bitextmine --help` reads
+them, so nothing heavy is imported here; how each is computed stands in `catalogue`."""
+
+from __future__ import annotations
+
+__all__ = ["BASIC", "MEANINGS", "default_columns"]
+
+MEANINGS = {
+    "cosine": "of the two sentence vectors",
+    "margin": "that, against the cosines to the nearest neighbours",
+    "length_ratio": "characters of the longer side over those of the shorter",
+    "numbers": "agreement of the numbers, from 0 to 1 (1: all of them, or none there)",
+    "copy": "words that both sides have, from 0 to 1 (1: nothing is translated)",
+    "lang": "both sides look like --src and --tgt: above 0.5",
+    "quality": "margin, cosine, length, numbers, copy and lang in one probability",
+    "shorter": "characters of the shorter side",
+    "longer": "characters of the longer side",
+    "letters": "share of letters, in the side that has fewer",
+    "src_lang": "what language the source looks like",
+    "tgt_lang": "what language the target looks like",
+    "key": "the same for pairs that differ in case, digits and punctuation alone",
+}
+BASIC = ("cosine", "margin", "length_ratio", "numbers", "copy")
+
+
+def default_columns(languages: bool) -> tuple[str, ...]:
+    """What `score` adds when it is not told; the presets of `filter` rest on these."""
+    return (*BASIC, "lang", "quality") if languages else (*BASIC, "quality")

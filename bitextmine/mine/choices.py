@@ -1,0 +1,63 @@
+"""What mining can be told, as closed choices with a few words on each; `bitextmine --help` reads them, so nothing heavy
+is imported here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Choice", "Dedup", "Duplicates", "Margin", "Retrieval", "SearchWay"]
+
+
+class Choice(StrEnum):
+    """A choice, which is its own name as text, and what it means, for people."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Choice:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.meaning = meaning
+        return member
+
+
+class Margin(Choice):
+    """How a pair is compared with its neighbourhood; the formulas are in `margin.margin`."""
+
+    RATIO = "ratio", "cosine over the mean cosine to the neighbours"
+    DISTANCE = "distance", "cosine minus that mean"
+    ABSOLUTE = "absolute", "cosine alone"
+
+
+class Retrieval(Choice):
+    """Which candidates become pairs; what each does is in `retrieval.retrieve`."""
+
+    MAX = "max", "one to one, best first"
+    MATCHING = "matching", "one to one, highest total"
+    INTERSECT = "intersect", "chosen by both sides"
+    UNION = "union", "by either"
+    FORWARD = "forward", "by the source"
+    BACKWARD = "backward", "by the target"
+
+
+class Dedup(Choice):
+    """Which lines count as the same; what each level leaves out of account is in `dedup.line_key`."""
+
+    EXACT = "exact", "the same text"
+    NEAR = "near", "up to case, digits and punctuation"
+    NONE = "none", "no lines"
+
+
+class Duplicates(Choice):
+    """What becomes of lines that repeat a mined one: a pair names the first of them, or each gets a pair."""
+
+    FIRST = "first", "a pair for the first of them"
+    ALL = "all", "a pair for each"
+
+
+class SearchWay(Choice):
+    """How neighbours are found: exactly, through FAISS indexes, or exactly up to `neighbours.EXACT_UP_TO`
+    comparisons."""
+
+    AUTO = "auto", "exact up to 10^12 comparisons"
+    EXACT = "exact", "every line with every line"
+    INDEX = "index", "FAISS"

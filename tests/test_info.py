@@ -1,0 +1,91 @@
+"""What a file or a folder is, in words: `bitextmine.info.describe`. The command itself is tried in tests/cli/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.errors import BitextmineError
+from bitextmine.info import describe
+
+TEXT = "un\n\ndeux\n  \n"
+DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.fr"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def embedding(corpus):
+    identity = {"corpus": "corpus.fr", "text_sha256": DIGEST, "model": "small", "model_hash": "0" * 16}
+    path = corpus.with_name("corpus.fr.npy")
+    with EmbeddingWriter(path, 4, 2, identity) as writer:
+        writer.write(0, np.eye(4, 2))
+        writer.finish(Manifest(rows=4, dim=2, lang="fr", **identity))
+    return path
+
+
+def test_a_corpus(corpus):
+    assert describe(corpus) == {
+        "what": "corpus",
+        "lines": "4",
+        "blank lines": "2",
+        "language": "fr",
+        "text sha256": DIGEST,
+        "embedding": "none",
+    }
+
+
+def test_a_corpus_whose_name_tells_no_language(corpus):
+    assert "--lang" in describe(corpus.rename(corpus.with_name("corpus")).with_suffix(""))["language"]
+
+
+def test_a_corpus_and_its_embedding(corpus, embedding):
+    made = "corpus.fr.npy, by model small 0000000000000000"
+    assert describe(corpus)["embedding"] == made
+    corpus.write_text(TEXT + "trois\n")
+    assert describe(corpus)["embedding"] == f"{made}, of another text than this"
+    embedding.with_suffix(".json").unlink()
+    assert describe(corpus)["embedding"] == "corpus.fr.npy, without its manifest"
+    embedding.rename(f"{embedding}.part")
+    assert describe(corpus)["embedding"] == "unfinished"
+
+
+def test_an_embedding_by_its_name_or_by_its_manifest(embedding):
+    facts = describe(embedding)
+    assert facts["what"] == "embedding: row i is line i of the text"
+    assert (facts["rows"], facts["dim"], facts["text sha256"]) == ("4", "2", DIGEST)
+    assert describe(embedding.with_suffix(".json")) == facts
+
+
+def test_a_mined_file_by_its_name_or_by_its_manifest(tmp_path):
+    mined = tmp_path / "out.tsv"
+    mined.write_text("1.5\ta\tb\n")
+    about = {
+        "kind": "bitext",
+        "pairs": 12345,
+        "source": {"lines": 7, "corpus": ""},
+        "notes": ["a", "b"],
+        "none": [],
+    }
+    (tmp_path / "out.tsv.json").write_text(json.dumps(about))
+    wanted = {"what": "bitext", "pairs": "12,345", "source lines": "7", "notes": "a, b"}
+    assert describe(mined) == describe(f"{mined}.json") == wanted
+
+
+def test_what_is_none_of_these(tmp_path):
+    with pytest.raises(BitextmineError, match=r"no config\.json in it"):
+        describe(tmp_path)
+    with pytest.raises(BitextmineError, match="nor an encoder of the package"):
+        describe(tmp_path / "nosuch")
+    with pytest.raises(BitextmineError, match="no such file"):
+        describe(tmp_path / "nosuch.fr")
