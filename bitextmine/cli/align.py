@@ -64,6 +64,7 @@ from bitextmine.cli.types import Language
 @options.device
 @options.batch_tokens
 @options.errors
+@options.max_line
 def align(src: str | None, tgt: str | None, **options: Any) -> None:
     """Align the sentences of documents that are translations of each other.
 

@@ -30,6 +30,7 @@ from bitextmine.cli.types import NpyFile
 @options.device
 @options.batch_tokens
 @options.errors
+@options.max_line
 def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **options: Any) -> None:
     """Turn each line of a corpus into a vector.
 

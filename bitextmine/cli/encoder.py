@@ -42,6 +42,7 @@ def encoder() -> None:
 @out_folder
 @force
 @options.errors
+@options.max_line
 def join(models: tuple[str, ...], text: str, out: str, **settings: Any) -> None:
     """One encoder out of several of the same vocabulary: their vectors side by side.
 
@@ -109,6 +110,7 @@ def join(models: tuple[str, ...], text: str, out: str, **settings: Any) -> None:
 @out_folder
 @force
 @options.errors
+@options.max_line
 def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: bool, **reduction: Any) -> None:
     """A smaller encoder: its piece vectors turned and cut to fewer dimensions.
 

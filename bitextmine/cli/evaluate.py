@@ -62,6 +62,7 @@ def evaluate() -> None:
 @options.device
 @options.batch_tokens
 @options.errors
+@options.max_line
 def evaluate_retrieval(
     queries: str | None,
     distractors: str | None,
@@ -120,6 +121,7 @@ def evaluate_retrieval(
 @options.resamples
 @options.form
 @options.errors
+@options.max_line
 def evaluate_mining(mined: str, form: str, **options: Any) -> None:
     """Score mined pairs as the BUCC shared task does: precision, recall and F1 against gold.
 
@@ -169,6 +171,7 @@ evaluate.add_command(evaluate_align)
 @options.device
 @options.batch_tokens
 @options.errors
+@options.max_line
 def evaluate_classification(form: str, **options: Any) -> None:
     """Measure how well a classifier of documents carries over to other languages, as MLDoc does.
 

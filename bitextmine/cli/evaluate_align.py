@@ -25,6 +25,7 @@ from bitextmine.cli.shell import Command
 @options.seed("Of the bootstrap.")
 @options.form
 @options.errors
+@options.max_line
 def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], form: str, **options: Any) -> None:
     """Score alignments as Vecalign does: strict and lax precision, recall and F1.
 

@@ -59,6 +59,7 @@ from bitextmine.mine.choices import Dedup
 @options.scol
 @options.tcol
 @options.read_header
+@options.max_line
 @click.option(
     "--src",
     type=Language(),

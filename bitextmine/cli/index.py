@@ -51,6 +51,7 @@ from bitextmine.index.kinds import KINDS
 @options.device
 @options.batch_tokens
 @options.errors
+@options.max_line
 def index(
     corpora: tuple[str, ...],
     model: str,

@@ -11,6 +11,7 @@ from bitextmine.cli.shell import Command
 @click.command(cls=Command, name="info", example="bitextmine info corpus.fr.npy")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @options.errors
+@options.max_line
 def info(paths: tuple[str, ...], errors: str) -> None:
     """Tell what a file or a folder is.
 

@@ -70,6 +70,7 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
 @options.device
 @options.batch_tokens
 @options.errors
+@options.max_line
 def mine(
     src: str | None,
     tgt: str | None,

@@ -43,6 +43,23 @@ errors = click.option(
     help="Invalid UTF-8: stop and name the line, or read it as U+FFFD.",
 )
 
+
+def _set_max_line(ctx: click.Context, param: click.Parameter, value: int) -> None:
+    from bitextmine.files.streams import longest_line  # here: --help loads nothing but this room
+
+    longest_line(value)
+
+
+max_line = click.option(
+    "--max-line",
+    type=Memory(),
+    default="10M",
+    show_default=True,
+    metavar="SIZE",
+    expose_value=False,
+    callback=_set_max_line,
+    help="Longest line that is read; a longer one is an error, before it fills the memory.",
+)
 form = click.option(
     "--format",
     "form",

@@ -23,6 +23,7 @@ from bitextmine.cli.shell import Command
 @options.read_header
 @click.option("--manifest", metavar="FILE.json", help="How it was mined.  [default: BITEXT.tsv.json]")
 @options.errors
+@options.max_line
 def report(
     bitext: str, score: str | None, scol: str | None, tcol: str | None, header: bool | None, **options: Any
 ) -> None:

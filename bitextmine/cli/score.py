@@ -54,6 +54,7 @@ bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | s
     "Whether the first line names the columns; with --no-header no such line is written, either.  "
     "[default: look, and write one]"
 )
+@options.max_line
 @click.option(
     "--strict", is_flag=True, help="Stop at a row that is no pair, instead of leaving its scores empty."
 )

@@ -77,6 +77,7 @@ from bitextmine.cli.types import Number, Setting
     metavar="KEY=VALUE",
     help="Any key of a recipe, such as train.temperature=0.05; may be repeated.",
 )
+@options.max_line
 @options.device
 @click.pass_context
 def train(

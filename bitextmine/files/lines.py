@@ -7,14 +7,15 @@ A line ends at a line feed and nowhere else, so that line *i* here is line *i* f
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 from collections.abc import Iterable, Iterator
 
 from bitextmine.errors import InvalidUtf8
 from bitextmine.files.streams import display_name, read_line_blocks
 
-__all__ = ["LineHasher", "iter_lines", "line_digest", "read_lines"]
+__all__ = ["LineHasher", "iter_lines", "line_digest", "read_lines", "some_lines"]
+
+_MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
 # First bytes of what people feed to a tool by mistake, and what to do about each.
 MAGIC = (
@@ -38,7 +39,8 @@ def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
 
     ``errors="strict"`` refuses invalid UTF-8, ``errors="replace"`` puts U+FFFD in its place and keeps the
     number of lines. Raises BitextmineError, while iterating, for a file that cannot be opened or read, for
-    invalid UTF-8 (naming the line) and for an archive that is damaged or cut short.
+    a line longer than `streams.longest_line` and for invalid UTF-8 (naming the line), and for an archive that is
+    damaged or cut short.
     """
     if errors not in ("strict", "replace"):
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
@@ -78,6 +80,20 @@ def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> list[str
     return list(iter_lines(path, errors))
 
 
+def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
+    """Yield lines in lists of `most`, or of fewer that are long, so that no list fills the memory."""
+    some: list[str] = []
+    size = 0
+    for line in lines:
+        some.append(line)
+        size += len(line)
+        if len(some) == most or size > _MOST_CHARACTERS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
 # --- digests ---------------------------------------------------------------------------------------------
 
 
@@ -90,8 +106,7 @@ class LineHasher:
 
     def update(self, lines: Iterable[str]) -> None:
         """Add lines (which hold no line feed)."""
-        rest = iter(lines)
-        while chunk := list(itertools.islice(rest, 4096)):
+        for chunk in some_lines(lines, 4096):
             self.lines += len(chunk)
             chunk.append("")
             self._hash.update("\n".join(chunk).encode("utf-8", "surrogatepass"))

@@ -8,19 +8,20 @@ import io
 import lzma
 import os
 import sys
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
+from bitextmine.files.unpacking import unpack
 
 __all__ = [
     "compression",
     "display_name",
     "keep_apart",
+    "longest_line",
     "open_output",
     "read_blocks",
     "read_line_blocks",
@@ -28,11 +29,10 @@ __all__ = [
 ]
 
 COMPRESSION_SUFFIXES = (".gz", ".xz", ".zst")
-KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 
 BLOCK_BYTES = 1 << 18
-# Compressed bytes taken at a time: small, because a decompressor hands back all they expand to.
-PACKED_BYTES = 1 << 14
+LONGEST_LINE = 10 << 20  # bytes
+_longest = LONGEST_LINE
 
 
 def compression(path: str | os.PathLike[str]) -> str:
@@ -88,7 +88,7 @@ def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             return
         with open(path, "rb", buffering=0) as file:
             if compression(path):
-                yield from _unpack(file, os.fspath(path))
+                yield from unpack(file, os.fspath(path), compression(path))
             else:
                 while block := file.read(BLOCK_BYTES):
                     yield block
@@ -96,19 +96,50 @@ def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
         raise _cannot_read(path, e) from None
 
 
+def longest_line(most: int | None = None) -> int:
+    """The bytes that a line may have; `most` sets them, for the whole process, as ``--max-line`` does."""
+    global _longest
+    if most is not None:
+        _longest = most
+    return _longest
+
+
 def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """The bytes of `read_blocks`, cut anew so that each block ends with a line feed, but for the last one of a file
-    that does not."""
+    that does not.
+
+    Raises BitextmineError for a line longer than `longest_line` before more of it is read: 90 kB may unpack to a line
+    of 6 GB.
+    """
+    longest = longest_line()
+    done = 0  # lines
+    size = 0  # of the parts
     parts: list[bytes] = []  # since the last line feed; a list, or a huge line costs quadratic time
     for block in read_blocks(path):
         cut = block.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*parts, block[:cut]])
-            parts = []
+            whole = b"".join([*parts, block[:cut]])
+            if len(whole) > longest:
+                for at, line in enumerate(whole.split(b"\n")):
+                    if len(line) > longest:
+                        raise _too_long(path, done + at, longest)
+            done += whole.count(b"\n")
+            yield whole
+            size, parts = 0, []
         if cut < len(block):
             parts.append(block[cut:])
+            size += len(parts[-1])
+            if size > longest:
+                raise _too_long(path, done, longest)
     if parts:
         yield b"".join(parts)
+
+
+def _too_long(path: str | os.PathLike[str], lines_before: int, longest: int) -> BitextmineError:
+    return BitextmineError(
+        f"{display_name(path)}: line {lines_before + 1}: longer than {longest:,} bytes, which no sentence is; "
+        "check what the file is, or allow longer lines with --max-line"
+    )
 
 
 def _stdin_blocks() -> Iterator[bytes]:
@@ -136,58 +167,6 @@ def _cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
     if isinstance(e, PermissionError):
         return BitextmineError(f"{name}: permission denied; make it readable for you (chmod u+r)")
     return BitextmineError(f"{name}: cannot read: {e.strerror or e}")
-
-
-def _unpack(file: io.FileIO, name: str) -> Iterator[bytes]:
-    """Decompress member after member, and insist on the end of the last one.
-
-    The libraries' own readers differ on this: zstandard's takes a truncated file for a complete one.
-    """
-    suffix = compression(name)
-    kind = KINDS[suffix]
-    new, damage = _decompressor(suffix)
-    member: Any = None
-    waiting = b""  # read already, but belongs to the next member
-    total = 0
-    while packed := waiting or file.read(PACKED_BYTES):
-        total += len(packed) - len(waiting)
-        waiting = b""
-        if member is None:
-            if suffix != ".zst":  # padding with zero bytes between or after members is allowed
-                packed = packed.lstrip(b"\0")
-                if not packed:
-                    continue
-            member = new()
-        try:
-            block = member.decompress(packed)
-        except damage as e:
-            raise BitextmineError(
-                f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
-            ) from None
-        if block:
-            yield block
-        if member.eof:
-            waiting = member.unused_data
-            member = None
-    if total == 0:
-        raise BitextmineError(f"{name}: an empty file, which is no {kind} archive; fetch or make it again")
-    if member is not None:
-        raise BitextmineError(
-            f"{name}: truncated {kind} file: its {total:,} bytes stop in the middle of the data; "
-            "fetch or make it again"
-        )
-
-
-def _decompressor(suffix: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """A maker of decompressors for one member, and what they raise for damaged data."""
-    if suffix == ".gz":
-        return lambda: zlib.decompressobj(wbits=31), zlib.error
-    if suffix == ".xz":
-        return lzma.LZMADecompressor, lzma.LZMAError
-    import zstandard
-
-    # 2 GiB, so that files of 'zstd --long=31' open too; only as much is taken as a frame asks for.
-    return (lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(), zstandard.ZstdError)
 
 
 # --- writing ---------------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ class Rows(Protocol):
     empty: bool
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """The rows, in blocks of exactly `rows` (the last one may be smaller), or as they come."""
+        """The rows, in blocks of `rows`, or as they come. The last block may be smaller, as may be one of
+        lines that are together longer than 256 MiB."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ special, quotes included.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import os
 import re
@@ -23,6 +24,9 @@ from bitextmine.files.streams import display_name, read_line_blocks
 __all__ = ["TextBlock", "TextRows", "TextWriter"]
 
 _BOM = b"\xef\xbb\xbf"
+# Rows so long that HEAD of them, or a block, would be more than this are fewer: memory stays bounded.
+_HEAD_BYTES = 1 << 25
+_BLOCK_BYTES = 1 << 28
 _INTEGER = re.compile(r"-?\d{1,18}")
 
 
@@ -123,16 +127,22 @@ class TextRows:
         name = display_name(path)
         self._lines = _raw_lines(path)
         self._ahead: list[bytes] = []
-        # More than HEAD lines of it may be there; how many does not depend on how a pipe is cut.
-        while len(self._ahead) <= HEAD and (lines := next(self._lines, None)) is not None:
+        size = 0
+        while (
+            len(self._ahead) <= HEAD and size < _HEAD_BYTES and (lines := next(self._lines, None)) is not None
+        ):
             self._ahead += lines
+            size += sum(map(len, lines))
         self.layout = Layout(width=0)
         self.empty = True
         if not self._ahead:
             if columns is not None and columns.header:
                 raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
             return
-        head = [line.decode("utf-8", "replace").removesuffix("\r").split("\t") for line in self._ahead[:HEAD]]
+        head = [
+            line.decode("utf-8", "replace").removesuffix("\r").split("\t")
+            for line in self._ahead[: _head(self._ahead)]
+        ]
         self.layout = find_layout(head, columns, name, last=last)
         if self.layout.names:
             if _decoded(self._ahead[0]) is None:
@@ -146,18 +156,32 @@ class TextRows:
         waiting: list[bytes] = []
         source = itertools.chain([self._ahead] if self._ahead else [], self._lines)
         self._ahead = []
+        size = 0
         for lines in source:
             if rows is None:
                 yield TextBlock(lines, start, width)
                 start += len(lines)
                 continue
             waiting.extend(lines)
-            while len(waiting) >= rows:
-                yield TextBlock(waiting[:rows], start, width)
-                start += rows
-                del waiting[:rows]
+            size += sum(map(len, lines))
+            while len(waiting) >= rows or size >= _BLOCK_BYTES:
+                many = min(rows, _fill(waiting[:rows], _BLOCK_BYTES))
+                yield TextBlock(waiting[:many], start, width)
+                start += many
+                size -= sum(map(len, waiting[:many]))
+                del waiting[:many]
         if waiting:
             yield TextBlock(waiting, start, width)
+
+
+def _head(lines: Sequence[bytes]) -> int:
+    """How many of the first lines are looked at; does not depend on how a pipe is cut."""
+    return min(HEAD, _fill(lines, _HEAD_BYTES))
+
+
+def _fill(lines: Sequence[bytes], size: int) -> int:
+    """How many of the lines have that many bytes; all, if they have fewer."""
+    return bisect.bisect_left(list(itertools.accumulate(map(len, lines))), size) + 1
 
 
 def _raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.normalize import normal_pieces
 from bitextmine.mine.choices import Dedup
 
 __all__ = ["Dedup", "Unique", "line_key", "unique_lines"]
@@ -23,6 +24,7 @@ __all__ = ["Dedup", "Unique", "line_key", "unique_lines"]
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\0"
 _DIGITS = re.compile(r"\d+")
 _NOT_WORD = re.compile(r"[\W_]+")
+_ZEROS, _SPACES = re.compile("00+"), re.compile("  +")
 
 
 @dataclass(frozen=True)
@@ -69,19 +71,35 @@ def line_key(line: str, level: str = Dedup.EXACT) -> str:
 
     ``exact``: Unicode NFC, white space runs made one space, none at the ends. ``near``: besides,
     compatibility forms (NFKC), case and punctuation ignored and every number taken for every other one; a
-    line of punctuation alone keeps its exact key. ``none``: the line itself, or nothing when it is blank.
+    line of punctuation alone keeps its exact key. More than 30 combining marks in a row, in a line of more than 1,000
+    characters, are put in order 30 at a time (`normal_pieces`). ``none``: the line itself, or nothing when it is blank.
     """
     if level not in tuple(Dedup):
         raise BitextmineError(f"deduplication: unknown level {level!r}; choose one of {', '.join(Dedup)}")
     if level == Dedup.NONE:
         return line if line.strip().strip(_INVISIBLE) else ""
-    exact = " ".join(line.split()) if line.isascii() else " ".join(unicodedata.normalize("NFC", line).split())
+    exact = " ".join(line.split()) if line.isascii() else " ".join(_nfc(line).split())
     if not exact.strip(_INVISIBLE):
         return ""
     if level == Dedup.EXACT:
         return exact
-    near = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", exact).casefold())
-    return _NOT_WORD.sub(" ", _DIGITS.sub("0", near)).strip() or exact
+    return _near(exact) or exact
+
+
+def _nfc(line: str) -> str:
+    return "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(line))
+
+
+def _near(line: str) -> str:
+    pieces = [
+        _NOT_WORD.sub(" ", _DIGITS.sub("0", unicodedata.normalize("NFKC", folded)))
+        for piece in normal_pieces(line)
+        for folded in (unicodedata.normalize("NFKC", piece).casefold(),)
+    ]
+    if len(pieces) == 1:
+        return pieces[0].strip()
+    # What was cut in two by the ends of pieces.
+    return _SPACES.sub(" ", _ZEROS.sub("0", "".join(pieces))).strip()
 
 
 def unique_lines(lines: Iterable[str], level: str = Dedup.EXACT) -> Unique:

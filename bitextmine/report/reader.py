@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, kind_of_no_number
-from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.lines import LineHasher, iter_lines, some_lines
 from bitextmine.files.parquet import is_parquet
 from bitextmine.files.streams import display_name
 
@@ -73,8 +72,7 @@ class PairReader:
 
     def _text_blocks(self) -> Iterator[ReadPairs]:
         hasher = LineHasher()
-        lines = iter_lines(self.path, self.errors)
-        while chunk := list(itertools.islice(lines, _BLOCK)):
+        for chunk in some_lines(iter_lines(self.path, self.errors), _BLOCK):
             hasher.update(chunk)
             rows = [line.split("\t") for line in chunk]
             start = 0

@@ -86,7 +86,9 @@ def test_any_unicode_survives_any_compression_and_any_block_size(
     path = put(tmp_path_factory.mktemp("text"), data.encode(), f"corpus.fr{suffix}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bitextmine.files.streams.BLOCK_BYTES", block)
-        patch.setattr("bitextmine.files.streams.PACKED_BYTES", block)
+        patch.setattr("bitextmine.files.unpacking.PACKED_BYTES", block)
+        patch.setattr("bitextmine.files.unpacking.ZSTD_BYTES", -(-block // 2))
+        patch.setattr("bitextmine.files.unpacking.UNPACKED_BYTES", -(-block // 3))
         assert read_lines(path) == expected
         assert read_lines(path, errors="replace") == expected
 
@@ -108,6 +110,7 @@ def test_a_line_of_several_megabytes_takes_no_quadratic_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read in blocks of 64 bytes, which would mean to copy 3 terabytes if each were added to what is there."""
+    monkeypatch.setattr("bitextmine.files.streams._longest", 1 << 30)
     monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", 64)
     path = put(tmp_path, b"a\n" + b"x" * 20_000_000 + b"\nb\n")
     assert [len(line) for line in iter_lines(path)] == [1, 20_000_000, 1]

@@ -1,0 +1,126 @@
+"""Decompression in bounded steps: .gz, .xz and .zst."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+
+from bitextmine.errors import BitextmineError
+
+__all__ = ["unpack"]
+
+KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+
+PACKED_BYTES = 1 << 14  # compressed bytes taken at a time
+UNPACKED_BYTES = 1 << 18
+# A zstd decompressor hands back all that its input expands to, and 4 bytes may be a block of 128 KiB: 8 MiB from these.
+ZSTD_BYTES = 1 << 8
+
+
+def unpack(file: io.FileIO, name: str, suffix: str) -> Iterator[bytes]:
+    """Yield what a file of that compression suffix holds, in blocks of a bounded size, however much a byte expands to.
+
+    Decompresses member after member, and insists on the end of the last one. The libraries' own readers differ on this:
+    zstandard's takes a truncated file for a complete one. name: for messages. Raises BitextmineError for an empty,
+    damaged or truncated archive.
+    """
+    kind = KINDS[suffix]
+    new = _MEMBERS[suffix]
+    member: _Member | None = None
+    waiting = b""  # read already, but belongs to the next member
+    total = 0
+    while packed := waiting or file.read(PACKED_BYTES):
+        total += len(packed) - len(waiting)
+        waiting = b""
+        if member is None:
+            if suffix != ".zst":  # padding with zero bytes between or after members is allowed
+                packed = packed.lstrip(b"\0")
+                if not packed:
+                    continue
+            member = new()
+        blocks = member.blocks(packed)
+        while True:
+            try:
+                block = next(blocks, None)
+            except member.damage as e:
+                raise BitextmineError(
+                    f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
+                ) from None
+            if block is None:
+                break
+            if block:
+                yield block
+        if member.rest is not None:
+            waiting = member.rest
+            member = None
+    if total == 0:
+        raise BitextmineError(f"{name}: an empty file, which is no {kind} archive; fetch or make it again")
+    if member is not None:
+        raise BitextmineError(
+            f"{name}: truncated {kind} file: its {total:,} bytes stop in the middle of the data; "
+            "fetch or make it again"
+        )
+
+
+class _Member:
+    """What is compressed in one piece. rest: once its end has been read, the bytes after it; damage: what is raised for
+    damaged data."""
+
+    damage: type[Exception]
+    rest: bytes | None = None
+
+    def blocks(self, packed: bytes) -> Iterator[bytes]:
+        """What these compressed bytes expand to, in blocks of a bounded size however much that is."""
+        raise NotImplementedError
+
+
+class _Gzip(_Member):
+    damage = zlib.error
+
+    def __init__(self) -> None:
+        self._from = zlib.decompressobj(wbits=31)
+
+    def blocks(self, packed: bytes) -> Iterator[bytes]:
+        block = b""
+        # A full block may have left something behind, though all of the input has been taken.
+        while not self._from.eof and (packed or len(block) == UNPACKED_BYTES):
+            block = self._from.decompress(packed, UNPACKED_BYTES)
+            packed = self._from.unconsumed_tail
+            yield block
+        if self._from.eof:
+            self.rest = self._from.unused_data
+
+
+class _Xz(_Member):
+    damage = lzma.LZMAError
+
+    def __init__(self) -> None:
+        self._from = lzma.LZMADecompressor()
+
+    def blocks(self, packed: bytes) -> Iterator[bytes]:
+        yield self._from.decompress(packed, UNPACKED_BYTES)
+        while not (self._from.eof or self._from.needs_input):
+            yield self._from.decompress(b"", UNPACKED_BYTES)
+        if self._from.eof:
+            self.rest = self._from.unused_data
+
+
+class _Zstd(_Member):
+    def __init__(self) -> None:
+        import zstandard
+
+        self.damage = zstandard.ZstdError
+        # 2 GiB, so that files of 'zstd --long=31' open too; only as much is taken as a frame asks for.
+        self._from = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+
+    def blocks(self, packed: bytes) -> Iterator[bytes]:
+        for at in range(0, len(packed), ZSTD_BYTES):
+            yield self._from.decompress(packed[at : at + ZSTD_BYTES])
+            if self._from.eof:
+                self.rest = self._from.unused_data + packed[at + ZSTD_BYTES :]
+                return
+
+
+_MEMBERS: dict[str, type[_Member]] = {".gz": _Gzip, ".xz": _Xz, ".zst": _Zstd}

@@ -1,0 +1,199 @@
+"""Lines that are far too long: packed bombs are refused in little memory, by every command that reads lines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.lines import LineHasher, iter_lines, line_digest, some_lines
+from bitextmine.files.streams import longest_line, read_blocks
+from bitextmine.files.tsv import TextRows
+
+MIB = 1 << 20
+BOMB = 600 * MIB  # of the letter x
+
+# Runs a command and prints the peak memory of its process (resource.ru_maxrss, in KiB on Linux), its exit code and
+# its standard error as JSON.
+_MEASURED = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+print(json.dumps([peak, done.returncode, done.stderr.decode()]))
+"""
+
+
+def write_bomb(path: Path, first: bytes = b"one\tun\n", size: int = BOMB) -> Path:
+    """A short line, then one of `size` bytes."""
+    file: Any
+    if path.suffix == ".gz":
+        file = gzip.open(path, "wb")  # noqa: SIM115
+    elif path.suffix == ".xz":
+        file = lzma.open(path, "wb", preset=0)  # noqa: SIM115
+    else:
+        file = zstandard.open(path, "wb", cctx=zstandard.ZstdCompressor(level=3))
+    with file:
+        file.write(first)
+        for _ in range(size // MIB):
+            file.write(b"x" * MIB)
+    assert path.stat().st_size < 3 * MIB
+    return path
+
+
+@pytest.fixture(scope="session")
+def bombs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("bombs")
+    return {suffix: write_bomb(folder / f"corpus.fr{suffix}") for suffix in (".gz", ".xz", ".zst")}
+
+
+@pytest.fixture
+def measured(bitextmine: Any) -> Callable[..., tuple[int, str]]:
+    """Runs the real command to an error; the peak memory in bytes, and the message."""
+
+    def run(*args: str | os.PathLike[str]) -> tuple[int, str]:
+        command = [*bitextmine.argv, *map(os.fspath, args)]
+        done = subprocess.run(
+            [sys.executable, "-c", _MEASURED, *command],
+            capture_output=True,
+            check=True,
+            env=bitextmine.environment(),
+        )
+        peak, code, err = json.loads(done.stdout)
+        assert code == 1, err
+        assert "Traceback" not in err
+        return peak, err
+
+    return run
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("command", ["filter", "info", "report"])
+def test_a_packed_bomb_is_refused_with_its_line_in_little_memory(
+    bombs: dict[str, Path],
+    measured: Callable[..., tuple[int, str]],
+    tmp_path: Path,
+    command: str,
+    suffix: str,
+) -> None:
+    options = {"filter": ["-o", tmp_path / "out.tsv"], "info": [], "report": ["-o", tmp_path / "out.html"]}
+    peak, err = measured(command, bombs[suffix], *options[command])
+    assert f"{bombs[suffix]}: line 2: longer than 10,485,760 bytes" in err
+    assert "--max-line" in err
+    assert peak < BOMB / 2  # Python with its packages takes some 100 MiB, two copies of the line 1,200
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_encoding_commands_refuse_it_too(
+    bombs: dict[str, Path], measured: Callable[..., tuple[int, str]], tiny_model: Path, tmp_path: Path
+) -> None:
+    bomb, model = bombs[".zst"], ("--model", tiny_model, "--device", "cpu")
+    text = tmp_path / "text.en"
+    text.write_text("one\n", encoding="utf-8")
+    for args in (
+        ("embed", bomb, "--out", tmp_path / "out.npy", *model),
+        ("score", bomb, *model),
+        ("mine", text, bomb, *model),
+    ):
+        peak, err = measured(*args)
+        assert "line 2: longer than 10,485,760 bytes" in err, args
+        assert peak < 1000 * MIB  # torch alone may take half of that
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_max_line_sets_where_it_ends(bitextmine: Any, tmp_path: Path, suffix: str) -> None:
+    text = b"a\n" * 300 + b"b" * 2048 + b"\n" + b"c" * 2049 + b"\nd\n"
+    packed = {
+        "": text,
+        ".gz": gzip.compress(text),
+        ".xz": lzma.compress(text),
+        ".zst": zstandard.ZstdCompressor().compress(text),
+    }
+    path = tmp_path / f"corpus.fr{suffix}"
+    path.write_bytes(packed[suffix])
+    assert "line 302: longer than 2,048 bytes" in bitextmine.fails("info", path, "--max-line", "2K")
+    assert "303" in bitextmine("info", path, "--max-line", "3K").out
+    assert "303" in bitextmine("info", path).out
+
+
+def test_a_last_line_without_a_line_feed_is_no_exception(bitextmine: Any) -> None:
+    message = bitextmine.fails("info", "-", "--max-line", "2K", stdin=b"a\nb\n" + b"c" * 2049)
+    assert "<stdin>: line 3: longer than 2,048 bytes" in message
+    assert "lines" in bitextmine("info", "-", "--max-line", "2K", stdin=b"a\nb\n" + b"c" * 2048).out
+
+
+def test_a_longest_line_without_a_unit_is_wrong_usage(bitextmine: Any) -> None:
+    assert "--max-line" in bitextmine("info", "-", "--max-line", "2000", code=2).err
+
+
+@pytest.mark.parametrize("name", ["corpus.fr.gz", "corpus.fr.xz", "corpus.fr.zst"])
+def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path: Path, name: str) -> None:
+    path = write_bomb(tmp_path / name, size=64 * MIB)
+    sizes = [len(block) for block in read_blocks(path)]
+    assert sum(sizes) == len(b"one\tun\n") + 64 * MIB
+    assert max(sizes) <= 8 * MIB
+
+
+def test_the_limit_is_of_bytes_and_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.fr"
+    path.write_text("é" * 50 + "\n" + "é" * 51 + "\n", encoding="utf-8")
+    before = longest_line()
+    try:
+        longest_line(100)
+        lines = iter_lines(path)
+        with pytest.raises(BitextmineError, match=r"corpus\.fr: line 2: longer than 100 bytes"):
+            list(lines)
+        longest_line(102)
+        assert len(list(iter_lines(path))) == 2
+    finally:
+        longest_line(before)
+    assert longest_line() == before
+
+
+def test_long_lines_come_fewer_at_a_time() -> None:
+    short = ["ab"] * 10
+    assert list(some_lines(short, 4)) == [["ab"] * 4, ["ab"] * 4, ["ab"] * 2]
+    long = ["x" * 3_000_000] * 5
+    assert [len(part) for part in some_lines(long, 4)] == [2, 2, 1]
+    assert list(some_lines([], 4)) == []
+    hasher = LineHasher()
+    hasher.update(long)
+    assert hasher.lines == 5
+    assert hasher.hexdigest() == line_digest(iter(long))
+
+
+def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(1)
+    rows = [f"{'a' * rng.randrange(30)}\t{'b' * rng.randrange(30)}" for _ in range(500)]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    monkeypatch.setattr("bitextmine.files.tsv._BLOCK_BYTES", 200)
+    monkeypatch.setattr("bitextmine.files.tsv._HEAD_BYTES", 100)
+    seen = []
+    for block_bytes in (7, 64, 100_000):
+        monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", block_bytes)
+        blocks = list(TextRows(path).blocks(10))
+        lines = [line.decode() for block in blocks for line in block.lines()]
+        assert lines == rows
+        assert [block.start for block in blocks][:2] == [1, 1 + len(blocks[0])]
+        for block in blocks[:-1]:
+            size = sum(map(len, block.lines()))
+            assert len(block) == 10 or size >= 200
+            assert sum(map(len, block.lines()[:-1])) < 200
+        seen.append([len(block) for block in blocks])
+    assert seen[0] == seen[1] == seen[2]
+    assert max(seen[0]) == 10 > min(seen[0])
+    monkeypatch.setattr("bitextmine.files.tsv._BLOCK_BYTES", 1 << 28)
+    assert {len(block) for block in TextRows(path).blocks(10)} == {10}
