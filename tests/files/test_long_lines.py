@@ -103,7 +103,7 @@ def test_the_encoding_commands_refuse_it_too(
     for args in (
         ("embed", bomb, "--out", tmp_path / "out.npy", *model),
         ("score", bomb, *model),
-        ("mine", text, bomb, *model),
+        ("mine", "--src", "en", "--tgt", "fr", "--src-file", text, "--tgt-file", bomb, *model),
     ):
         peak, err = measured(*args)
         assert "line 2: longer than 10,485,760 bytes" in err, args
