@@ -15,8 +15,8 @@ KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 
 PACKED_BYTES = 1 << 14  # compressed bytes taken at a time
 UNPACKED_BYTES = 1 << 18
-# A zstd decompressor hands back all that its input expands to, and 4 bytes may be a block of 128 KiB: 8 MiB from these.
-ZSTD_BYTES = 1 << 8
+# A zstd decompressor hands back all that its input expands to; 4 bytes may be a block of 128 KiB, these 16 MiB.
+ZSTD_BYTES = 1 << 9
 
 
 def unpack(file: io.FileIO, name: str, suffix: str) -> Iterator[bytes]:
@@ -117,7 +117,8 @@ class _Zstd(_Member):
 
     def blocks(self, packed: bytes) -> Iterator[bytes]:
         for at in range(0, len(packed), ZSTD_BYTES):
-            yield self._from.decompress(packed[at : at + ZSTD_BYTES])
+            if block := self._from.decompress(packed[at : at + ZSTD_BYTES]):
+                yield block
             if self._from.eof:
                 self.rest = self._from.unused_data + packed[at + ZSTD_BYTES :]
                 return
