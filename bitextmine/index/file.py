@@ -85,6 +85,7 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     """The index in a file, memory-mapped where FAISS can (inverted files, flat ones); BitextmineError when it, its
     lists or its manifest are missing, truncated or something else."""
     file = Path(path)
+    _check_name(file)
     manifest = Path(f"{file}.json")
     if not file.exists():
         raise BitextmineError(f"{file}: no such index; run index first")
@@ -159,6 +160,16 @@ def _check_ids(found: Any, rows: int, file: Path) -> None:
         seen[ids] = True
     if not total == np.count_nonzero(seen) == found.ntotal:
         raise BitextmineError(f"{file}: damaged: it has an id twice; run index --force")
+
+
+def _check_name(file: Path) -> None:
+    """BitextmineError for a path that FAISS cannot take."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        raise BitextmineError(
+            f"{file}: its name is not UTF-8, and FAISS takes no such path; rename it, or search without an index"
+        ) from None
 
 
 def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
@@ -300,6 +311,7 @@ def index_corpus(
     """
     vectors, embedding = open_embedding(npy_path)
     file, manifest = index_paths(npy_path)
+    _check_name(file)
     if not force and check_index(npy_path, kind) is None:
         facts = read_json(manifest)
         return IndexReport(

@@ -270,7 +270,7 @@ def test_index_manifests_of_other_types(bitextmine, indexed, tiny_model, key, va
 def test_mining_with_an_index_manifest_of_other_types(bitextmine, indexed, tiny_model):
     manifest = indexed / "corpus.fr.faiss.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "effort": [1], "recall": None}))
-    assert bitextmine(*through_indexes(tiny_model), cwd=indexed).out.count("\n") > 300
+    assert bitextmine(*through_indexes(tiny_model), cwd=indexed).out.count("\n") > 100
     assert json.loads(manifest.read_text())["recall"]["k"] >= 1
 
 
@@ -281,19 +281,16 @@ def test_names_that_are_not_utf8(bitextmine, fails, tiny_model, tmp_path):
     name = os.fsdecode(b"caf\xe9.fr")
     (tmp_path / name).write_text("Un médecin.\nUne table.\n")
     bitextmine("embed", name, "--model", tiny_model, cwd=tmp_path)
-    for command in (
-        ("info", name),
-        ("info", name + ".npy"),
-        ("index", name, "--model", tiny_model, "--type", "flat"),
-    ):
+    assert "not UTF-8" in fails("index", name, "--model", tiny_model)
+    for command in (("info", name), ("info", name + ".npy")):
         result = bitextmine(*command, cwd=tmp_path, code=None)
         assert "Traceback" not in result.err, result.err
         assert result.code == 0
     pairs = os.fsdecode(b"\xe9.tsv")
     (tmp_path / pairs).write_text(PAIRS)
     for command in (
-        ("score", pairs, "--columns", "ratio", "-o", os.fsdecode(b"\xe8.tsv")),
-        ("filter", pairs, "--stats", "stats.json", "-o", os.fsdecode(b"\xea.tsv")),
+        ("score", pairs, "--columns", "length_ratio", "-o", os.fsdecode(b"\xe8.tsv")),
+        ("filter", pairs, "-o", os.fsdecode(b"\xea.tsv")),
         ("filter", pairs),
         ("report", pairs, "-o", os.fsdecode(b"\xe9.html")),
     ):
