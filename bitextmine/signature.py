@@ -53,5 +53,8 @@ def parse_signature(text: str) -> dict[str, str]:
             raise BitextmineError(
                 f"not a signature: {part!r} in {text!r}; it looks like k:4|margin:ratio|version:0.1.0"
             )
-        parts[key] = unquote(value, errors="surrogatepass")
+        try:
+            parts[key] = unquote(value, errors="surrogatepass")
+        except UnicodeDecodeError:
+            raise BitextmineError(f"not a signature: {part!r}: what its % stand for is not UTF-8") from None
     return parts

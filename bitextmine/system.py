@@ -19,6 +19,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:i?B)?", re.IGNORECASE)
 _BFLOAT16 = frozenset(
     ("avx512_bf16", "amx_tile", "bf16")
 )  # as /proc/cpuinfo calls them; the last one is ARM's
+_DIGITS = 6 + 1 + 6  # of an amount: a million terabytes, to the byte
 _UNKNOWN = 4 << 30  # taken to be free where the system does not tell
 
 
@@ -30,6 +31,8 @@ def parse_size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
         raise BitextmineError(f"{text!r} is no amount of memory; write it with its unit, as 512M or 2G")
+    if len(found[1]) > _DIGITS:
+        raise BitextmineError(f"{len(found[1])} digits are no amount of memory; write it as 512M or 2G")
     return int(Fraction(found[1]) * _UNITS[found[2].upper()])
 
 

@@ -121,7 +121,11 @@ class Command:
             check=False,
             **kwargs,
         )
-        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        result = Result(
+            done.returncode,
+            done.stdout.decode(errors="surrogateescape"),
+            done.stderr.decode(errors="surrogateescape"),
+        )
         if code is not None:
             assert result.code == code, f"exit code {result.code}, not {code}\n{result.err}\n{result.out}"
         return result

@@ -67,7 +67,10 @@ def make_rule(kind: str, column: str, value: Any, where: str = "") -> Rule:
         return Rule(kind, column, str(value))
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise BitextmineError(f"{where}{kind} {column}: expected a number, found {value!r}")
-    return Rule(kind, column, float(value))
+    try:
+        return Rule(kind, column, float(value))
+    except OverflowError:
+        raise BitextmineError(f"{where}{kind} {column}: {len(str(abs(value)))} digits are too many") from None
 
 
 def load_rules(path: str | os.PathLike[str]) -> RuleSet:
@@ -110,7 +113,7 @@ def choose_rules(
 def _parse(text: str, where: str, name: str) -> RuleSet:
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
+    except (ValueError, RecursionError) as e:  # besides TOML's own errors: thousands of digits, of brackets
         raise BitextmineError(f"{where}: not valid TOML: {e}") from None
     rules: list[Rule] = []
     duplicates = "none"

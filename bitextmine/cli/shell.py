@@ -22,6 +22,7 @@ from bitextmine.errors import BitextmineError, UsageError
 
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
+_TOO_LARGE = 1 << 63  # for what counts and adds in 64 bits
 _NO_STDOUT = (
     "standard output is closed; send it somewhere (> FILE), or name an output file if the command takes one"
 )
@@ -44,6 +45,8 @@ class Command(click.Command):
             value = ctx.params.get(param.name or "")
             if value != param.default and ("" in value if isinstance(value, tuple) else value == ""):
                 raise click.BadParameter("it is empty.", ctx, param)
+            if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+                raise click.BadParameter("the number is too large.", ctx, param)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Any
 
 import click
@@ -144,7 +145,7 @@ class Setting(click.ParamType):
             self.fail(f"{value!r} is not KEY=VALUE.", param, ctx)
         try:
             return key, tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # thousands of digits, of brackets, are no TOML either
             return key, text
 
 
@@ -155,6 +156,8 @@ class Limit(Setting):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, Any]:
         key, number = super().convert(value, param, ctx)
+        if isinstance(number, int) and abs(number) > sys.float_info.max:
+            self.fail(f"{value!r}: the number has too many digits.", param, ctx)
         if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
             self.fail(f"{value!r}: {number!r} is not a number.", param, ctx)
         return key, number

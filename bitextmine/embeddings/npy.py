@@ -27,6 +27,7 @@ __all__ = [
 
 DTYPE = np.dtype("<f2")
 BLOCK_BYTES = 1 << 22
+_MOST = 1 << 48  # rows or numbers, beside none of the other: NumPy makes no larger array, even an empty one
 
 
 def part_path(npy_path: str | os.PathLike[str]) -> Path:
@@ -77,7 +78,7 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
         raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
     except OSError as e:
         raise BitextmineError(f"{npy_path}: cannot read: {e.strerror or e}") from None
-    if len(shape) != 2 or min(shape) < 0 or dtype != DTYPE or fortran:
+    if len(shape) != 2 or min(shape) < 0 or max(shape) >= _MOST or dtype != DTYPE or fortran:
         order = " in Fortran order" if fortran else ""
         raise BitextmineError(
             f"{npy_path}: holds {dtype} numbers of shape {shape}{order}, not float16 of shape (rows, dim); "

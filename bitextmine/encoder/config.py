@@ -151,7 +151,10 @@ class EncoderConfig:
             raise BitextmineError(f"{where}: unknown key {unknown[0]!r}")
         if "vocab_size" not in values:
             raise BitextmineError(f"{where}: no 'vocab_size'")
-        values["languages"] = tuple(values.get("languages", ()))
+        languages = values.get("languages", [])
+        if not isinstance(languages, list) or not all(isinstance(code, str) for code in languages):
+            raise BitextmineError(f"{where}: languages must be a list of codes, found {languages!r}")
+        values["languages"] = tuple(languages)
         try:
             return cls(**values)
         except BitextmineError as e:

@@ -194,7 +194,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
     try:
         arrays: dict[str, np.ndarray] = load_file(path)
-    except (SafetensorError, OSError, TypeError, KeyError) as e:  # KeyError: a type that NumPy lacks
+    # KeyError, AttributeError: a type that NumPy lacks; ValueError: a shape that it cannot have
+    except (SafetensorError, OSError, TypeError, KeyError, AttributeError, ValueError) as e:
         raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
     return arrays
 

@@ -30,6 +30,7 @@ Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 _VECALIGN = re.compile(r"\s*\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\]\s*(:.*)?")
 _NUMBERS = re.compile(r"(\d+(,\d+)*)?")
+_TOO_LONG = re.compile(r"\d{19}")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def read_alignment(path: str | os.PathLike[str], errors: str = "strict") -> list
     for number, line in enumerate(iter_lines(path, errors), 1):
         if not line.strip():
             continue
-        if match := _VECALIGN.fullmatch(line):
+        if (match := _VECALIGN.fullmatch(line)) and _fit(match[1], match[2]):
             pairs.append((_numbers(match[1], 0), _numbers(match[2], 0)))
             continue
         cells = line.split("\t")
@@ -161,7 +162,9 @@ def read_alignment(path: str | os.PathLike[str], errors: str = "strict") -> list
             raise BitextmineError(
                 f"{name}: line {number}: six columns, as of several documents; score the alignment of one at a time"
             )
-        if len(cells) < 3 or not (_NUMBERS.fullmatch(cells[1]) and _NUMBERS.fullmatch(cells[2])):
+        if len(cells) < 3 or not (
+            _NUMBERS.fullmatch(cells[1]) and _NUMBERS.fullmatch(cells[2]) and _fit(cells[1], cells[2])
+        ):
             raise BitextmineError(
                 f"{name}: line {number}: {line[:60]!r} is no link; it takes [0, 1]:[2] (sentences from 0), or what "
                 "'align --ids' prints"
@@ -172,6 +175,11 @@ def read_alignment(path: str | os.PathLike[str], errors: str = "strict") -> list
 
 def _numbers(text: str, first: int) -> tuple[int, ...]:
     return tuple(int(i) - first for i in text.replace(",", " ").split())
+
+
+def _fit(*texts: str) -> bool:
+    """Whether the numbers in them fit in 64 bits."""
+    return not any(_TOO_LONG.search(text) for text in texts)
 
 
 def evaluate_alignment(

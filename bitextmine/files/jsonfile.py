@@ -4,23 +4,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, sync_file
 
-__all__ = ["plain", "read_json", "stage_json", "write_json"]
+__all__ = ["parse_json", "plain", "read_json", "stage_json", "write_json"]
+
+# No file of ours or of other toolkits nests deeper; what walks through one recursively must not run out of stack.
+_DEEPEST = 100
+
+
+def parse_json(text: str) -> Any:
+    """The value in a JSON text. ValueError, in words for a message, for anything else, also for what is nested more
+    than a hundred deep and for integers of thousands of digits."""
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    level = [found]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
+        if not level:
+            return found
+    raise ValueError("nested too deep")
+
+
+def _inside(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return outer.values() if isinstance(outer, dict) else outer
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A JSON object from a file; BitextmineError when it is missing, unreadable or something else."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
-    except (ValueError, RecursionError) as e:
+    except ValueError as e:
         raise BitextmineError(f"{path}: not valid JSON ({e}); remove it and make it again") from None
     if not isinstance(found, dict):
         raise BitextmineError(f"{path}: holds a JSON {type(found).__name__}, not an object; make it again")

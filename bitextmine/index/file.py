@@ -24,6 +24,7 @@ from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.index.build import Built, build_on_disk, make_plan
 from bitextmine.index.choose import choose, resumed_choice
 from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string
+from bitextmine.index.merge import list_ids
 from bitextmine.index.recall import draw, tune
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
@@ -31,6 +32,7 @@ from bitextmine.system import budget
 from bitextmine.version import __version__
 
 _TIMED = 2048
+_NO_TIMES = {"queries": 0, "search_seconds": 0.0, "exact_seconds": 0.0}
 
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -83,14 +85,13 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     """The index in a file, memory-mapped where FAISS can (inverted files, flat ones); BitextmineError when it, its
     lists or its manifest are missing, truncated or something else."""
     file = Path(path)
+    _check_name(file)
     manifest = Path(f"{file}.json")
     if not file.exists():
         raise BitextmineError(f"{file}: no such index; run index first")
     if not manifest.exists():
         raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
-    facts = read_json(manifest)
-    if facts.get("kind") != "index":
-        raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")
+    facts = _read_facts(manifest)
     reason = _sizes(file, facts)
     if reason is not None:
         raise BitextmineError(f"{reason}; run index again")
@@ -100,11 +101,75 @@ def load_index(path: str | os.PathLike[str]) -> Index:
             raise BitextmineError(
                 f"{file}: {key} is {value}, but {manifest.name} says {facts.get(key)}; run index again"
             )
+    _check_ids(found, facts["rows"], file)
     index = Index(found, {key: facts[key] for key in facts if key not in ("kind", "version")})
-    index.factor = int(facts.get("rescored_per_neighbour") or index.factor)
-    for value in (facts.get("effort") or {}).values():
-        index.set_effort(int(value))
+    index.factor = facts.get("rescored_per_neighbour", index.factor)
+    for value in facts.get("effort", {}).values():
+        index.set_effort(value)
     return index
+
+
+def _read_facts(manifest: Path) -> dict[str, Any]:
+    """The manifest of an index; BitextmineError where it describes something else, or what is read from it is of
+    another type."""
+    facts = read_json(manifest)
+    if facts.get("kind") != "index":
+        raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")
+
+    def count(value: object, least: int = 0) -> bool:
+        return type(value) is int and least <= value < 1 << 31
+
+    def table(value: object, numbers: tuple[str, ...]) -> bool:
+        return isinstance(value, dict) and all(type(value.get(name)) in (int, float) for name in numbers)
+
+    effort, recall, auto = facts.get("effort", {}), facts.get("recall", {}), facts.get("auto", {"reason": ""})
+    right = {
+        "rows": type(facts.get("rows")) is int and facts["rows"] >= 0,
+        "factory": isinstance(facts.get("factory"), str),
+        "rescored_per_neighbour": count(facts.get("rescored_per_neighbour", 1), 1),
+        "effort": isinstance(effort, dict) and all(count(value, 1) for value in effort.values()),
+        "recall": table(recall, ("k", "sample", "at_1", "at_k")) and "queries" in recall,
+        "measured": table(facts.get("measured", _NO_TIMES), tuple(_NO_TIMES)),
+        "auto": isinstance(auto, dict) and "reason" in auto,
+    }
+    for key, fits in right.items():
+        if not fits:
+            raise BitextmineError(
+                f"{manifest}: '{key}' is {str(facts.get(key, 'missing'))[:60]}, which no index has; run index again"
+            )
+    return facts
+
+
+def _check_ids(found: Any, rows: int, file: Path) -> None:
+    """BitextmineError unless each id in an index is that of another one of so many rows."""
+    core: Any = faiss.downcast_index(found)
+    if isinstance(core, faiss.IndexIDMap):
+        parts = iter([faiss.vector_to_array(core.id_map)])
+    elif isinstance(core, faiss.IndexIVF):
+        parts = (list_ids(core.invlists, number) for number in range(core.nlist))
+    else:
+        return  # numbered as they were added
+    seen = np.zeros(rows, dtype=bool)
+    total = 0
+    for ids in parts:
+        total += len(ids)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
+            raise BitextmineError(
+                f"{file}: damaged: its ids are not those of {rows:,} rows; run index --force"
+            )
+        seen[ids] = True
+    if not total == np.count_nonzero(seen) == found.ntotal:
+        raise BitextmineError(f"{file}: damaged: it has an id twice; run index --force")
+
+
+def _check_name(file: Path) -> None:
+    """BitextmineError for a path that FAISS cannot take."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        raise BitextmineError(
+            f"{file}: its name is not UTF-8, and FAISS takes no such path; rename it, or search without an index"
+        ) from None
 
 
 def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
@@ -143,7 +208,7 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         return "not indexed yet"
     _, embedding = open_embedding(npy_path)
     try:
-        facts = read_json(manifest)
+        facts = _read_facts(manifest)
     except BitextmineError as error:
         return f"unusable: {error}"
     if _sizes(file, facts) is not None:
@@ -246,6 +311,7 @@ def index_corpus(
     """
     vectors, embedding = open_embedding(npy_path)
     file, manifest = index_paths(npy_path)
+    _check_name(file)
     if not force and check_index(npy_path, kind) is None:
         facts = read_json(manifest)
         return IndexReport(

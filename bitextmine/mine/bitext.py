@@ -323,7 +323,7 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
                 f"{path}: line {number}: expected score, source line and target line between tabs, found "
                 f"{line[:60]!r}; make the file with 'bitextmine mine --ids --threshold none'"
             ) from None
-        if s < 1 or t < 1 or value != value:
+        if not 1 <= min(s, t) <= max(s, t) < 1 << 62 or value != value:
             raise BitextmineError(
                 f"{path}: line {number}: expected a number and line numbers from 1, found {line[:60]!r}"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,9 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
 
 __all__ = ["Gold", "pair_codes", "read_gold"]
+
+
+_NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
         if not line.strip():
             continue
         cells = line.split("\t")
-        if len(cells) < 2 or not all(c.strip().isdecimal() and c.strip().isascii() for c in cells[:2]):
+        if len(cells) < 2 or not all(_NUMBER.fullmatch(cell.strip()) for cell in cells[:2]):
             raise BitextmineError(
                 f"{path}: line {number}: expected two line numbers separated by a tab, found {line[:60]!r}"
             )

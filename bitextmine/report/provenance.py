@@ -86,7 +86,10 @@ def load_provenance(
         signature = content.get("signature")
         if not isinstance(signature, str):
             raise BitextmineError(f"{beside}: no signature in it; it does not come from 'bitextmine mine'")
-        parts = parse_signature(signature)
+        try:
+            parts = parse_signature(signature)
+        except BitextmineError as error:
+            raise BitextmineError(f"{beside}: {error}") from None
     except BitextmineError as error:
         if manifest is not None:
             raise

@@ -13,7 +13,6 @@ differ a little from those of the published tool.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import parse_json
 
 __all__ = ["Laser", "LaserTokenizer", "is_laser"]
 
@@ -88,9 +88,11 @@ class Laser:
         if text is not None:
             where = f"{self._weights}: the dictionary in its metadata"
             try:
-                found = {str(piece): int(row) for piece, row in json.loads(text).items()}
-            except (ValueError, AttributeError, TypeError) as e:
+                found = parse_json(text)
+            except ValueError as e:
                 raise BitextmineError(f"{where} is not {{piece: row}} ({e})") from None
+            if not isinstance(found, dict) or not all(type(row) is int for row in found.values()):
+                raise BitextmineError(f"{where} is not {{piece: row}}, each row a whole number")
         else:
             path = self._weights.with_suffix(".cvocab")
             where = str(path)

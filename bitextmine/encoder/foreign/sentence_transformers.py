@@ -8,7 +8,6 @@ tokenizer.json, and an architecture that transformers itself does not know is an
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import PIECES, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import read_json
+from bitextmine.files.jsonfile import parse_json, read_json
 
 __all__ = ["MODULES", "FastTokenizer", "Import", "is_imported"]
 
@@ -160,7 +159,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     """The last part of each module's class, and its folder, in order."""
     path = folder / MODULES
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         ordered = sorted(content, key=lambda module: int(module["idx"]))
         return [(str(module["type"]).rpartition(".")[2], folder / module["path"]) for module in ordered]
     except (OSError, ValueError, KeyError, TypeError) as e:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ def load_recipe(
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except (ValueError, RecursionError) as e:  # besides TOML's own errors: thousands of digits, of brackets
         raise BitextmineError(f"{path}: not valid TOML: {e}") from None
     try:
         found = _recipe(content, overrides or {})
@@ -160,7 +161,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise BitextmineError(f"recipe: {where}: expected a table, found {value!r}")
         return {str(key): _value(float, item, f"{where}.{key}") for key, item in value.items()}
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise BitextmineError(f"recipe: {where}: expected {kind.__name__}, found {value!r}")
