@@ -40,7 +40,7 @@ def test_strict_is_mild_and_stricter():
 
 
 def test_an_unknown_preset():
-    with pytest.raises(BitextmineError, match="'soft'; choose one of mild, strict, cheap"):
+    with pytest.raises(BitextmineError, match="'soft'; choose one of cheap, mild, strict"):
         load_preset("soft")
 
 
