@@ -29,6 +29,7 @@ _SLACK = 30
 _FAR_OFF = 1.0
 _SAMPLE = 200  # sentences of each side that random pairs are made of
 # In documents of a few sentences most random pairs are true ones; in others these cost about 1.
+_PART, _FEW = 1.5, 8
 _LEAST_RANDOM = 0.8
 _LEAST = 1e-3  # a mean distance below this is that of a document of one sentence many times over
 
@@ -72,6 +73,17 @@ def kinds(largest: int) -> Kinds:
     return Kinds(np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1]))
 
 
+def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
+    """The logarithm of how much longer a source text is than its translation, from where sentences end, in characters.
+
+    Of all the text. Where one side has over _PART times the sentences of the other, and neither has fewer than _FEW, it
+    is that of the mean sentence: one document must then be a translation of a part of the other.
+    """
+    n, m = max(1, len(x_ends) - 1), max(1, len(y_ends) - 1)
+    ratio = float(np.log((x_ends[-1] + 1) / (y_ends[-1] + 1)))
+    return ratio - float(np.log(n / m)) if max(n, m) > _PART * min(n, m) and min(n, m) >= _FEW else ratio
+
+
 class Costs:
     """Costs of the steps between two documents.
 
@@ -94,7 +106,7 @@ class Costs:
                 np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(characters)])
                 for characters in (src.characters, tgt.characters)
             )
-            self._lengths = x_ends, y_ends, float(np.log((x_ends[-1] + 1) / (y_ends[-1] + 1)))
+            self._lengths = x_ends, y_ends, _log_ratio(x_ends, y_ends)
         sample = self._random()
         self.random = float(sample.mean())
         self.skip = prices.share * max(_LEAST_RANDOM, float(np.quantile(sample, prices.percentile)))

@@ -14,6 +14,8 @@ from bitextmine.files.atomic import open_locked
 
 __all__ = ["Journal"]
 
+_BEGINNING = b'{"key": '
+
 
 class Journal:
     """Entries that survive a kill, in order; use it in a ``with`` statement, which locks it.
@@ -62,6 +64,14 @@ class Journal:
                 end += len(line)
             self._file.truncate(end)
         else:
+            self._file.seek(0)
+            if self._file.read(len(_BEGINNING)) not in (
+                b"",
+                _BEGINNING[: os.fstat(self._file.fileno()).st_size],
+            ):
+                raise BitextmineError(
+                    f"{self.path}: a run keeps there what it has done, and this file is of no run; move it away"
+                )
             self._file.seek(0)
             self._file.truncate()
             self._file.write(self._key)

@@ -22,7 +22,7 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import line_digest
-from bitextmine.files.streams import open_output
+from bitextmine.files.streams import keep_apart, open_output
 from bitextmine.signature import signature
 from bitextmine.system import processors
 from bitextmine.version import __version__
@@ -133,6 +133,9 @@ def align_files(
         named = not parts
     else:
         tasks, named = choose_tasks(src, tgt, pairs, parts, errors)
+    read = dict.fromkeys(part.path for task in tasks for part in (task.src, task.tgt))
+    for source in [*read, *([] if pairs is None else [pairs])]:
+        keep_apart(source, {"-o": output})
     langs = ("", "")
     if form == "tmx":
         langs = _language(tasks, 0, src_lang), _language(tasks, 1, tgt_lang)

@@ -74,7 +74,7 @@ def align(src: str | None, tgt: str | None, **options: Any) -> None:
 
     \b
     bitextmine align en/ fr/ -o aligned.tsv.gz
-    bitextmine align book.en book.fr | bitextmine score --scol 2 --tcol 3 | bitextmine filter
+    bitextmine align book.en book.fr | bitextmine score | bitextmine filter
     bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr
     """
     # Documents are aligned side by side: threads inside NumPy's products would be in each other's way.

@@ -30,8 +30,8 @@ def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], form: str, **
     """Score alignments as Vecalign does: strict and lax precision, recall and F1.
 
     Files have a link per line, [0, 1]:[2], sentences from 0, as 'align --format vecalign' prints them, or are the TSV
-    of 'align --ids'. A link counts as correct if it is in the gold (strict), or shares a sentence with a gold link on
-    both sides (lax). Recall is over gold links that have both sides.
+    of 'align --ids'. Blank lines part documents. A link counts as correct if it is in the gold (strict), or shares a
+    sentence with a gold link on both sides (lax). Recall is over gold links that have both sides.
 
     \b
     bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr

@@ -24,7 +24,7 @@ from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name
 from bitextmine.signature import signature
 
-__all__ = ["AlignmentReport", "Shares", "evaluate_alignment", "read_alignment", "score_alignments"]
+__all__ = ["AlignmentReport", "Shares", "evaluate_alignment", "read_alignments", "score_alignments"]
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -143,16 +143,20 @@ def _f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     return np.asarray(2 * p * r / np.where(p + r > 0, p + r, 1))
 
 
-def read_alignment(path: str | os.PathLike[str], errors: str = "strict") -> list[Pair]:
-    """Links from a file, sentences counted from 0: Vecalign's form ([0, 1]:[2], a cost may follow), or the TSV of
-    'align --ids' (score, source lines, target lines, ..., which count from 1).
+def read_alignments(path: str | os.PathLike[str], errors: str = "strict") -> list[list[Pair]]:
+    """Links of each document in a file, sentences counted from 0: Vecalign's form ([0, 1]:[2], a cost may follow), in
+    which blank lines part documents, or the TSV of 'align --ids' (score, source lines, target lines, ..., which count
+    from 1). At least one document, perhaps without links.
 
     Raises BitextmineError for a line of another form.
     """
     name = display_name(path)
-    pairs: list[Pair] = []
+    documents: list[list[Pair]] = [[]]
     for number, line in enumerate(iter_lines(path, errors), 1):
+        pairs = documents[-1]
         if not line.strip():
+            if pairs:
+                documents.append([])
             continue
         if (match := _VECALIGN.fullmatch(line)) and _fit(match[1], match[2]):
             pairs.append((_numbers(match[1], 0), _numbers(match[2], 0)))
@@ -170,7 +174,7 @@ def read_alignment(path: str | os.PathLike[str], errors: str = "strict") -> list
                 "'align --ids' prints"
             )
         pairs.append((_numbers(cells[1], 1), _numbers(cells[2], 1)))
-    return pairs
+    return documents if documents[-1] or len(documents) == 1 else documents[:-1]
 
 
 def _numbers(text: str, first: int) -> tuple[int, ...]:
@@ -190,7 +194,7 @@ def evaluate_alignment(
     seed: int = 1,
     errors: str = "strict",
 ) -> AlignmentReport:
-    """Strict and lax precision, recall and F1 of alignments in files (`read_alignment`), each against its gold.
+    """Strict and lax precision, recall and F1 of alignments in files (`read_alignments`), each against its gold.
 
     Raises BitextmineError for unreadable or malformed files and a gold without links, UsageError for another number of
     gold files.
@@ -199,10 +203,19 @@ def evaluate_alignment(
         raise UsageError(
             f"{len(found)} alignments and {len(gold)} --gold; give one gold for each, in the same order"
         )
-    true = [read_alignment(path, errors) for path in gold]
-    for path, pairs in zip(gold, true, strict=True):
-        if not _two_sided(pairs):
-            raise BitextmineError(f"{display_name(path)}: no link that has two sides; is this the gold?")
-    return score_alignments(
-        [read_alignment(path, errors) for path in found], true, resamples=resamples, seed=seed
-    )
+    if [os.fspath(path) for path in (*found, *gold)].count("-") > 1:
+        raise UsageError("only one of the files can be standard input")
+    test: list[list[Pair]] = []
+    true: list[list[Pair]] = []
+    for one, other in zip(found, gold, strict=True):
+        documents, right = read_alignments(one, errors), read_alignments(other, errors)
+        if not any(map(_two_sided, right)):
+            raise BitextmineError(f"{display_name(other)}: no link that has two sides; is this the gold?")
+        if len(documents) != len(right):
+            raise BitextmineError(
+                f"{display_name(one)}: {len(documents)} documents, with blank lines between them, and "
+                f"{display_name(other)} has {len(right)}; give the same documents in the same order"
+            )
+        test += documents
+        true += right
+    return score_alignments(test, true, resamples=resamples, seed=seed)

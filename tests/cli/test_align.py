@@ -354,3 +354,28 @@ def test_standard_input_and_a_folder_that_is_not_there(bitextmine, document, tmp
 def test_help_opens_with_an_example(bitextmine):
     assert bitextmine("align", "--help").out.startswith("Example: bitextmine align book.en book.fr\n")
     assert bitextmine("evaluate", "align", "--help").out.startswith("Example: bitextmine evaluate align")
+
+
+def test_one_document_may_be_a_part_of_the_other(bitextmine, sentence_pairs, tmp_path):
+    pairs = sentence_pairs[3000:3060]
+    (tmp_path / "doc.en").write_text("".join(f"{en}\n" for en, _ in pairs))
+    (tmp_path / "doc.fr").write_text("".join(f"{fr}\n" for _, fr in pairs[:15]))
+    found = links(bitextmine("align", "doc.en", "doc.fr", "--ids", cwd=tmp_path).out)
+    assert sum(([i], [i]) in found for i in range(1, 16)) >= 13
+
+
+def test_no_input_is_written_over(bitextmine, document, tmp_path):
+    document(tmp_path)
+    before = (tmp_path / "doc.en").read_bytes()
+    (tmp_path / "list.tsv").write_text("doc.en\tdoc.fr\n")
+    for args in (("doc.en", "doc.fr", "-o", "doc.en"), ("--list", "list.tsv", "-o", "list.tsv")):
+        assert "is the input itself" in bitextmine("align", *args, cwd=tmp_path, code=2).err
+    assert (tmp_path / "doc.en").read_bytes() == before
+
+
+def test_a_foreign_file_where_the_journal_goes(bitextmine, document, tmp_path):
+    document(tmp_path)
+    notes = tmp_path / ".out.tsv.align"
+    notes.write_text("notes\n")
+    assert "move it away" in bitextmine.fails("align", "doc.en", "doc.fr", "-o", "out.tsv", cwd=tmp_path)
+    assert notes.read_text() == "notes\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluate.alignment import evaluate_alignment, read_alignment, score_alignments
+from bitextmine.evaluate.alignment import evaluate_alignment, read_alignments, score_alignments
 
 GOLD = [((0,), (0,)), ((1, 2), (1,)), ((3,), ()), ((4,), (2,)), ((5,), (3, 4)), ((), (5,))]
 
@@ -49,10 +49,10 @@ def test_counts_add_up_over_documents_and_repeats_count_once() -> None:
 
 
 def test_both_forms_of_file(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("[0]:[0]\n[1, 2]:[1]:0.25\n[3]:[]\n\n[]:[5]:0.0\n")
+    (tmp_path / "a.txt").write_text("[0]:[0]\n[1, 2]:[1]:0.25\n[3]:[]\n[]:[5]:0.0\n\n")
     (tmp_path / "b.tsv").write_text("0.9\t1\t1\tx\ty\n0.8\t2,3\t2\tx\ty\n0.0\t4\t\tx\t\n0.0\t\t6\t\ty\n")
     expected = [((0,), (0,)), ((1, 2), (1,)), ((3,), ()), ((), (5,))]
-    assert read_alignment(tmp_path / "a.txt") == read_alignment(tmp_path / "b.tsv") == expected
+    assert read_alignments(tmp_path / "a.txt") == read_alignments(tmp_path / "b.tsv") == [expected]
     report = evaluate_alignment([tmp_path / "b.tsv"], [tmp_path / "a.txt"])
     assert report.strict.f1 == 1
 
@@ -69,7 +69,7 @@ def test_both_forms_of_file(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str, word: str) -> None:
     (tmp_path / "bad").write_text(text)
     with pytest.raises(BitextmineError, match=word):
-        read_alignment(tmp_path / "bad")
+        read_alignments(tmp_path / "bad")
 
 
 def test_a_gold_that_is_none(tmp_path: Path) -> None:
@@ -78,3 +78,14 @@ def test_a_gold_that_is_none(tmp_path: Path) -> None:
         evaluate_alignment([tmp_path / "gold"], [tmp_path / "gold"])
     with pytest.raises(UsageError, match="1 --gold"):
         evaluate_alignment([tmp_path / "gold", tmp_path / "gold"], [tmp_path / "gold"])
+
+
+def test_blank_lines_part_documents(bitextmine, tmp_path):
+    (tmp_path / "gold").write_text("[0]:[0]\n[1]:[1]\n\n[0]:[0]\n[1]:[2]\n")
+    (tmp_path / "found").write_text("[0]:[0]\n[1]:[2]\n\n[0]:[0]\n[1]:[1]\n\n")
+    report = evaluate_alignment([tmp_path / "found"], [tmp_path / "gold"])
+    assert (report.documents, report.strict.f1) == (2, 0.5)
+    (tmp_path / "one").write_text("[0]:[0]\n[1]:[2]\n")
+    message = bitextmine.fails("evaluate", "align", "one", "--gold", "gold", cwd=tmp_path)
+    assert "1 documents" in message and "gold has 2" in message
+    bitextmine("evaluate", "align", "-", "--gold", "-", cwd=tmp_path, code=2)

@@ -40,7 +40,7 @@ def test_options_are_frozen_and_checked_again_when_replaced():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"retrieval": "best"}, "retrieval: unknown value 'best'; choose one of forward, backward"),
+        ({"retrieval": "best"}, "retrieval: unknown value 'best'; choose one of max, matching"),
         ({"dedup": "fuzzy"}, "dedup: unknown value"),
         ({"duplicates": "none"}, "duplicates: unknown value"),
         ({"retrieval": "matching", "k": 1}, "-k 2 or more"),
