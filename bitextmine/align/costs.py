@@ -81,7 +81,9 @@ def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
     """
     n, m = max(1, len(x_ends) - 1), max(1, len(y_ends) - 1)
     ratio = float(np.log((x_ends[-1] + 1) / (y_ends[-1] + 1)))
-    return ratio - float(np.log(n / m)) if max(n, m) > _PART * min(n, m) and min(n, m) >= _FEW else ratio
+    if min(n, m) >= _FEW and max(n, m) > _PART * min(n, m):
+        ratio -= float(np.log(n / m))
+    return ratio
 
 
 class Costs:

@@ -51,7 +51,8 @@ class Journal:
     def _read(self) -> None:
         self._file.seek(0)
         end = len(self._key)
-        if self._file.readline() == self._key:
+        first = self._file.readline()
+        if first == self._key:
             for line in self._file:
                 if not line.endswith(b"\n"):
                     break
@@ -64,11 +65,7 @@ class Journal:
                 end += len(line)
             self._file.truncate(end)
         else:
-            self._file.seek(0)
-            if self._file.read(len(_BEGINNING)) not in (
-                b"",
-                _BEGINNING[: os.fstat(self._file.fileno()).st_size],
-            ):
+            if not _BEGINNING.startswith(first[: len(_BEGINNING)]):
                 raise BitextmineError(
                     f"{self.path}: a run keeps there what it has done, and this file is of no run; move it away"
                 )

@@ -146,7 +146,7 @@ def remove_left(name: Path, *, folder: bool = False) -> None:
 def put_in_place(temporary: Path, path: Path) -> None:
     """Rename a complete file that another library wrote, once its bytes are on disk; for a folder that is locked."""
     with temporary.open("rb") as file:
-        os.fsync(file.fileno())
+        sync_file(file)
     temporary.replace(path)
     sync_folder(path.parent)
 
