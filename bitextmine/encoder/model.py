@@ -21,12 +21,10 @@ INITIAL_STD = 0.01
 class PieceVectors(nn.Embedding):
     """A vector per piece."""
 
-    def sums(self, ids: Tensor, offsets: Tensor, times: Tensor | None = None) -> Tensor:
-        """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sums of the sentences' piece vectors, each
-        times its number in ``times`` (total pieces,)."""
-        return functional.embedding_bag(
-            ids, self.weight, offsets, mode="sum", include_last_offset=True, per_sample_weights=times
-        )
+    def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """ids (total pieces,) int64 -> places (total pieces,) int64 and rows (m, dim): the vector of piece i is
+        rows[places[i]]."""
+        return ids, self.weight
 
 
 class SentenceModel(nn.Module):
@@ -78,12 +76,13 @@ class SentenceModel(nn.Module):
         A sentence of no pieces is all zeros.
         """
         if not self.config.layers:
-            sums = self.embedding.sums(ids, offsets)
+            places, rows = self.embedding.gathered(ids)
+            sums = _sums(places, rows, offsets)
             if columns := self.config.order_columns:
                 lengths = offsets.diff()
                 place = torch.arange(len(ids), device=ids.device) - offsets[:-1].repeat_interleave(lengths)
                 times = self.wave[steps(place, lengths.repeat_interleave(lengths))] * self.config.order_weight
-                sums = torch.cat([sums, self.embedding.sums(ids, offsets, times)[:, :columns]], dim=1)
+                sums = torch.cat([sums, _sums(places, rows[:, :columns].contiguous(), offsets, times)], dim=1)
             if not self.config.length_share:
                 return sums
             share = self.length_share_in_training if self.training else self.config.length_share
@@ -115,6 +114,14 @@ class SentenceModel(nn.Module):
         for layer in self.layers:
             hidden = layer(hidden, mask)
         return self.norm(hidden)
+
+
+def _sums(places: Tensor, rows: Tensor, offsets: Tensor, times: Tensor | None = None) -> Tensor:
+    """places (total pieces,) int64, rows (m, d), offsets (n + 1,) int64 -> (n, d) sums of the sentences' rows, each
+    times its number in ``times`` (total pieces,)."""
+    return functional.embedding_bag(
+        places, rows, offsets, mode="sum", include_last_offset=True, per_sample_weights=times
+    )
 
 
 def unit_vectors(vectors: Tensor) -> Tensor:

@@ -76,6 +76,8 @@ class Run:
             languages,
             len(self.ngram_names),
             m.length_share,
+            m.order_columns,
+            m.order_weight if m.order_columns else 0.0,
         )
         torch.manual_seed(t.seed)
         self.model = SentenceModel(config)

@@ -116,19 +116,12 @@ class SpelledVectors(nn.Module):
         across = functional.embedding(wanted[len(pieces) :] - self.pieces, self.ngrams)
         return torch.cat([own + MEAN_WEIGHT * mean, ACROSS_WEIGHT * across])
 
-    def sums(self, ids: Tensor, offsets: Tensor, times: Tensor | None = None) -> Tensor:
-        """As `PieceVectors.sums`; each vector that the sentences need is put together once."""
+    def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """As `PieceVectors.gathered`; each vector that the sentences need is put together once."""
         here = torch.zeros(self.table_rows, dtype=torch.bool, device=ids.device)
         here[ids] = True
         place = here.cumsum(0) - 1
-        return functional.embedding_bag(
-            place[ids],
-            self.rows(here.nonzero()[:, 0]),
-            offsets,
-            mode="sum",
-            include_last_offset=True,
-            per_sample_weights=times,
-        )
+        return place[ids], self.rows(here.nonzero()[:, 0])
 
     def table(self) -> Tensor:
         """(pieces + n-grams across, d): what the finished model has for vectors."""

@@ -19,7 +19,7 @@ class Declared:
     doc: what it minimises; those of one doc are named together.
     needs_layers: why it can do nothing without transformer layers; "" where it can.
     cosines: it compares finished vectors by their cosine, and nothing else of a sentence. Only then may a model have
-    spelling or a length_share, which are no part of the vectors that other objectives read.
+    spelling, order_columns or a length_share, which are no part of the vectors that other objectives read.
     negatives: the other pairs of a batch are its negatives, so that there can be hard ones.
     """
 

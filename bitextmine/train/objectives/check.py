@@ -13,8 +13,8 @@ __all__ = ["check_objectives"]
 
 def check_objectives(recipe: Recipe) -> None:
     """Raises BitextmineError for a name that is no objective, a weight that is not above 0, an objective that needs
-    layers without any, hard negatives without an objective that has negatives, and spelling or length_share with
-    one that reads more of a sentence than cosines tell."""
+    layers without any, hard negatives without an objective that has negatives, and spelling, order_columns or
+    length_share with one that reads more of a sentence than cosines tell."""
     m = recipe.model
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
@@ -30,7 +30,11 @@ def check_objectives(recipe: Recipe) -> None:
                 f"recipe: train.objective: {name!r} needs model.layers of at least 1: {declared.needs_layers}"
             )
     others = [name for name, declared in chosen.items() if not declared.cosines]
-    for key, found in (("spelling", m.spelling), ("length_share", m.length_share)):
+    for key, found in (
+        ("spelling", m.spelling),
+        ("order_columns", m.order_columns),
+        ("length_share", m.length_share),
+    ):
         if found and others:
             able = _named(name for name, declared in OBJECTIVES.items() if declared.cosines)
             raise BitextmineError(f"recipe: model.{key}: not with {others[0]!r}: only {able} can have it")

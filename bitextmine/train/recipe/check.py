@@ -34,9 +34,25 @@ def check_recipe(recipe: Recipe) -> Recipe:
         m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"
     )
     _must(
-        m.storage != "int4" or m.dim % 4 == 0,
+        not (m.order_columns and m.layers),
+        "model.order_columns",
+        f"found with model.layers {m.layers}",
+        "only models without layers have them",
+    )
+    lengths = COLUMNS if m.length_share else 0
+    of_pieces = m.dim - m.order_columns - lengths
+    _must(
+        not m.order_columns or m.order_columns <= of_pieces,
+        "model.order_columns",
+        f"{m.order_columns} are made of as many numbers of the pieces' vectors, of which model.dim {m.dim} leaves "
+        f"{max(0, of_pieces)}",
+        f"take at most {max(0, m.dim - lengths) // 2}",
+    )
+    _must(
+        m.storage != "int4" or of_pieces % 4 == 0,
         "model.storage",
-        f"int4 needs a model.dim that 4 divides, found {m.dim}",
+        f"int4 needs a number of pieces' columns that 4 divides, found {of_pieces} (model.dim {m.dim} less those for "
+        "order and length)",
     )
     _must(
         m.spelling or not m.ngrams,

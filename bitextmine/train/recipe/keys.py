@@ -136,6 +136,13 @@ class Model:
         least=0,
         below=1,
     )
+    order_columns: int = key(
+        0,
+        "so many of dim tell where in the sentence the pieces stand (no layers): sums of the pieces' first numbers, "
+        "weighed by place, so that the same words in another order make another vector; 0: nothing does",
+        least=0,
+    )
+    order_weight: float = key(0.6, "how much order_columns count", above=0)
     initial_std: float = key(0.01, "standard deviation of the piece vectors at the start", above=0)
     storage: str = key(
         "int8",
