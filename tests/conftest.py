@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A busy machine is no reason to fail: how long an example takes says nothing about what it shows.
-settings.register_profile("bitextmine", deadline=None)
-settings.load_profile("bitextmine")
+# A change passes or fails by what it is: every run draws the same examples, unless HYPOTHESIS_PROFILE=random asks for
+# others. A busy machine is no reason to fail: how long an example takes says nothing about what it shows.
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("random", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 # A shell starts its background jobs with Ctrl-C ignored, and children inherit that: in `make test &` no command under
 # test could be interrupted, and the tests that do so would fail.

@@ -304,7 +304,7 @@ def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path: Path
         embed(npy, "A")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(runs=st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 60)), max_size=5))
 def test_any_row_of_kills_and_identities_ends_well(
     tmp_path_factory: pytest.TempPathFactory,

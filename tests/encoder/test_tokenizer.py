@@ -49,7 +49,7 @@ def score(processor: sentencepiece.SentencePieceProcessor, ids: list[int]) -> fl
 
 @given(st.lists(some, max_size=6))
 @example(["a  b ", "", " ", "\n", "a\u00a0b", " \u0301a", "x" * 500])
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_words_are_cut_as_in_the_line(
     tokenizer: Tokenizer, processor: sentencepiece.SentencePieceProcessor, found: list[str]
 ) -> None:

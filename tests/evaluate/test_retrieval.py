@@ -163,7 +163,7 @@ def as_muse_does(src: list[str], tgt: list[str], keys: int, queries: int):
     return *([" ".join(s) for s in data[lang][perm][:keys]] for lang in ("src", "tgt")), idx_query
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(*[st.text(st.sampled_from("aBc \t!\u00c9"), min_size=1, max_size=4)] * 2),

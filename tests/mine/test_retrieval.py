@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
@@ -27,7 +27,6 @@ def one_by_one(pairs: list[tuple[int, int, float]]) -> list[tuple[int, int, floa
     return kept
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4)), unique_by=lambda p: p[:2])
 )

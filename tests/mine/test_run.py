@@ -90,7 +90,7 @@ def corpora(draw):
     return sides
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(corpora(), st.sampled_from(["exact", "none"]))
 def test_every_combination_agrees_with_the_oracle(drawn, dedup):
     src, x, tgt, y = drawn

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
@@ -29,34 +29,47 @@ RNG = np.random.default_rng(5)
 ROWS = RNG.integers(-127, 128, (VOCABULARY, DIM)).astype(np.int8)
 LENGTHS = RNG.random(VOCABULARY).astype(np.float32) + 0.1
 VECTORS = ROWS / np.linalg.norm(ROWS.astype(np.float64), axis=1, keepdims=True) * LENGTHS[:, None]
+UNITS = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
 WEIGHTS = LENGTHS.astype(np.float64) / LENGTHS.mean(dtype=np.float64)
 SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=7), min_size=1, max_size=4)
 
 
-def slow_matches(a: list[int], b: list[int]) -> list[float]:
-    units = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    weights = WEIGHTS
-    best = [max(units[p] @ units[q] for q in b) for p in a]
-    match, back = (
-        [
-            places.index(max(places))
-            for places in ([round(float(units[p] @ units[q]), 5) for q in y] for p in x)
-        ]
-        for x, y in ((a, b), (b, a))
-    )
-    found = [
-        math.log1p(sum(weights[p] for p, m in zip(a, best, strict=True) if m < limit)) for limit in LIMITS
+# Pieces whose cosines with another are nearer to each other than this: rounding decides which of them matches it.
+NEAR = 1e-5
+
+
+def slow_match(a: list[int], b: list[int]) -> tuple[list[int], bool]:
+    """Where in b each piece of a has its match, the first of equal pieces; and whether arithmetic decides it: not
+    where another piece is all but as similar."""
+    match, decided = [], True
+    for p in a:
+        cosines = [UNITS[p] @ UNITS[q] for q in b]
+        nearest = [q for q, x in zip(b, cosines, strict=True) if x > max(cosines) - NEAR]
+        decided &= len(set(nearest)) == 1
+        match.append(b.index(nearest[0]))
+    return match, decided
+
+
+def slow_matches(a: list[int], b: list[int]) -> tuple[list[float], list[float] | None]:
+    """How much weight is unmatched at each limit; and what follows from where the matches are, None where rounding
+    decides that."""
+    best = [max(UNITS[p] @ UNITS[q] for q in b) for p in a]
+    (match, decided), (back, decided_back) = slow_match(a, b), slow_match(b, a)
+    unmatched = [
+        math.log1p(sum(WEIGHTS[p] for p, m in zip(a, best, strict=True) if m < limit)) for limit in LIMITS
     ]
-    sure = [max(m, 0) * weights[p] for p, m in zip(a, best, strict=True)]
+    if not (decided and decided_back):
+        return unmatched, None
+    sure = [max(m, 0) * WEIGHTS[p] for p, m in zip(a, best, strict=True)]
     away = [abs(i / len(a) - match[i] / len(b)) for i in range(len(a))]
-    found.append(sum(x * w for x, w in zip(away, sure, strict=True)) / max(sum(sure), 1e-9))
+    places = [sum(x * w for x, w in zip(away, sure, strict=True)) / max(sum(sure), 1e-9)]
     both = [math.sqrt(sure[i] * sure[i - 1]) for i in range(1, len(a))]
     near = [abs(match[i] - match[i - 1]) <= TOGETHER for i in range(1, len(a))]
-    found.append(sum(w for w, x in zip(both, near, strict=True) if x) / max(sum(both), 1e-9))
+    places.append(sum(w for w, x in zip(both, near, strict=True) if x) / max(sum(both), 1e-9))
     mutual = [back[match[i]] == i for i in range(len(a))]
-    found.append(math.log1p(sum(weights[p] for p, m in zip(a, mutual, strict=True) if not m)))
-    found.append(sum(s for s, m in zip(sure, mutual, strict=True) if m) / sum(weights[p] for p in a))
-    return found
+    places.append(math.log1p(sum(WEIGHTS[p] for p, m in zip(a, mutual, strict=True) if not m)))
+    places.append(sum(s for s, m in zip(sure, mutual, strict=True) if m) / sum(WEIGHTS[p] for p in a))
+    return unmatched, places
 
 
 def cosine(x: np.ndarray, y: np.ndarray) -> float:
@@ -96,6 +109,8 @@ def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], flo
 
 
 @given(SENTENCES, SENTENCES)
+@example([[13]], [[27, 10]])  # 27 and 10 are all but equally similar to 13
+@example([[13, 4, 13]], [[4, 27, 13, 4, 4]])  # equal pieces
 def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> None:
     n = min(len(a), len(b))
     found = PieceFeatures(ROWS, LENGTHS).features(Pieces.from_lists(a[:n]), Pieces.from_lists(b[:n]))
@@ -108,9 +123,11 @@ def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> N
         for side, (here, there) in zip(
             (row[:SIDE_FEATURES], row[SIDE_FEATURES:]), ((x, y), (y, x)), strict=False
         ):
-            matched = slow_matches(here, there)
-            np.testing.assert_allclose(side[: len(matched)], matched, atol=1e-4)
-            at = len(matched)
+            unmatched, places = slow_matches(here, there)
+            np.testing.assert_allclose(side[: len(LIMITS)], unmatched, atol=1e-4)
+            at = len(LIMITS) + 4
+            if places is not None:
+                np.testing.assert_allclose(side[len(LIMITS) : at], places, atol=1e-4)
             for width in WIDTHS:
                 expected, unsure = slow_windows(here, there, width)
                 if not unsure:

@@ -73,7 +73,7 @@ sides = st.integers(0, 90)
 shares = st.sampled_from([0.0, 0.1, 0.9])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     n=sides,
     m=sides,

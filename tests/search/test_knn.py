@@ -24,7 +24,7 @@ def test_the_example():
     assert not tried.failed
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     n=st.integers(0, 60),
     m=st.integers(0, 60),

@@ -13,7 +13,7 @@ from bitextmine.search.products import pair_products, products, rescore
 from . import oracle
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 40),
     st.integers(1, 30),
