@@ -40,7 +40,7 @@ def model_card(
     lines = [
         f"# A bitextmine encoder for {', '.join(languages)}",
         "",
-        f"{kind}, {m.dim} dimensions, trained on {pairs:,} pairs in {steps:,} steps"
+        f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {pairs:,} pairs in {steps:,} steps"
         " (a pair counts each time it is seen).",
         "",
         "## Data",

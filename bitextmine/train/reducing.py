@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
@@ -22,7 +23,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import iter_lines
 from bitextmine.train.outputs import check_model_output, model_output
 
-__all__ = ["Reduction", "reduce_encoder"]
+__all__ = ["Reduction", "principal_axes", "reduce_encoder"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,19 +75,25 @@ def reduce_encoder(
         lines = (part for line in iter_lines(text, errors) for part in line.split("\t"))
         vectors = encoder.encode(list(itertools.islice(lines, reduction.lines)))[:, : config.piece_dim]
         moments += (vectors.T @ vectors).astype(np.float64)
-    values, axes = np.linalg.eigh(moments)
-    if not values.sum() > 0:
+    if not np.trace(moments) > 0:
         raise BitextmineError(
             f"{', '.join(str(text) for text in texts)}: no text; name files with sentences like those to be encoded"
         )
-    kept = axes[:, ::-1][:, : made.piece_dim].astype(np.float32)
-    weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ kept}
+    axes, kept = principal_axes(moments, made.piece_dim)
+    weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ axes}
     if made.length_share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
     ngrams = read_ngrams(folder, config.ngrams)
     with model_output(place, force) as filled:
         write_folder(filled, made, weights, folder / TOKENIZER, ngrams=ngrams, dtype=reduction.storage)
-    return float(values[::-1][: made.piece_dim].sum() / values.sum())
+    return kept
+
+
+def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], float]:
+    """(d, dim) the eigenvectors of the largest eigenvalues of ``moments`` (d, d), the largest first, and their share of
+    the sum of all."""
+    values, axes = np.linalg.eigh(moments)
+    return axes[:, ::-1][:, :dim].astype(np.float32), float(values[::-1][:dim].sum() / values.sum())
 
 
 def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderConfig:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TextIO
 
 from bitextmine.console import counted, progress
-from bitextmine.encoder.folder import save_folder
+from bitextmine.encoder.folder import write_folder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.train.cache import open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
+from bitextmine.train.finishing import finished_model
 from bitextmine.train.objectives.check import check_objectives
 from bitextmine.train.pairs import check_corpora, find_corpora
 from bitextmine.train.parallel import World, join_world
@@ -22,7 +23,6 @@ from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
-from bitextmine.train.spelling import finished
 from bitextmine.train.validation import SMALLEST_POOL, is_measured
 from bitextmine.train.vocabulary import open_vocabulary
 
@@ -95,9 +95,11 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores)
-        save_folder(
+        config, weights = finished_model(run)
+        write_folder(
             out,
-            finished(run.model),
+            config,
+            weights,
             tokenizer.path,
             ngrams=run.ngram_names,
             dtype=recipe.model.storage,
@@ -113,9 +115,7 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
             "is room"
         ) from e
     ngrams = f", {len(run.ngram_names)} n-grams" if recipe.model.ngrams else ""
-    log.info(
-        "%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, recipe.model.dim
-    )
+    log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, config.dim)
     return out
 
 

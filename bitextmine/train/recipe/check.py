@@ -28,31 +28,10 @@ def check_recipe(recipe: Recipe) -> Recipe:
             "name two languages",
         )
         _check_limits(c, f"{where}: ")
-    for section in ("data", "vocabulary", "model", "train"):
+    for section in ("data", "vocabulary", "model", "train", "reduce"):
         _check_limits(getattr(recipe, section), f"{section}.")
     _must(
         m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"
-    )
-    _must(
-        not (m.order_columns and m.layers),
-        "model.order_columns",
-        f"found with model.layers {m.layers}",
-        "only models without layers have them",
-    )
-    lengths = COLUMNS if m.length_share else 0
-    of_pieces = m.dim - m.order_columns - lengths
-    _must(
-        not m.order_columns or m.order_columns <= of_pieces,
-        "model.order_columns",
-        f"{m.order_columns} are made of as many numbers of the pieces' vectors, of which model.dim {m.dim} leaves "
-        f"{max(0, of_pieces)}",
-        f"take at most {max(0, m.dim - lengths) // 2}",
-    )
-    _must(
-        m.storage != "int4" or of_pieces % 4 == 0,
-        "model.storage",
-        f"int4 needs a number of pieces' columns that 4 divides, found {of_pieces} (model.dim {m.dim} less those for "
-        "order and length)",
     )
     _must(
         m.spelling or not m.ngrams,
@@ -84,7 +63,62 @@ def check_recipe(recipe: Recipe) -> Recipe:
         f"its {COLUMNS} numbers leave none of model.dim {m.dim}",
     )
     _must(bool(t.objective), "train.objective", "names no objective")
+    _check_columns(recipe)
     return recipe
+
+
+def _check_columns(recipe: Recipe) -> None:
+    """What the vectors' columns are for, while they are trained and when they are cut."""
+    m, reduce = recipe.model, recipe.reduce
+    lengths = COLUMNS if m.length_share else 0
+    trained = _pieces_columns("model", m.dim, m.order_columns, lengths, m.layers)
+    if not reduce.dim:
+        _must(
+            not reduce.order_columns,
+            "reduce.order_columns",
+            f"found {reduce.order_columns} without reduce.dim",
+            "set that, too",
+        )
+        kept = trained
+    else:
+        _must(
+            not m.layers,
+            "reduce.dim",
+            f"found with model.layers {m.layers}",
+            "only models without layers can be cut",
+        )
+        kept = _pieces_columns("reduce", reduce.dim, reduce.order_columns, lengths, 0)
+        _must(
+            0 < kept <= trained,
+            "reduce.dim",
+            f"{reduce.dim} leaves {kept} numbers to the pieces, which are trained with {trained}",
+            f"take {lengths + reduce.order_columns + 1} to {trained + lengths + reduce.order_columns}",
+        )
+    _must(
+        m.storage != "int4" or kept % 4 == 0,
+        "model.storage",
+        f"int4 needs a number of pieces' columns that 4 divides, found {kept} (the dim less the columns for order and "
+        "length)",
+    )
+
+
+def _pieces_columns(section: str, dim: int, order: int, lengths: int, layers: int) -> int:
+    """How many of dim numbers are the pieces' own."""
+    left = dim - order - lengths
+    _must(
+        not (order and layers),
+        f"{section}.order_columns",
+        f"found with model.layers {layers}",
+        "only models without layers have them",
+    )
+    _must(
+        order <= max(0, left),
+        f"{section}.order_columns",
+        f"{order} are made of as many numbers of the pieces' vectors, of which {section}.dim {dim} leaves "
+        f"{max(0, left)}",
+        f"take at most {max(0, dim - lengths) // 2}",
+    )
+    return left
 
 
 def _check_limits(part: Any, where: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.train.objectives.catalogue import objectives_in_words
 
-__all__ = ["Corpus", "Data", "Model", "Recipe", "Training", "Vocabulary"]
+__all__ = ["Corpus", "Data", "Model", "Recipe", "Reduce", "Training", "Vocabulary"]
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:
@@ -251,6 +251,25 @@ class Training:
 
 
 @dataclasses.dataclass(frozen=True)
+class Reduce:
+    """What the finished vectors are cut to: trained large, used small (no layers)."""
+
+    dim: int = key(
+        0,
+        "cut the vectors to so many numbers, all columns included: to the axes along which sentences of the corpora "
+        "differ most (principal component analysis); 0: leave them as they were trained",
+        least=0,
+    )
+    order_columns: int = key(
+        0,
+        "... of which so many tell where the pieces stand, as model.order_columns, without training",
+        least=0,
+    )
+    order_weight: float = key(0.6, "... and how much they count", above=0)
+    pairs: int = key(5_000, "pairs of each corpus that the axes are found with", least=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class Recipe:
     """A training run. ``base`` is the folder that relative paths begin at (not part of the identity)."""
 
@@ -258,6 +277,7 @@ class Recipe:
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
     model: Model = dataclasses.field(default_factory=Model)
     train: Training = dataclasses.field(default_factory=Training)
+    reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
 
     def path(self, name: str) -> Path:

@@ -20,7 +20,7 @@ from bitextmine.train.recipe.keys import Corpus, Recipe
 __all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
 
 PACKAGED = Path(str(resources.files("bitextmine.train"))) / "recipes"
-SECTIONS = ("data", "vocabulary", "model", "train")
+SECTIONS = ("data", "vocabulary", "model", "train", "reduce")
 
 
 def recipe_names() -> list[str]:
