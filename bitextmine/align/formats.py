@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
 
-from bitextmine.align.aligner import Alignment
-from bitextmine.mine.bitext import one_cell
-from bitextmine.version import __version__
+from bitextmine.align.aligner import Alignment, Link
+from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.jsonl import translation_keys
+from bitextmine.files.formats.records import TRANSLATION
+from bitextmine.files.formats.tmx import TMX_TAIL, tmx_head, tmx_unit
 
 __all__ = ["Document", "Form", "make_form"]
 
 DECIMALS = 4
-# What XML 1.0 has no way to write.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -43,15 +41,15 @@ def make_form(
     form: str, *, ids: bool = False, named: bool = False, src_lang: str = "", tgt_lang: str = ""
 ) -> Form:
     """One of `forms.FORMATS`. ids: tsv gets line numbers, named: and the document's name, where there are several;
-    src_lang, tgt_lang: codes for tmx."""
+    src_lang, tgt_lang: codes for tmx and jsonl."""
     if form == "tmx":
         return Form(
             lambda document, alignment: _tmx(document, alignment, src_lang, tgt_lang, named),
-            '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
-            f'<header creationtool="bitextmine" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
-            f'o-tmf="plain" adminlang="en" srclang={quoteattr(src_lang)} datatype="plaintext"/>\n<body>\n',
-            "</body>\n</tmx>\n",
+            tmx_head(src_lang),
+            TMX_TAIL,
         )
+    if form == "jsonl":
+        return Form(lambda document, alignment: _jsonl(document, alignment, src_lang, tgt_lang, named))
     if form == "vecalign" and named:  # numbers begin anew in each document
         return Form(lambda document, alignment: _vecalign(document, alignment) + "\n")
     return Form(_tsv(ids, named) if form == "tsv" else _PLAIN[form])
@@ -67,8 +65,7 @@ def _tsv(ids: bool, named: bool) -> Callable[[Document, Alignment], str]:
             if ids:
                 cells.append(",".join(str(i + document.src_first + 1) for i in link.src))
                 cells.append(",".join(str(i + document.tgt_first + 1) for i in link.tgt))
-            cells.append(one_cell(" ".join(document.src[i].strip() for i in link.src)))
-            cells.append(one_cell(" ".join(document.tgt[i].strip() for i in link.tgt)))
+            cells += map(one_cell, _sides(document, link))
             out.append("\t".join(cells) + "\n")
         return "".join(out)
 
@@ -121,25 +118,37 @@ def _vecalign(document: Document, alignment: Alignment) -> str:
     return "".join(out)
 
 
+def _sides(document: Document, link: Link) -> tuple[str, str]:
+    """The texts of a link, each on one line."""
+    src, tgt = (
+        " ".join(lines[i].strip() for i in numbers)
+        for lines, numbers in ((document.src, link.src), (document.tgt, link.tgt))
+    )
+    return src, tgt
+
+
+def _jsonl(document: Document, alignment: Alignment, src_lang: str, tgt_lang: str, named: bool) -> str:
+    keys = translation_keys((src_lang, tgt_lang))
+    out = []
+    for link in alignment:
+        if link.src and link.tgt:
+            content: dict[str, object] = {TRANSLATION: dict(zip(keys, _sides(document, link), strict=True))}
+            if named:
+                content["document"] = document.name
+            content["score"] = round(link.score, DECIMALS)
+            out.append(json.dumps(content, ensure_ascii=False) + "\n")
+    return "".join(out)
+
+
 def _tmx(document: Document, alignment: Alignment, src_lang: str, tgt_lang: str, named: bool) -> str:
-    name = f'<prop type="document">{_text(document.name)}</prop>' if named else ""
+    name = [("document", document.name)] if named else []
     out = []
     for link in alignment:
         if not link.src or not link.tgt:
             continue
-        sides = "".join(
-            f"<tuv xml:lang={quoteattr(lang)}><seg>{_text(' '.join(lines[i].strip() for i in numbers))}</seg></tuv>"
-            for lang, lines, numbers in (
-                (src_lang, document.src, link.src),
-                (tgt_lang, document.tgt, link.tgt),
-            )
-        )
-        out.append(f'<tu>{name}<prop type="score">{link.score:.{DECIMALS}f}</prop>{sides}</tu>\n')
+        sides = zip((src_lang, tgt_lang), _sides(document, link), strict=True)
+        out.append(tmx_unit([*name, ("score", f"{link.score:.{DECIMALS}f}")], sides))
     return "".join(out)
-
-
-def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", one_cell(text)))
 
 
 _PLAIN = {"ladder": _ladder, "json": _json, "vecalign": _vecalign}

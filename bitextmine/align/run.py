@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 from bitextmine.align.aligner import Alignment, align_windows, sentences
 from bitextmine.align.documents import match_documents
 from bitextmine.align.formats import Document, Form, make_form
+from bitextmine.align.forms import FORMATS, SUFFIXES
 from bitextmine.align.inputs import Part, Task, choose_tasks, load, matched_tasks, read_folder, read_parts
 from bitextmine.align.journal import Journal
 from bitextmine.align.search import Settings
@@ -21,8 +23,9 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language
+from bitextmine.files.formats.names import output_form
 from bitextmine.files.lines import line_digest
-from bitextmine.files.streams import keep_apart, open_output
+from bitextmine.files.streams import check_writable, is_stream, keep_apart, open_output, strip_compression
 from bitextmine.signature import signature
 from bitextmine.system import processors
 from bitextmine.version import __version__
@@ -91,7 +94,7 @@ def align_files(
     parts: bool = False,
     documents: bool = False,
     output: str = "-",
-    form: str = "tsv",
+    form: str | None = None,
     ids: bool = False,
     max_size: int = 6,
     src_lang: str | None = None,
@@ -106,8 +109,8 @@ def align_files(
 
     src, tgt: two files, or two folders of files that are matched by name; pairs: instead of them a list of files.
     parts: blank lines part documents in the two files. documents: find out which belong together. form: one of
-    `forms.FORMATS`. ids: line numbers in tsv. src_lang, tgt_lang: codes for tmx; else those of the files' names. jobs:
-    documents at a time.
+    `forms.FORMATS`; None: what the output's suffix says. ids: line numbers in tsv. src_lang, tgt_lang: codes for tmx
+    and jsonl; else those of the files' names. jobs: documents at a time.
 
     Raises BitextmineError for files that cannot be read and documents without a partner, UsageError for arguments that
     do not go together.
@@ -118,10 +121,12 @@ def align_files(
         raise UsageError(
             "--list says which files belong together: --documents and --blank-lines do not go with it"
         )
+    form = _form(form, output)
     if ids and form != "tsv":
         raise UsageError(f"--ids is a matter of --format tsv; {form} has the numbers that it has")
     if src == "-" and tgt == "-":
         raise UsageError("only one of the two can be standard input")
+    check_writable(output)
     summary = Summary()
     settings = Settings(max_size=max_size)
     encoder: Encoder | None = None
@@ -139,6 +144,9 @@ def align_files(
     langs = ("", "")
     if form == "tmx":
         langs = _language(tasks, 0, src_lang), _language(tasks, 1, tgt_lang)
+    elif form == "jsonl":
+        with contextlib.suppress(BitextmineError):  # it does without
+            langs = _language(tasks, 0, src_lang), _language(tasks, 1, tgt_lang)
     encoder = encoder or load_encoder(model, device)
     written = make_form(form, ids=ids, named=named, src_lang=langs[0], tgt_lang=langs[1])
     summary.signature = signature(task="align", model=encoder.hash, max_size=max_size)
@@ -176,6 +184,26 @@ def align_files(
             out.write(written.tail)
         journal.remove()
     return summary
+
+
+def _form(form: str | None, output: str) -> str:
+    """The form that an output is written in. Raises UsageError for a suffix that says nothing where none is given, and
+    for one that says another."""
+    suffix = "" if is_stream(output) else strip_compression(output).suffix.lower()
+    if suffix not in SUFFIXES:
+        if form is None:
+            output_form(output)  # an error, but for two languages
+        return form or "tsv"
+    fits = SUFFIXES[suffix]
+    if not fits:
+        raise UsageError(
+            f"-o {output}: align writes {', '.join(FORMATS)}; 'bitextmine score' makes {suffix} of tsv"
+        )
+    if form is not None and form not in fits:
+        raise UsageError(
+            f"-o {output}: a file of that name holds {' or '.join(fits)}, and --format says {form}; change one of them"
+        )
+    return form or fits[0]
 
 
 def _sides(src: str, tgt: str, parts: bool) -> Callable[[str], tuple[list[Part], list[Part]]]:

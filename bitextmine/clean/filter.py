@@ -24,7 +24,15 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns, is_position
 from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import Block, Malformed, Table, open_table, write_rows
+from bitextmine.files.tables import (
+    Block,
+    Malformed,
+    Table,
+    check_languages,
+    check_pairs_output,
+    open_table,
+    write_rows,
+)
 from bitextmine.signature import signature
 
 __all__ = ["FilterOptions", "Filtered", "filter_rows"]
@@ -104,13 +112,21 @@ def filter_rows(
     keep_apart(path, {"-o": output, "--rejected": rejected})
     options = options or FilterOptions()
     both_languages(options.src, options.tgt)
+    outputs = {"-o": output, **({} if rejected is None else {"--rejected": rejected})}
+    for option, place in outputs.items():
+        check_pairs_output(place, option)
     last = () if options.columns is None else wanted_columns(options.columns, False)
     table = open_table(path, options.where, last)
+    langs = table.langs(options.src, options.tgt)
+    for place in outputs.values():
+        check_languages(place, langs)
     sieve = _Sieve(rules or RuleSet(), table, options, last)
     malformed = Malformed(table)
     with contextlib.ExitStack() as stack:
         header = False if options.where.header is False else None
-        write = functools.partial(write_rows, table=table, header=header, floats=FLOATS, integers=INTEGERS)
+        write = functools.partial(
+            write_rows, table=table, header=header, floats=FLOATS, integers=INTEGERS, langs=langs
+        )
         out = stack.enter_context(write(output))
         away = None if rejected is None else stack.enter_context(write(rejected, added=("reason",)))
         bar = stack.enter_context(progress(None, "filter", "rows"))

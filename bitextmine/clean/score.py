@@ -17,9 +17,16 @@ from bitextmine.console import counted, progress
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
-from bitextmine.files.parquet import is_parquet
 from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import Block, Malformed, Table, open_table, write_rows
+from bitextmine.files.tables import (
+    Block,
+    Malformed,
+    Table,
+    check_languages,
+    check_pairs_output,
+    open_table,
+    write_rows,
+)
 from bitextmine.mine.margin import MARGINS
 from bitextmine.signature import signature
 
@@ -128,8 +135,8 @@ def score(
     output: str | os.PathLike[str] = "-",
     options: ScoreOptions | None = None,
 ) -> Scored:
-    """Add columns to a tab-separated stream or a Parquet file of pairs: one line out per line in, in order, behind a
-    header that names the columns.
+    """Add columns to a stream of pairs, tab-separated, or to a file in another form that its suffix tells: one row out
+    per row in, in order; in text behind a header that names the columns. The suffix of the output tells its form.
 
     Columns of the input that have no name get one: src and tgt; score, src_line and tgt_line where the rows look like
     those of `mine`; else column_N. A column that the header has already is replaced by the new one, at the end. A row
@@ -143,6 +150,7 @@ def score(
     names = wanted_columns(options.columns, bool(options.src and options.tgt))
     options.check()
     keep_apart(path, {"-o": output})
+    check_pairs_output(output, only_added=options.score_only)
     tools = Tools(
         margin=options.margin,
         src_lang=options.src,
@@ -162,6 +170,8 @@ def score(
         indexes = (None, None)
     tools.prepare(needed)
     table = open_table(path, options.where)
+    langs = table.langs(options.src, options.tgt)
+    check_languages(output, langs)
     notes += _replaced(table, () if options.score_only else names)
     if any(column.encoder for column in needed):
         from bitextmine.encoder import load_encoder
@@ -194,6 +204,7 @@ def score(
             only_added=options.score_only,
             floats=FLOATS,
             integers=INTEGERS,
+            langs=langs,
         ) as out,
         progress(None, "score", "rows") as bar,
     ):
@@ -228,7 +239,7 @@ def _writes_header(table: Table, options: ScoreOptions) -> bool:
     """With the scores alone there is a line for each line: one for the header, if a line of the input is one."""
     if options.where.header is False:
         return False
-    return not options.score_only or (table.has_header and not is_parquet(table.path))
+    return not options.score_only or table.rows.header_line
 
 
 def both_languages(src: str, tgt: str) -> None:

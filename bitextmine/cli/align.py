@@ -48,11 +48,9 @@ from bitextmine.cli.types import Language
     "--format",
     "form",
     type=click.Choice(list(FORMATS)),
-    default="tsv",
-    show_default=True,
-    help=f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.",
+    help=f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.  [default: by FILE's suffix, else tsv]",
 )
-@click.option("--src-lang", type=Language(), metavar="L", help="For tmx.  [default: SRC's suffix]")
+@click.option("--src-lang", type=Language(), metavar="L", help="For tmx and jsonl.  [default: SRC's suffix]")
 @click.option("--tgt-lang", type=Language(), metavar="L", help="Likewise.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Documents at a time.  [default: the processors]"

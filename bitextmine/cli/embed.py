@@ -26,7 +26,9 @@ from bitextmine.cli.types import NpyFile
     metavar="FILE.npy",
     help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
 )
-@click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@click.option(
+    "--force", is_flag=True, help="Embed again what is up to date, and write over files of other programs."
+)
 @options.device
 @options.batch_tokens
 @options.errors
@@ -43,9 +45,11 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
     """
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
-    from bitextmine.embeddings.embed import embed_corpus
+    from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder
 
     encoder = load_encoder(model, device)
+    for corpus in corpora:
+        check_embedding(corpus, encoder, out=out, lang=options["lang"], overwrite=options["force"])
     for corpus in corpora:
         embed_corpus(corpus, encoder, out=out, **options)

@@ -25,7 +25,7 @@ def evaluate() -> None:
 @click.option(
     "--distractors",
     metavar="FOLDER",
-    help="Further sentences for the pools: distractors.LANG.txt[.gz|.xz|.zst].",
+    help="Further sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst].",
 )
 @click.option(
     "--pairs",

@@ -65,7 +65,7 @@ from bitextmine.mine.choices import Dedup
     type=Language(),
     default="",
     metavar="L",
-    help="For a rule on lang, where 'score' did not add it.",
+    help="For a rule on lang, where 'score' did not add it, and for .tmx and .jsonl.",
 )
 @click.option("--tgt", type=Language(), default="", metavar="L", help="Likewise.")
 def filter_command(

@@ -45,7 +45,9 @@ from bitextmine.index.kinds import KINDS
     "--queries", default=None, help="How many searches 'auto' counts on.  [default: as many as rows]"
 )
 @options.memory("Most that building may take, as 500M or 2G.")
-@click.option("--force", is_flag=True, help="Build again what is up to date.")
+@click.option(
+    "--force", is_flag=True, help="Build again what is up to date, and write over files of other programs."
+)
 @options.model
 @options.lang
 @options.device
@@ -71,15 +73,26 @@ def index(
     bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index
     """
     from bitextmine.console import progress
-    from bitextmine.embeddings.embed import embed_corpus
+    from bitextmine.embeddings.embed import check_embedding, embed_corpus
+    from bitextmine.embeddings.store import embedding_paths
     from bitextmine.encoder import load_encoder
-    from bitextmine.index.file import index_corpus
+    from bitextmine.index.file import check_index_output, index_corpus
 
+    force = options["force"]
+    encoder = None if all(corpus.endswith(".npy") for corpus in corpora) else load_encoder(model, device)
+    for corpus in corpora:
+        vectors = corpus if corpus.endswith(".npy") else str(embedding_paths(corpus)[0])
+        check_index_output(vectors, force=force)
+        if encoder is not None and not corpus.endswith(".npy"):
+            check_embedding(corpus, encoder, lang=lang, overwrite=force)
     for corpus in corpora:
         vectors = corpus
-        if not corpus.endswith(".npy"):
-            encoder = load_encoder(model, device)
-            vectors = str(embed_corpus(corpus, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens))
+        if encoder is not None and not corpus.endswith(".npy"):
+            vectors = str(
+                embed_corpus(
+                    corpus, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens, overwrite=force
+                )
+            )
         with progress(None, f"index {corpus}", "vectors") as bar:
             report = index_corpus(vectors, progress=bar.update, **options)
         click.echo(report.to_table(), err=True)

@@ -63,9 +63,12 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     "--output",
     default="-",
     metavar="FILE",
-    help="Where the pairs go, with FILE.json; Parquet by its suffix.  [default: standard output]",
+    help="Where the pairs go, with FILE.json: .tsv, .jsonl, .tmx or .parquet; .gz, .bz2, .xz or .zst behind compress."
+    "  [default: standard output]",
 )
-@click.option("--force", is_flag=True, help="Embed again what is up to date.")
+@click.option(
+    "--force", is_flag=True, help="Embed again what is up to date, and write over files of other programs."
+)
 @options.search_memory
 @options.device
 @options.batch_tokens
@@ -105,6 +108,6 @@ def mine(
         for side, lang, path in (("source", src, src_file), ("target", tgt, tgt_file))
     )
     bitext = mine_texts(source, target, mining, work, model=model, output=output)
-    bitext.write(output, ids)
+    bitext.write(output, ids, force=work.force)
     bitext.discard_checkpoint()
     click.echo(bitext.to_table(), err=True)

@@ -76,7 +76,12 @@ scol = click.option(
 )
 tcol = click.option("--tcol", metavar="COL", help="Column of the target, likewise.")
 stream_output = click.option(
-    "-o", "--output", default="-", metavar="FILE", help="Where the rows go.  [default: standard output]"
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    help="Where the rows go: .tsv, .jsonl, .tmx or .parquet; .gz, .bz2, .xz or .zst behind compress.  "
+    "[default: standard output]",
 )
 
 

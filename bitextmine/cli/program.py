@@ -35,7 +35,7 @@ def program() -> None:
     """Sentence pairs out of two piles of text.
 
     A corpus is a text file with one sentence per line; its language is its last suffix: corpus.fr,
-    corpus.fr.gz, corpus.fr.xz, corpus.fr.zst. "-" is standard input or standard output.
+    corpus.fr.gz, .bz2, .xz or .zst. "-" is standard input or standard output.
     """
 
 

@@ -31,7 +31,7 @@ def report(
 
     Makes one HTML file that needs no network: scores and thresholds, lengths, languages, high scores to doubt,
     examples, how the file was made. Reads what 'mine', 'score' and 'filter' write, and any other pairs in tab-separated
-    lines or Parquet, with scores or without.
+    lines, .jsonl, .tmx or .parquet, with scores or without.
 
     \b
     bitextmine report crawl.tsv.gz --scol 4 --tcol 5 --score-col 3 -o report.html

@@ -14,9 +14,9 @@ from bitextmine.cli.types import Language
 _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items())
 _HELP = f"""Add columns to sentence pairs: one line out for each line in, behind a header that names the columns.
 
-Reads tab-separated lines, or Parquet by its suffix: what 'mine' and 'score' write, source and target first, or
-columns that a header or --scol and --tcol name. A column that is there already is replaced. A row of another width
-than most, or that is not UTF-8, keeps its place, with empty scores.
+Reads tab-separated lines, or .jsonl, .tmx and .parquet by their suffix: what 'mine' and 'score' write, source and
+target first, or columns that a header or --scol and --tcol name. A column that is there already is replaced. A row of
+another width than most, or that is not UTF-8, keeps its place, with empty scores.
 
 \b
 {_TABLE}
@@ -43,7 +43,11 @@ bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | s
     help="Print the added columns alone, for 'paste': one line for each line, and no header if there was none.",
 )
 @click.option(
-    "--src", type=Language(), default="", metavar="L", help="The language that the sources should be in."
+    "--src",
+    type=Language(),
+    default="",
+    metavar="L",
+    help="The language that the sources should be in, and its name in .tmx and .jsonl.",
 )
 @click.option(
     "--tgt", type=Language(), default="", metavar="L", help="The language that the targets should be in."

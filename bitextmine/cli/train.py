@@ -77,6 +77,11 @@ from bitextmine.cli.types import Number, Setting
     metavar="KEY=VALUE",
     help="Any key of a recipe, such as train.temperature=0.05; may be repeated.",
 )
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Write over what --out holds: a finished model, a checkpoint of another recipe, files of other programs.",
+)
 @options.max_line
 @options.device
 @click.pass_context
@@ -90,6 +95,7 @@ def train(
     data: str | None,
     settings: tuple[tuple[str, Any], ...],
     device: str,
+    force: bool,
     **flags: Any,
 ) -> None:
     """Train an encoder on sentence pairs.
@@ -128,7 +134,7 @@ def train(
     from bitextmine.train import trainer  # only now: a bad recipe need not wait for torch
 
     try:
-        trainer.train(plan, Path(out), device=device)
+        trainer.train(plan, Path(out), device=device, force=force)
     except KeyboardInterrupt:
         if not (Path(out) / "work" / "checkpoint.pt").exists():
             assert isinstance(ctx.command, Command)

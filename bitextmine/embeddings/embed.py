@@ -16,7 +16,7 @@ import numpy as np
 
 from bitextmine.console import counted, progress
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import check_fresh, embedding_paths
+from bitextmine.embeddings.store import check_fresh, check_place, embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter, sweep
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
@@ -25,7 +25,7 @@ from bitextmine.files.atomic import staging
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import LineHasher, iter_lines
 
-__all__ = ["embed_corpus"]
+__all__ = ["check_embedding", "embed_corpus"]
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,7 @@ def embed_corpus(
     batch_tokens: int | None = None,
     chunk_lines: int | None = None,
     force: bool = False,
+    overwrite: bool = False,
     show_progress: bool | None = None,
 ) -> Path:
     """Embeds a corpus and returns the path of its .npy: float16 (lines, dim), row i for line i, unit length.
@@ -72,10 +73,11 @@ def embed_corpus(
     Empty and blank lines get the zero row. ``out`` defaults to the corpus' own name without its compression
     suffix, plus .npy; the manifest goes beside it. A finished embedding of the same text and model is left as
     it is unless ``force``; one that a killed run left unfinished is taken up where it stopped, and ends in the
-    same bytes. ``corpus`` "-" reads stdin, and needs ``out`` and ``lang``.
+    same bytes. What lies there and is no embedding of ours is written over with ``force`` or ``overwrite`` only.
+    ``corpus`` "-" reads stdin, and needs ``out`` and ``lang``.
 
     Raises BitextmineError for a corpus that cannot be read or decoded, that changes meanwhile, for a language
-    that cannot be told, and for a disk that is full.
+    that cannot be told, for files of others in its place, and for a disk that is full.
     """
     if os.fspath(corpus) == "-":
         if out is None:
@@ -84,11 +86,27 @@ def embed_corpus(
             raise UsageError("a corpus from stdin needs --lang, as there is no file name to tell it by")
         with _spooled_stdin(Path(out), errors) as copy:
             job = Job(copy, "-", Path(out), lang, errors)
-            return _embed(job, encoder, batch_tokens, chunk_lines, force, show_progress)
+            return _embed(job, encoder, batch_tokens, chunk_lines, force, overwrite, show_progress)
     language = corpus_language(corpus, lang)
     npy = Path(out) if out is not None else embedding_paths(corpus)[0]
     job = Job(Path(corpus), Path(corpus).name, npy, language, errors)
-    return _embed(job, encoder, batch_tokens, chunk_lines, force, show_progress)
+    return _embed(job, encoder, batch_tokens, chunk_lines, force, overwrite, show_progress)
+
+
+def check_embedding(
+    corpus: str | os.PathLike[str],
+    encoder: Encoder,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    lang: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Raises BitextmineError, as `embed_corpus` does with the same arguments, for a language that cannot be told and
+    for a place that vectors cannot go to: to be asked of all the corpora before the work on the first."""
+    if os.fspath(corpus) != "-":
+        corpus_language(corpus, lang)
+    if (os.fspath(corpus) != "-" or out is not None) and not overwrite:
+        check_place(corpus, encoder.dim, npy=out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +127,7 @@ def _embed(
     batch_tokens: int | None,
     chunk_lines: int | None,
     force: bool,
+    overwrite: bool,
     show_progress: bool | None,
 ) -> Path:
     """Embeds what is not up to date, and tells of it in the log."""
@@ -122,6 +141,8 @@ def _embed(
         sweep(job.npy)
         log.info("%s: up to date (%s, model %s)", job.npy, counted(text.lines, "line"), encoder.name)
         return job.npy
+    if not (force or overwrite):
+        check_place(job.text, encoder.dim, npy=job.npy)
     if not force and reason != "not embedded yet":
         log.info("%s: embedding again: %s", job.npy, reason)
     if encoder.languages and job.lang not in encoder.languages:

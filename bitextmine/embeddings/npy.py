@@ -20,6 +20,7 @@ __all__ = [
     "npy_header",
     "open_vectors",
     "part_path",
+    "staged_path",
     "state_path",
     "vectors_digest",
     "vectors_layout",
@@ -38,6 +39,11 @@ def part_path(npy_path: str | os.PathLike[str]) -> Path:
 def state_path(npy_path: str | os.PathLike[str]) -> Path:
     """Where it says how much of a part is done, and of what."""
     return Path(f"{os.fspath(npy_path)}.part.json")
+
+
+def staged_path(npy_path: str | os.PathLike[str]) -> Path:
+    """The manifest to be, until the vectors have their name."""
+    return Path(f"{part_path(npy_path)}.manifest.json")
 
 
 def npy_header(rows: int, dim: int) -> bytes:

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import DTYPE, open_vectors, state_path, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, open_vectors, part_path, staged_path, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import plain, read_json
+from bitextmine.files.ours import check_vectors_place
+from bitextmine.files.streams import check_writable
 
-__all__ = ["check_fresh", "describe_embedding", "embedding_paths", "open_embedding"]
+__all__ = ["check_fresh", "check_place", "describe_embedding", "embedding_paths", "open_embedding"]
 
 
 def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -60,6 +62,28 @@ def open_embedding(
             f"it was made by another model ('{manifest.model}'), run embed again with the same model for both"
         )
     return vectors, manifest
+
+
+def check_place(
+    corpus_path: str | os.PathLike[str], dim: int, *, npy: str | os.PathLike[str] | None = None
+) -> None:
+    """Raises BitextmineError where the embedding of a corpus, with vectors of `dim` numbers, cannot go to its place:
+    what is there is not ours, or nothing is there and the folder cannot be written to.
+
+    npy: the place, where it is not beside the corpus.
+    """
+    place = embedding_paths(corpus_path)[0] if npy is None else Path(npy)
+    if not place.exists():
+        check_writable(part_path(place))
+    check_vectors_place(
+        place,
+        manifest_path(place),
+        part_path(place),
+        state_path(place),
+        staged_path(place),
+        dim,
+        "name another place (embed --out)",
+    )
 
 
 def check_fresh(

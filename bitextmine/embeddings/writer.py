@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import DTYPE, npy_header, part_path, state_path, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, npy_header, part_path, staged_path, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK, allocate, locked_folder, open_locked, sync_folder, write_at
 from bitextmine.files.jsonfile import plain, read_json, stage_json
@@ -60,7 +60,7 @@ class EmbeddingWriter:
     ) -> None:
         self.npy_path = Path(npy_path)
         self.part_path, self.state_path = part_path(npy_path), state_path(npy_path)
-        self._staged = _staged_manifest(npy_path)
+        self._staged = staged_path(npy_path)
         self.rows, self.dim = int(rows), int(dim)
         self._identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": DTYPE.name})
         self._header = npy_header(self.rows, self.dim)
@@ -295,11 +295,6 @@ class EmbeddingWriter:
         sync_folder(self.state_path.parent)
 
 
-def _staged_manifest(npy_path: str | os.PathLike[str]) -> Path:
-    """The manifest to be, until the vectors have their name."""
-    return Path(f"{part_path(npy_path)}.manifest.json")
-
-
 def _staged_state(npy_path: str | os.PathLike[str]) -> Path:
     """The state to be, while it is written."""
     return Path(f"{state_path(npy_path)}.tmp")
@@ -308,7 +303,7 @@ def _staged_state(npy_path: str | os.PathLike[str]) -> Path:
 def sweep(npy_path: str | os.PathLike[str]) -> None:
     """Remove what a writer killed in its very last moment left beside a finished embedding."""
     part = part_path(npy_path)
-    left = [state_path(npy_path), _staged_state(npy_path), _staged_manifest(npy_path)]
+    left = [state_path(npy_path), _staged_state(npy_path), staged_path(npy_path)]
     if not any(path.exists() for path in left):
         return
     with contextlib.suppress(OSError), locked_folder(part.parent):  # may be a folder one can only read

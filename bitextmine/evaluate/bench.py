@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path, memory_bytes, whole_number, yes_or_no
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import embedding_paths, open_embedding
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.lines import LineHasher, iter_lines, line_digest, some_lines
+from bitextmine.files.ours import Made, is_ours
 from bitextmine.files.streams import open_output
 
 if TYPE_CHECKING:
@@ -60,12 +62,24 @@ class Bench:
     memory: int | None = None
 
     def embed(self, name: str, lines: Iterable[str], lang: str) -> tuple[Path, NDArray]:
-        """Writes lines to a file of that name; returns its path and their vectors, float16 (lines, d)."""
+        """Writes lines to a file of that name; returns its path and their vectors, float16 (lines, d).
+
+        Raises BitextmineError where another text has that name already, with no embedding of ours beside it.
+        """
         from bitextmine.embeddings.embed import embed_corpus
 
         text = self.folder / name
+        ours = not text.exists() or is_ours(embedding_paths(text)[1], Made.EMBEDDING)
         with open_output(text) as out:
-            out.writelines(f"{line}\n" for line in lines)
+            written = LineHasher()
+            for some in some_lines(lines, 4096):
+                out.writelines(f"{line}\n" for line in some)
+                written.update(some)
+            # The text of a run that was killed before it had an embedding is this one.
+            if not ours and line_digest(iter_lines(text, "replace")) != written.hexdigest():
+                raise BitextmineError(
+                    f"{text}: it is there already, and no evaluation wrote it; move it away, or name another --work"
+                )
         npy = embed_corpus(text, self.encoder, lang=lang, batch_tokens=self.batch_tokens)
         return text, open_embedding(npy)[0]
 
@@ -88,14 +102,14 @@ def open_bench(
     memory = memory_bytes(memory)
     if folder is not None:
         a_path("work", folder)
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise BitextmineError(f"{folder}: cannot make this folder: {e.strerror or e}") from None
     encoder = as_encoder(model, device)
     place = device_name(device)
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="bitextmine-") as name:
             yield Bench(encoder, Path(name), place, batch_tokens, memory)
         return
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise BitextmineError(f"{folder}: cannot make this folder: {e.strerror or e}") from None
     yield Bench(encoder, Path(folder), place, batch_tokens, memory)

@@ -16,7 +16,7 @@ from bitextmine.mine.dedup import line_key
 
 __all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries", "sentences_of"]
 
-COMPRESSED = ("", ".zst", ".xz", ".gz")
+COMPRESSED = ("", ".zst", ".xz", ".bz2", ".gz")
 
 
 @dataclass(frozen=True)

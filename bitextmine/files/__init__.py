@@ -5,6 +5,8 @@ streams     bytes in and out, plain or compressed; ``-`` for stdin and stdout; o
 unpacking   what streams decompress with, in bounded steps
 lines       corpora as lines, and digests of them
 corpora     corpora by name: their language, the one of a language in a folder
-tables      rows of sentence pairs, as tab-separated text or Parquet
+tables      rows of sentence pairs, in any of the formats of formats/ (TSV, JSON Lines, TMX, Parquet)
+layout      which column of them holds what
+cells       cells of tab-separated lines
 jsonfile    JSON objects
 """

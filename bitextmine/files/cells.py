@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DECIMALS", "Added", "cells_of", "one_cell"]
+__all__ = ["DECIMALS", "Added", "cell_text", "cells_of", "one_cell"]
 
 DECIMALS = 4
+_MINED_DECIMALS = {"score": 6}  # as `mine` writes them
 
 # Everything that ends a line or a cell for some reader of TSV: tab, LF, VT, FF, CR, FS, GS, RS, NEL, LS, PS.
 _BREAKS = re.compile("[\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
@@ -20,6 +22,15 @@ _BREAKS = re.compile("[\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
 def one_cell(text: str) -> str:
     """The text as one cell of one line: each run of tabs and line breaks of any kind becomes a space."""
     return _BREAKS.sub(" ", text)
+
+
+def cell_text(name: str, value: Any) -> str:
+    """A value of the column `name` as one cell: nothing for None; a float with four decimals, a score with six."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.{_MINED_DECIMALS.get(name, DECIMALS)}f}"
+    return one_cell(str(value))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ MAGIC = (
     (b"\x1f\x8b", "it looks like gzip: name it .gz, or pipe it through 'gzip -dc'"),
     (b"\xfd7zXZ\x00", "it looks like xz: name it .xz, or pipe it through 'xz -dc'"),
     (b"\x28\xb5\x2f\xfd", "it looks like zstd: name it .zst, or pipe it through 'zstd -dc'"),
-    (b"BZh", "it looks like bzip2: pipe it through 'bzip2 -dc'"),
+    (b"BZh", "it looks like bzip2: name it .bz2, or pipe it through 'bzip2 -dc'"),
     (b"PK\x03\x04", "it looks like a zip archive: unpack it first"),
     (b"\xff\xfe", "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
     (b"\xfe\xff", "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
@@ -33,8 +33,8 @@ MAGIC = (
 def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """Yield the lines of a corpus, without their line ends, reading no more than a block ahead.
 
-    ``path`` is a file (``.gz``, ``.xz`` and ``.zst`` are decompressed by their suffix, through all their
-    members or frames) or ``-`` for stdin. One carriage return before the line feed goes, as does a byte
+    ``path`` is a file (``.gz``, ``.bz2``, ``.xz`` and ``.zst`` are decompressed by their suffix, through all
+    their members or frames) or ``-`` for stdin. One carriage return before the line feed goes, as does a byte
     order mark at the start of the file; a missing final newline is no matter; an empty file has no lines.
 
     ``errors="strict"`` refuses invalid UTF-8, ``errors="replace"`` puts U+FFFD in its place and keeps the

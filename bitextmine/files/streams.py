@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import errno
 import io
@@ -18,8 +19,10 @@ from bitextmine.files.atomic import FULL_DISK, replacing
 from bitextmine.files.unpacking import unpack
 
 __all__ = [
+    "check_writable",
     "compression",
     "display_name",
+    "is_stream",
     "keep_apart",
     "longest_line",
     "open_output",
@@ -28,7 +31,7 @@ __all__ = [
     "strip_compression",
 ]
 
-COMPRESSION_SUFFIXES = (".gz", ".xz", ".zst")
+COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 BLOCK_BYTES = 1 << 18
 LONGEST_LINE = 10 << 20  # bytes
@@ -36,7 +39,7 @@ _longest = LONGEST_LINE
 
 
 def compression(path: str | os.PathLike[str]) -> str:
-    """The compression suffix of a path (``.gz``, ``.xz``, ``.zst``), or an empty string."""
+    """The compression suffix of a path (``.gz``, ``.bz2``, ``.xz``, ``.zst``), or an empty string."""
     suffix = Path(path).suffix.lower()
     return suffix if suffix in COMPRESSION_SUFFIXES else ""
 
@@ -73,13 +76,18 @@ def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.Pa
         taken[place] = f"where {option} goes, too"
 
 
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether a name stands for standard input or output, a pipe or a device: what has no form and stays."""
+    return os.fspath(path) == "-" or _written_in_place(path)
+
+
 # --- reading ---------------------------------------------------------------------------------------------
 
 
 def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, or of stdin for ``-``, in non-empty blocks.
 
-    All the members of a ``.gz``, streams of an ``.xz`` and frames of a ``.zst`` are read. Raises
+    All the members of a ``.gz``, streams of a ``.bz2`` or an ``.xz`` and frames of a ``.zst`` are read. Raises
     BitextmineError, while iterating, for a file that cannot be read and for a damaged or truncated archive.
     """
     try:
@@ -172,6 +180,29 @@ def _cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
 # --- writing ---------------------------------------------------------------------------------------------
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raises BitextmineError where `open_output` could not open a file, for what can be told without writing: to be
+    asked before the work."""
+    if is_stream(path):
+        return
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
+    folder = target.parent
+    if not folder.is_dir():
+        raise _cannot_write(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    try:
+        os.lstat(
+            target.with_name(f".{target.name}.tmp")
+        )  # its name until it is complete, which may be too long
+    except FileNotFoundError:
+        pass
+    except OSError as e:
+        raise _cannot_write(path, e) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _cannot_write(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
 @overload
 def open_output(
     path: str | os.PathLike[str], mode: Literal["text"] = "text"
@@ -185,9 +216,9 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
     """A writer for ``with``: stdout for ``-``, else a file that appears under its name only when complete.
 
     The file is written beside its final place and moved there at the end (`atomic.replacing`); an exception
-    removes it and leaves an earlier file of that name as it was. ``.gz``, ``.xz`` and ``.zst`` compress (byte for
-    byte the same for the same text). ``mode="text"`` writes UTF-8 with ``\\n`` line ends, ``mode="binary"`` bytes.
-    What is not a regular file (/dev/stderr, a named pipe) is written in place.
+    removes it and leaves an earlier file of that name as it was. ``.gz``, ``.bz2``, ``.xz`` and ``.zst``
+    compress (byte for byte the same for the same text). ``mode="text"`` writes UTF-8 with ``\\n`` line ends,
+    ``mode="binary"`` bytes. What is not a regular file (/dev/stderr, a named pipe) is written in place.
 
     Raises BitextmineError for a folder that is missing or not writable, and for a full disk.
     BrokenPipeError passes through, with stdout pointed at /dev/null so that nothing complains at exit.
@@ -286,6 +317,8 @@ def _packed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
 
         # No name and no time in the header, so that the same text gives the same bytes.
         packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0)
+    elif suffix == ".bz2":
+        packed = bz2.BZ2File(raw, "wb")
     elif suffix == ".xz":
         packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
     else:

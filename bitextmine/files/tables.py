@@ -1,64 +1,56 @@
-"""Files of sentence pairs as streams of rows: tab-separated text or Parquet, read in blocks and written in blocks."""
+"""Files of sentence pairs as streams of rows, in any of the formats of `formats`: read in blocks, written in blocks."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from pathlib import Path
+from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import Added
+from bitextmine.files.formats.jsonl import JsonWriter, open_jsonl
+from bitextmine.files.formats.names import Form, form_of, output_form
+from bitextmine.files.formats.parquet import ArrowRows, ArrowWriter, pyarrow_parquet
+from bitextmine.files.formats.protocol import Block, Outline, Rows, Writer
+from bitextmine.files.formats.tmx import TmxWriter, check_sides, open_tmx
+from bitextmine.files.formats.tsv import TextRows, TextWriter
+from bitextmine.files.jsonfile import read_json
 from bitextmine.files.layout import Columns, Layout
-from bitextmine.files.parquet import ArrowRows, ArrowWriter, is_parquet
-from bitextmine.files.streams import display_name, open_output
-from bitextmine.files.tsv import TextRows, TextWriter
+from bitextmine.files.streams import check_writable, display_name, is_stream, open_output
+from bitextmine.languages.codes import is_code
+from bitextmine.signature import parse_signature
 
-__all__ = ["Block", "Malformed", "Rows", "Table", "Writer", "open_table", "write_rows"]
+__all__ = [
+    "Block",
+    "Malformed",
+    "Rows",
+    "Table",
+    "Writer",
+    "check_languages",
+    "check_pairs_output",
+    "open_pairs",
+    "open_table",
+    "write_rows",
+]
+
+_READERS: dict[Form, Callable[[str | os.PathLike[str], Columns | None, int], Rows]] = {
+    Form.TSV: TextRows,
+    Form.JSONL: open_jsonl,
+    Form.TMX: open_tmx,
+    Form.PARQUET: ArrowRows,
+}
+_WRITERS: dict[Form, Callable[[Any, Outline], Writer]] = {
+    Form.TSV: TextWriter,
+    Form.JSONL: JsonWriter,
+    Form.TMX: TmxWriter,
+    Form.PARQUET: ArrowWriter,
+}
 
 _NEARLY_ALL = 0.95
 _FEW = 20  # of so many rows, a good one is enough
 _MANY = 10_000  # after so many rows it is clear what a stream is made of
-
-
-class Block(Protocol):
-    """Some consecutive rows. Columns are counted from 0."""
-
-    start: int  # the number of the first row in the stream, from 1; a header does not count
-    width: int  # how many columns a row should have
-
-    def __len__(self) -> int: ...
-
-    def bad(self) -> dict[int, str]:
-        """The rows that cannot be read, by their place in the block, and why."""
-
-    def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        """The cells of a column in some rows, none of them bad."""
-
-    def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """The same as numbers; NaN for a cell that is empty or no number."""
-
-    def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Every row as a tab-separated line, without its line feed and without some columns."""
-
-    def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """A pyarrow.Table of all rows, its columns called `names`; what was read as text stays text, but for columns
-        that are to hold numbers, where a cell that is none becomes a null."""
-
-
-class Rows(Protocol):
-    """A stream of blocks. layout: where its columns are; empty: whether there is no row."""
-
-    layout: Layout
-    empty: bool
-
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """The rows, in blocks of `rows`, or as they come. The last block may be smaller, as may be one of
-        lines that are together longer than 256 MiB."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +70,43 @@ class Table:
         """Whether the names of the columns stand in the file."""
         return bool(self.layout.names)
 
+    def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
+        """The languages of source and target: those that are given, else those that the file names, else those in the
+        manifest that `mine` has written beside it; empty where nothing tells."""
+        if not (src and tgt) and self.layout.src_lang and self.layout.tgt_lang:
+            src, tgt = src or self.layout.src_lang, tgt or self.layout.tgt_lang
+        if not (src and tgt):
+            mined = _mined_languages(self.path)
+            src, tgt = src or mined[0], tgt or mined[1]
+        return src, tgt
+
 
 def open_table(
     path: str | os.PathLike[str], columns: Columns | None = None, last: Sequence[str] = ()
 ) -> Table:
-    """Open a file of pairs (``-`` is stdin; ``.parquet`` by its suffix) and find its columns (`layout.find_layout`).
+    """Open a file of pairs (``-`` is stdin; its suffix tells the format) and find its columns (`layout.find_layout`).
 
     last: names of the last columns, where there is no header.
 
     Raises BitextmineError for what cannot be opened and for a column that is not there, UsageError for columns asked
     for by name where there is no header.
     """
-    rows: Rows
-    if is_parquet(path):
-        rows = ArrowRows(path, columns, len(last))
-    else:
-        rows = TextRows(path, columns, len(last))
+    rows = _READERS[form_of(path)](path, columns, len(last))
     return Table(path, rows, rows.layout.column_names(last))
+
+
+def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The languages in the signature of the manifest beside a file of pairs; empty where there is none."""
+    beside = Path(f"{os.fspath(path)}.json")
+    if not is_stream(path) and beside.is_file():
+        with contextlib.suppress(BitextmineError):
+            content = read_json(beside)
+            if content.get("kind") == "bitext" and isinstance(content.get("signature"), str):
+                parts = parse_signature(content["signature"])
+                src, tgt = parts.get("src", ""), parts.get("tgt", "")
+                if is_code(src) and is_code(tgt):
+                    return src, tgt
+    return "", ""
 
 
 class Malformed:
@@ -103,7 +115,7 @@ class Malformed:
 
     def __init__(self, table: Table) -> None:
         self._name = display_name(table.path)
-        self._before = int(table.has_header and not is_parquet(table.path))
+        self._before = int(table.rows.header_line)
         self.rows = self.count = 0
         self.first = ""  # which row it was, and what was wrong with it
 
@@ -132,12 +144,43 @@ class Malformed:
             )
 
 
-class Writer(Protocol):
-    """Where rows go."""
+def check_pairs_output(path: str | os.PathLike[str], option: str = "-o", *, only_added: bool = False) -> Form:
+    """The format that a file of pairs will be written in; to be asked before the work.
 
-    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write some rows of a block (None: all), each with the values of the added columns, which have one value per
-        row of the block."""
+    option: what names the file; only_added: whether just added columns are to be written, which only text can be.
+
+    Raises UsageError for a name whose suffix says nothing, and BitextmineError for a place that cannot be written to,
+    and for Parquet without pyarrow.
+    """
+    form = output_form(path, option)
+    if only_added and form != Form.TSV:
+        raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
+    check_writable(path)
+    if form == Form.PARQUET:
+        pyarrow_parquet()
+    return form
+
+
+def check_languages(
+    path: str | os.PathLike[str], langs: tuple[str, str], option: str = "--src and --tgt"
+) -> None:
+    """Raises UsageError where a file in TMX is to be written, and the two languages are not known or are the same.
+
+    option: how a person can say what they are.
+    """
+    if output_form(path) == Form.TMX:
+        check_sides(langs, option)
+
+
+@contextlib.contextmanager
+def open_pairs(path: str | os.PathLike[str], outline: Outline) -> Iterator[Writer]:
+    """A writer for ``with``, in the format that the file's suffix tells (stdout for ``-``, as text); the file is
+    complete or not there at all."""
+    form = output_form(path)
+    with open_output(path, "binary") as out:
+        writer = _WRITERS[form](out, outline)
+        yield writer
+        writer.close()
 
 
 @contextlib.contextmanager
@@ -150,24 +193,31 @@ def write_rows(
     only_added: bool = False,
     floats: Collection[str] = (),
     integers: Collection[str] = (),
+    langs: tuple[str, str] = ("", ""),
 ) -> Iterator[Writer]:
-    """A writer for ``with``: tab-separated text, or Parquet by the file's suffix; complete or not there at all.
+    """A writer of the rows of a table, as `open_pairs` gives it.
 
     header: whether the first line of text names the columns; None: if they have names in what was read. An added column
     takes the place of one in the header that has its name: that one is left out. floats, integers: columns of numbers,
-    for Parquet.
+    for formats that have numbers. langs: the languages of source and target, for formats that name them.
+
+    Raises BitextmineError for such a format where source and target are not known.
     """
-    with open_output(path, "binary") as out:
-        if is_parquet(path):
-            if only_added:
-                raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
-            writer = ArrowWriter(out, table.names or ("src", "tgt"), added, floats, integers)
-            yield writer
-            writer.close()
-            return
-        replaced = {at for at, name in enumerate(table.layout.names) if name in added}
-        text = TextWriter(out, only_added, replaced)
-        if table.names and (table.has_header if header is None else header):
-            kept = [name for at, name in enumerate(table.names) if at not in replaced]
-            text.header([*([] if only_added else kept), *added])
-        yield text
+    check_pairs_output(path, only_added=only_added)
+    if not table.rows.empty and output_form(path) in (Form.JSONL, Form.TMX):
+        _ = table.layout.src, table.layout.tgt  # if they are not known, now is the time to say so
+    places = table.layout.places
+    outline = Outline(
+        names=table.names or ("src", "tgt"),
+        src=places.get("src"),
+        tgt=places.get("tgt"),
+        langs=langs,
+        added=added,
+        header=bool(table.names) and (table.has_header if header is None else header),
+        only_added=only_added,
+        replaced={at for at, name in enumerate(table.layout.names) if name in added},
+        floats=floats,
+        integers=integers,
+    )
+    with open_pairs(path, outline) as writer:
+        yield writer

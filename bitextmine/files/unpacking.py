@@ -1,7 +1,8 @@
-"""Decompression in bounded steps: .gz, .xz and .zst."""
+"""Decompression in bounded steps: .gz, .bz2, .xz and .zst."""
 
 from __future__ import annotations
 
+import bz2
 import io
 import lzma
 import zlib
@@ -11,7 +12,7 @@ from bitextmine.errors import BitextmineError
 
 __all__ = ["unpack"]
 
-KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 
 PACKED_BYTES = 1 << 14  # compressed bytes taken at a time
 UNPACKED_BYTES = 1 << 18
@@ -93,11 +94,11 @@ class _Gzip(_Member):
             self.rest = self._from.unused_data
 
 
-class _Xz(_Member):
-    damage = lzma.LZMAError
+class _Bzip2(_Member):
+    damage: type[Exception] = OSError
 
     def __init__(self) -> None:
-        self._from = lzma.LZMADecompressor()
+        self._from: bz2.BZ2Decompressor | lzma.LZMADecompressor = bz2.BZ2Decompressor()
 
     def blocks(self, packed: bytes) -> Iterator[bytes]:
         yield self._from.decompress(packed, UNPACKED_BYTES)
@@ -105,6 +106,15 @@ class _Xz(_Member):
             yield self._from.decompress(b"", UNPACKED_BYTES)
         if self._from.eof:
             self.rest = self._from.unused_data
+
+
+class _Xz(_Bzip2):
+    """Python's decompressor is used as that of bzip2 is."""
+
+    damage = lzma.LZMAError
+
+    def __init__(self) -> None:
+        self._from = lzma.LZMADecompressor()
 
 
 class _Zstd(_Member):
@@ -124,4 +134,4 @@ class _Zstd(_Member):
                 return
 
 
-_MEMBERS: dict[str, type[_Member]] = {".gz": _Gzip, ".xz": _Xz, ".zst": _Zstd}
+_MEMBERS: dict[str, type[_Member]] = {".gz": _Gzip, ".bz2": _Bzip2, ".xz": _Xz, ".zst": _Zstd}

@@ -21,6 +21,8 @@ from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.ours import check_index_place
+from bitextmine.files.streams import check_writable
 from bitextmine.index.build import Built, build_on_disk, make_plan
 from bitextmine.index.choose import choose, resumed_choice
 from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string
@@ -40,6 +42,18 @@ def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
     path = Path(npy_path)
     file = path.with_suffix(".faiss") if path.suffix == ".npy" else Path(f"{path}.faiss")
     return file, Path(f"{file}.json")
+
+
+def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Raises BitextmineError where the index of an embedding cannot go to its place: the folder cannot be written to,
+    or, without `force`, something is there that this program did not make. To be asked before the work."""
+    file, manifest = index_paths(npy_path)
+    if not file.exists():
+        check_writable(manifest)
+    if not force:
+        check_index_place(
+            file, manifest, lists_path(file), Path(f"{file}.part"), "index a copy of the corpus elsewhere"
+        )
 
 
 def lists_path(index_path: str | os.PathLike[str]) -> Path:
@@ -307,7 +321,8 @@ def index_corpus(
     memory: bytes that building may take; default half of what is free. shard_rows: rows per shard, instead of what
     fits there. In every run the index is the same (hnsw apart), and so is its manifest, but for the times in it
     (measured, auto).
-    Raises BitextmineError as build_on_disk() and open_embedding() do.
+    Raises BitextmineError as build_on_disk() and open_embedding() do, and, without `force`, for files in the place of
+    the index that this program did not make.
     """
     vectors, embedding = open_embedding(npy_path)
     file, manifest = index_paths(npy_path)
@@ -317,6 +332,7 @@ def index_corpus(
         return IndexReport(
             file, {n: facts[n] for n in facts if n not in ("kind", "version")}, 0.0, 0.0, False
         )
+    check_index_output(npy_path, force=force)
     limit = budget(memory)
     begin = time.perf_counter()
     plan = make_plan(vectors, kind, seed=seed)

@@ -48,9 +48,9 @@ def mine(
 ) -> Bitext:
     """Find the sentence pairs in two texts, as the command ``mine`` does.
 
-    src, tgt: each the path of a corpus (one sentence per line, plain or .gz, .xz, .zst), or the lines themselves. Lines
-    are embedded in memory and leave no file behind. Embeddings of corpora lie beside them, as the command puts them,
-    and are taken up again; a long search leaves a checkpoint there, which the result's ``discard_checkpoint()``
+    src, tgt: each the path of a corpus (one sentence per line, plain or .gz, .bz2, .xz, .zst), or the lines themselves.
+    Lines are embedded in memory and leave no file behind. Embeddings of corpora lie beside them, as the command puts
+    them, and are taken up again; a long search leaves a checkpoint there, which the result's ``discard_checkpoint()``
     removes.
 
     src_lang, tgt_lang: codes of the languages, for the signature; of a corpus the suffix of its name tells. model: an

@@ -19,11 +19,14 @@ from bitextmine.console import aligned, counted
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.names import Form, form_of, output_form
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
-from bitextmine.files.parquet import ArrowBlock, ArrowWriter, is_parquet, pyarrow_parquet
-from bitextmine.files.streams import open_output
-from bitextmine.files.tables import open_table
+from bitextmine.files.ours import Made, check_ours, is_ours
+from bitextmine.files.streams import check_writable, is_stream, open_output
+from bitextmine.files.tables import check_languages, check_pairs_output, open_pairs, open_table
 from bitextmine.mine.candidates import SCORE_DECIMALS
 from bitextmine.mine.texts import FileText, Text
 
@@ -162,52 +165,52 @@ class Bitext:
             numbers = f"{pair.src_line}\t{pair.tgt_line}\t" if ids else ""
             yield f"{pair.score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
 
-    def write(self, output: str | os.PathLike[str] = "-", ids: bool = False) -> None:
+    def write(self, output: str | os.PathLike[str] = "-", ids: bool = False, *, force: bool = False) -> None:
         """Write the pairs to a file (complete or not at all, with `to_dict` in OUTPUT.json beside it) or to stdout
-        (``-``): as Parquet where its name ends so (columns score, with `ids` src_line and tgt_line, src, tgt), else as
-        TSV without a header, compressed by its suffix.
+        (``-``). Its suffix tells the form: TSV without a header (.tsv, .txt, none), JSON Lines (.jsonl), TMX (.tmx) or
+        Parquet (.parquet), the first three compressed where .gz, .bz2, .xz or .zst comes last. The columns are score,
+        with `ids` src_line and tgt_line, src, tgt.
 
-        Raises UsageError for a name that would replace what the pairs were mined from, BitextmineError for a file that
-        cannot be written.
+        Raises UsageError for a name that would replace what the pairs were mined from, and for one whose suffix says
+        nothing; BitextmineError for a file that cannot be written, and, without `force`, where OUTPUT.json is there and
+        describes something else.
         """
-        check_output(output, inputs_of((self.src, self.tgt), self.gold))
-        if is_parquet(output):
-            self._write_parquet(output, ids)
-        else:
-            rows = self.rows(ids)
-            with open_output(output) as out:
-                while block := list(itertools.islice(rows, _BLOCK)):
-                    out.write("\n".join(block) + "\n")
-        if os.fspath(output) != "-" and not _is_special(output):
-            with open_output(f"{os.fspath(output)}.json") as out:
-                out.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
-
-    def _write_parquet(self, output: str | os.PathLike[str], ids: bool) -> None:
-        """The cells that `rows` has, numbers as float64 and int64."""
-        import pyarrow
-
-        kinds = {"score": pyarrow.float64(), "src_line": pyarrow.int64(), "tgt_line": pyarrow.int64()}
-        names = [name for name in MinedPair._fields if ids or name not in ("src_line", "tgt_line")]
+        check_output(output, inputs_of((self.src, self.tgt), self.gold), force=force)
+        langs = self.src.lang, self.tgt.lang
+        check_languages(output, langs, "the names of the corpora, or --src and --tgt")
+        numbers = ("src_line", "tgt_line") if ids else ()
+        names = ("score", *numbers, "src", "tgt")
+        outline = Outline(
+            names=names,
+            src=names.index("src"),
+            tgt=names.index("tgt"),
+            langs=langs,
+            floats=("score",),
+            integers=("src_line", "tgt_line"),
+        )
+        exact = output_form(output) == Form.PARQUET
         pairs = iter(self)
-        with open_output(output, "binary") as out:
-            writer = ArrowWriter(out, names, ())
+        with open_pairs(output, outline) as out:
             start = 1
-            while (
-                block := list(itertools.islice(pairs, _BLOCK))
-            ) or start == 1:  # no pairs: columns all the same
-                cells = {name: [getattr(pair, name) for pair in block] for name in names}
-                for side in ("src", "tgt"):
-                    cells[side] = [one_cell(text) for text in cells[side]]
-                table = pyarrow.table(
-                    {name: pyarrow.array(cells[name], kinds.get(name, pyarrow.string())) for name in names}
-                )
-                writer.write(ArrowBlock(table, start), None, ())
-                start += max(1, len(block))
-            writer.close()
+            while block := list(itertools.islice(pairs, _BLOCK)):
+                rows = [
+                    [
+                        pair.score if exact else round(pair.score, SCORE_DECIMALS),
+                        *((pair.src_line, pair.tgt_line) if ids else ()),
+                        one_cell(pair.src),
+                        one_cell(pair.tgt),
+                    ]
+                    for pair in block
+                ]
+                out.write(RecordBlock(names, rows, start), None, ())
+                start += len(rows)
+        if not is_stream(output):
+            with open_output(f"{os.fspath(output)}.json") as file:
+                file.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
 
     def discard_checkpoint(self) -> None:
         """Remove what the search left for another run to go on from, if there is anything: when this result is safe."""
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and is_ours(self.checkpoint, Made.SEARCH):
             with contextlib.suppress(OSError):  # if it cannot go, the next run looks into it, and removes it
                 self.checkpoint.unlink()
 
@@ -261,26 +264,26 @@ def inputs_of(texts: Iterable[Text], gold: str | os.PathLike[str] | None = None)
     return [*corpora, *embeddings, *([] if gold is None else [Path(gold)])]
 
 
-def check_output(output: str | os.PathLike[str], inputs: Iterable[Path]) -> None:
-    """Raises UsageError for an output that would replace one of the inputs, itself or with the JSON beside it, and
-    BitextmineError for Parquet without pyarrow."""
+def check_output(output: str | os.PathLike[str], inputs: Iterable[Path], *, force: bool = False) -> None:
+    """Raises UsageError for an output whose suffix says nothing, and for one that would replace one of the inputs,
+    itself or with the JSON beside it; BitextmineError for a place that cannot be written to, for Parquet without
+    pyarrow, and, without `force`, where the JSON beside it is there and not of mined pairs."""
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError(f"output: expected the name of a file, found {output!r}")
     if os.fspath(output) == "-":
         return
-    if is_parquet(output):
-        pyarrow_parquet()
     kept = {os.path.realpath(path): path for path in inputs}
     for made in (os.fspath(output), f"{os.fspath(output)}.json"):
         if (path := kept.get(os.path.realpath(made))) is not None:
             raise UsageError(
                 f"output {output} (-o) would replace {path}, which the pairs are mined from; name another file"
             )
-
-
-def _is_special(path: str | os.PathLike[str]) -> bool:
-    path = Path(path)
-    return path.exists() and not path.is_file()
+    check_pairs_output(output)
+    if not is_stream(output):
+        beside = f"{os.fspath(output)}.json"
+        check_writable(beside)
+        if not force:
+            check_ours(beside, Made.PAIRS, "name another output (-o)")
 
 
 @dataclass(frozen=True)
@@ -299,12 +302,12 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
     """Read what ``mine --ids`` wrote: score, source line, target line (both from 1), anything after that ignored. Where
     a header names them score, src_line and tgt_line, as that of ``score`` does, they may stand anywhere.
 
-    Of a Parquet file the columns of these names count.
+    Of Parquet, JSON Lines and TMX the columns of these names count.
 
     Raises BitextmineError, naming the line, for a file of another shape.
     """
-    if is_parquet(path):
-        return _read_mined_parquet(path)
+    if form_of(path) != Form.TSV:
+        return _read_mined_columns(path)
     src: list[int] = []
     tgt: list[int] = []
     score: list[float] = []
@@ -335,10 +338,11 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
     )
 
 
-def _read_mined_parquet(path: str | os.PathLike[str]) -> Mined:
+def _read_mined_columns(path: str | os.PathLike[str]) -> Mined:
     table = open_table(path)
     roles = ("score", "src_line", "tgt_line")
-    if missing := [role for role in roles if role not in table.layout.places]:
+    missing = [role for role in roles if role not in table.layout.places]
+    if missing and table.names:
         raise BitextmineError(
             f"{path}: no column {' or '.join(missing)}; make the file with 'bitextmine mine --ids --threshold none'"
         )

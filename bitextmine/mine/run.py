@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
+from bitextmine.embeddings.store import check_place
 from bitextmine.errors import BitextmineError
+from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import Bitext, check_output, inputs_of
 from bitextmine.mine.candidates import NeighboursLike, Rescore, candidates
 from bitextmine.mine.cut import choose_cut
@@ -57,7 +59,7 @@ def mine_texts(
     the work.
 
     Raises BitextmineError for anything a user can put right: corpora that are missing, the same file, or without a
-    line to mine, and gold that does not fit them.
+    line to mine, gold that does not fit them, and files in the places of embeddings that this program did not make.
     """
     from bitextmine.encoder import as_encoder
 
@@ -67,14 +69,19 @@ def mine_texts(
     if len(files) == 2 and os.path.realpath(files[0]) == os.path.realpath(files[1]):
         raise BitextmineError(f"{files[0]}: is both the source and the target corpus; mining needs two")
     if output is not None:
-        check_output(output, inputs_of(texts, options.gold))
+        check_output(output, inputs_of(texts, options.gold), force=work.force)
     langs = [text.lang for text in texts]
+    if output is not None:
+        check_languages(output, (langs[0], langs[1]), "the names of the corpora, or --src and --tgt")
     if options.gold is not None:
         read_gold(options.gold, work.errors)  # before the work, not after it
 
     encoder = as_encoder(model, work.device)
     # Before the work: not every encoder has pieces to compare.
     by_pieces = with_pieces(encoder, model) if options.rescore else None
+    if not work.force:
+        for path in files:
+            check_place(path, encoder.dim)
     embeddings = [_embedded(text, encoder, work) for text in texts]
     made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
     del encoder

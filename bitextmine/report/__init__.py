@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from bitextmine.files.layout import Columns
-from bitextmine.files.streams import keep_apart, open_output
+from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.mine.threshold import parse_threshold
 from bitextmine.report.page import page
 from bitextmine.report.provenance import load_provenance
@@ -25,8 +25,8 @@ def write_report(
     manifest: str | os.PathLike[str] | None = None,
     errors: str = "strict",
 ) -> int:
-    """Read a file of pairs once (tab-separated, ``-`` is stdin; or Parquet) and write what is in it. Returns how many
-    there are.
+    """Read a file of pairs once (tab-separated, ``-`` is stdin; or JSON Lines, TMX, Parquet by its suffix) and write
+    what is in it. Returns how many there are.
 
     output: the page, one HTML file; png: the plots alone, as a picture (needs matplotlib). columns: where
     score, source and target are, for files that do not look like those of ``mine``. threshold: a number, "none",
@@ -37,6 +37,9 @@ def write_report(
     needed and missing.
     """
     keep_apart(path, {"-o": output, "--png": png})
+    for place in (output, png):
+        if place is not None:
+            check_writable(place)
     if png is not None:
         from bitextmine.report.plots import need_matplotlib
 

@@ -58,7 +58,11 @@ def _notes(view: View) -> Html:
             f"The manifest speaks of {counted(pairs, 'pair')}, the file has {s.rows:,}: it was changed after it "
             "was made."
         )
-    if file.short[0]:
+    if file.short[0] and not file.is_text:
+        notes.append(
+            f"{counted(file.short[0], 'row')} left out that are no pairs; the first: {file.first_bad}."
+        )
+    elif file.short[0]:
         notes.append(
             f"{counted(file.short[0], 'line')} with too few columns left out; the first is line "
             f"{file.short[1]:,}."

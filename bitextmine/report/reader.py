@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.formats.names import Form, form_of
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, kind_of_no_number
 from bitextmine.files.lines import LineHasher, iter_lines, some_lines
-from bitextmine.files.parquet import is_parquet
 from bitextmine.files.streams import display_name
+from bitextmine.files.tables import open_table
 
 __all__ = ["PairReader", "ReadPairs"]
 
@@ -35,9 +36,10 @@ class ReadPairs:
 class PairReader:
     """A pass over the pairs of a file; what it counts is complete once `blocks` is exhausted.
 
-    short, wide: lines with too few cells (left out) and with more cells than the others; odd_scores: cells
+    short, wide: lines with too few cells, and rows of another form that are no pairs (left out), and lines with more
+    cells than the others; first_bad: why the first such row is none; odd_scores: cells
     of the score column without a finite number in them, by kind. Each counts with its first line number.
-    digest: the SHA-256 of the lines, of a Parquet file that of its bytes.
+    digest: the SHA-256 of the lines, of a file that is not tab-separated that of its bytes.
     """
 
     path: str | os.PathLike[str]
@@ -49,13 +51,18 @@ class PairReader:
     short: tuple[int, int] = (0, 0)
     wide: tuple[int, int] = (0, 0)
     odd_scores: dict[str, tuple[int, int]] = field(default_factory=dict)
+    first_bad: str = ""
 
     def blocks(self) -> Iterator[ReadPairs]:
         """The rows in order. Raises BitextmineError when the columns cannot be told, and when not one line of
         the file has them.
         """
-        yield from self._parquet_blocks() if is_parquet(self.path) else self._text_blocks()
+        yield from self._text_blocks() if self.is_text else self._table_blocks()
         used = self.lines - (1 if self._has_header_line() else 0) - self.short[0]
+        if used == 0 and self.short[0] and not self.is_text:
+            raise BitextmineError(
+                f"{display_name(self.path)}: no row of it is a pair; the first: {self.first_bad}"
+            )
         if used == 0 and self.short[0]:
             raise BitextmineError(
                 f"{display_name(self.path)}: no line has the {self.layout.width if self.layout else 2} columns "
@@ -65,10 +72,15 @@ class PairReader:
     @property
     def digest_of(self) -> str:
         """What the digest is of, for people."""
-        return f"SHA-256 of the {'file' if is_parquet(self.path) else 'lines'}"
+        return f"SHA-256 of the {'lines' if self.is_text else 'file'}"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is tab-separated text."""
+        return form_of(self.path) == Form.TSV
 
     def _has_header_line(self) -> bool:
-        return self.layout is not None and bool(self.layout.names) and not is_parquet(self.path)
+        return self.layout is not None and bool(self.layout.names) and self.is_text
 
     def _text_blocks(self) -> Iterator[ReadPairs]:
         hasher = LineHasher()
@@ -85,21 +97,23 @@ class PairReader:
                 yield block
         self.digest = hasher.hexdigest()
 
-    def _parquet_blocks(self) -> Iterator[ReadPairs]:
-        from bitextmine.files.parquet import ArrowRows
-
-        rows = ArrowRows(self.path, self.columns)
+    def _table_blocks(self) -> Iterator[ReadPairs]:
+        rows = open_table(self.path, self.columns).rows
         layout = self.layout = rows.layout
         for block in rows.blocks(_BLOCK):
-            every = np.arange(len(block))
+            bad = block.bad()
+            good = np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
+            numbers = (good + block.start).tolist()
+            self.short = _counted(self.short, [block.start + row for row in sorted(bad)])
+            if bad and not self.first_bad:
+                self.first_bad = f"row {block.start + min(bad)}: {bad[min(bad)]}"
             score = (
-                np.full(len(block), np.nan)
+                np.full(len(good), np.nan)
                 if layout.score is None
-                else self._scores(block.texts(layout.score, every), (every + block.start).tolist())
+                else self._scores(block.texts(layout.score, good), numbers)
             )
-            src, tgt = block.texts(layout.src, every), block.texts(layout.tgt, every)
             self.lines += len(block)
-            yield ReadPairs((every + block.start).tolist(), src, tgt, score)
+            yield ReadPairs(numbers, block.texts(layout.src, good), block.texts(layout.tgt, good), score)
         with open(self.path, "rb") as file:
             self.digest = hashlib.file_digest(file, "sha256").hexdigest()
 

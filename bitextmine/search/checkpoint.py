@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import allocate, open_locked, write_at
+from bitextmine.files.ours import Made, is_ours
 from bitextmine.search.topk import TopK
 
 __all__ = ["SAVE_SECONDS", "Checkpoint"]
@@ -36,7 +38,7 @@ class Checkpoint:
     once more at the end if it saved at all or took long enough. The file then holds the whole answer: remove() it
     when what is made of the answer is safe. "The same search" means the same vectors, byte for byte, and the same k;
     the answer does not depend on method, device, block size or memory, so that any of them can go on with it. The file
-    of another search is discarded, with a word in the log.
+    of another search is discarded, with a word in the log; one that is of no search stays, and nothing is saved.
 
     The file has two places for a state. A save overwrites the older one; each carries a digest of all that is in it, so
     that what a kill (or a power cut) leaves half written is not taken for a state, and the other one is still there.
@@ -58,7 +60,17 @@ class Checkpoint:
         """Puts the state that the file holds for this search into fwd and bwd (empty until now); returns how many rows
         of x are done: 0 without such a file."""
         self._key, self._since, self._saved = key, time.monotonic(), 0
-        if not self.path.exists() or not self._open(create=False):
+        if not self.path.exists():
+            return 0
+        try:
+            ours = is_ours(self.path, Made.SEARCH)
+        except BitextmineError:
+            ours = True  # to open it will fail, too
+        if not ours:
+            self._off = True
+            log.warning("%s: no search made this file: it stays, and nothing is saved", self.path)
+            return 0
+        if not self._open(create=False):
             return 0
         states = []
         for slot in (0, 1):

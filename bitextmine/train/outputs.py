@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bitextmine.encoder.folder import CONFIG, NGRAMS
+from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging_folder
+from bitextmine.files.ours import Made, check_ours
+from bitextmine.files.streams import check_writable
 from bitextmine.train.staging import settle
 
-__all__ = ["check_file_output", "check_model_output", "model_output"]
+__all__ = ["check_file_output", "check_model_output", "check_training_output", "model_output"]
+
+# What a training makes beside the model itself.
+CARD, RECIPE, LOG, PLOT = "README.md", "recipe.json", "log.jsonl", "training.png"
+CHECKPOINT = "work/checkpoint.pt"
 
 TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
@@ -27,6 +34,45 @@ def check_model_output(out: Path, force: bool) -> None:
             raise _taken(out)
     except OSError as e:
         raise _unwritable(out, e) from None
+    _check_folder(out.parent)
+
+
+def check_training_output(out: Path, force: bool) -> None:
+    """Raises BitextmineError where a model cannot be trained into a folder: at a file, where nothing may be written,
+    and, unless ``force`` says that it may go, where a finished model is without the checkpoint that this run would
+    begin from, or a file that no training made has a name that the model will need."""
+    if out.exists() and not out.is_dir():
+        raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
+    _check_folder(out)
+    if force:
+        return
+    instead = "train into another --out"
+    made = {CONFIG: Made.MODEL, CARD: Made.CARD, RECIPE: Made.RECIPE, LOG: Made.LOG}
+    for name, kind in made.items():
+        check_ours(out / name, kind, instead)
+    begun = (out / RECIPE).exists()
+    for name in (WEIGHTS, TOKENIZER, NGRAMS, PLOT):
+        if (out / name).exists() and not begun and not (out / CONFIG).exists():
+            raise BitextmineError(
+                f"{out / name}: it is there already and no {RECIPE} beside it says that a training made it; move it "
+                f"away, {instead}, or pass --force"
+            )
+    if (out / CONFIG).exists() and not (out / CHECKPOINT).exists():
+        raise BitextmineError(
+            f"{out}: a finished model is there, without the checkpoint to go on from; {instead}, or pass --force to "
+            "train anew over it"
+        )
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises BitextmineError for a folder that is not there and cannot be made, or cannot be written to."""
+    there = folder.resolve()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise _unwritable(folder, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise _unwritable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def check_file_output(out: Path, force: bool) -> None:
@@ -37,6 +83,7 @@ def check_file_output(out: Path, force: bool) -> None:
         raise BitextmineError(
             f"{out}: it is there already; name another file, or pass --force to write over it"
         )
+    check_writable(out)
 
 
 @contextlib.contextmanager

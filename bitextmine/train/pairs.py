@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
+from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.names import Form, form_of
 from bitextmine.files.lines import iter_lines
+from bitextmine.files.tables import open_table
 from bitextmine.languages import identify as languages
 from bitextmine.train.recipe import Corpus, Recipe
 
@@ -43,13 +46,19 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Path]:
 def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
     """The pairs of a corpus in file order, ``size`` of them at a time, as sources and targets; streams.
 
-    Raises BitextmineError for a line without a second column, for invalid UTF-8 (unless data.errors is "replace"),
-    for paired files of different lengths, and for files that cannot be read.
+    A suffix .jsonl, .tmx or .parquet tells another form than TSV.
+
+    Raises BitextmineError for a line without a second column, for a row that is no pair, for invalid UTF-8 (unless
+    data.errors is "replace"), for paired files of different lengths, and for files that cannot be read.
     """
     paths = corpus_files(recipe, corpus)
     try:
         if corpus.pairs:
-            yield from _columns(paths[0], recipe.data.errors, size)
+            yield from (
+                _columns(paths[0], recipe.data.errors, size)
+                if form_of(paths[0]) == Form.TSV
+                else _rows(paths[0], corpus.langs, size)
+            )
         else:
             yield from _side_by_side(paths[0], paths[1], recipe.data.errors, size)
     except InvalidUtf8 as e:
@@ -69,6 +78,22 @@ def _columns(path: Path, errors: str, size: int) -> Iterator[tuple[list[str], li
                 )
         done += len(part)
         yield [columns[0] for columns in part], [columns[1] for columns in part]
+
+
+def _rows(path: Path, langs: Sequence[str], size: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The pairs of a file in another form than TSV; the languages that it names say which side is which."""
+    table = open_table(path)
+    if table.rows.empty:
+        return
+    sides = [table.layout.src, table.layout.tgt]
+    if (table.layout.src_lang, table.layout.tgt_lang) == (langs[1], langs[0]):
+        sides.reverse()
+    for block in table.rows.blocks(size):
+        if bad := block.bad():
+            place = min(bad)
+            raise BitextmineError(f"{path}: row {block.start + place}: {bad[place]}")
+        sources, targets = (list(map(one_cell, block.texts(at, range(len(block))))) for at in sides)
+        yield sources, targets
 
 
 def _side_by_side(src: Path, tgt: Path, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:

@@ -17,6 +17,7 @@ from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.finishing import finished_model
 from bitextmine.train.objectives.check import check_objectives
+from bitextmine.train.outputs import check_training_output
 from bitextmine.train.pairs import check_corpora, find_corpora
 from bitextmine.train.parallel import World, join_world
 from bitextmine.train.plot import plot_log
@@ -33,7 +34,9 @@ log = logging.getLogger(__name__)
 FEW_STEPS = 100
 
 
-def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: bool | None = None) -> Path:
+def train(
+    recipe: Recipe, out: Path, *, device: str = "auto", force: bool = False, show_progress: bool | None = None
+) -> Path:
     """Trains an encoder into the folder ``out`` and returns it: config.json, model.safetensors,
     tokenizer.model, README.md (the model card), recipe.json, log.jsonl and, with matplotlib, training.png.
 
@@ -44,17 +47,21 @@ def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: boo
     Under torchrun the processes share the work of each step; ``train.batch`` is that of all of them, and only the first
     one writes. They must see the same files.
 
+    What lies in ``out`` and is not of this training (a finished model without its checkpoint, a checkpoint of another
+    recipe, files of other programs by the names above) is written over with ``force`` only.
+
     Raises BitextmineError for whatever is wrong with recipe, corpora, disk or a checkpoint of another recipe,
     and when the loss is no longer finite (the last good checkpoint, where there is one, stays).
     """
     check_recipe(recipe)
     check_objectives(recipe)
     find_corpora(recipe)
+    check_training_output(out, force)
     with join_world(device) as world:
-        return _train(recipe, out, world, show_progress)
+        return _train(recipe, out, world, force, show_progress)
 
 
-def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) -> Path:
+def _train(recipe: Recipe, out: Path, world: World, force: bool, show_progress: bool | None) -> Path:
     work = out / "work"
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -63,7 +70,13 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
     digest = recipe.digest()
     checkpoint = work / "checkpoint.pt"
     # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
-    saved = load_checkpoint(checkpoint, digest)
+    try:
+        saved = load_checkpoint(checkpoint, digest)
+    except BitextmineError:
+        if not force:
+            raise
+        saved = None
+        checkpoint.unlink(missing_ok=True)
     if world.first:
         check_corpora(recipe)
     else:

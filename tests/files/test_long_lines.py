@@ -17,9 +17,9 @@ import pytest
 import zstandard
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.formats.tsv import TextRows
 from bitextmine.files.lines import LineHasher, iter_lines, line_digest, some_lines
 from bitextmine.files.streams import longest_line, read_blocks
-from bitextmine.files.tsv import TextRows
 
 MIB = 1 << 20
 BOMB = 600 * MIB  # of the letter x
@@ -179,8 +179,8 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
     rows = [f"{'a' * rng.randrange(30)}\t{'b' * rng.randrange(30)}" for _ in range(500)]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    monkeypatch.setattr("bitextmine.files.tsv._BLOCK_BYTES", 200)
-    monkeypatch.setattr("bitextmine.files.tsv._HEAD_BYTES", 100)
+    monkeypatch.setattr("bitextmine.files.formats.tsv._BLOCK_BYTES", 200)
+    monkeypatch.setattr("bitextmine.files.formats.tsv._HEAD_BYTES", 100)
     seen = []
     for block_bytes in (7, 64, 100_000):
         monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", block_bytes)
@@ -195,5 +195,5 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
         seen.append([len(block) for block in blocks])
     assert seen[0] == seen[1] == seen[2]
     assert max(seen[0]) == 10 > min(seen[0])
-    monkeypatch.setattr("bitextmine.files.tsv._BLOCK_BYTES", 1 << 28)
+    monkeypatch.setattr("bitextmine.files.formats.tsv._BLOCK_BYTES", 1 << 28)
     assert {len(block) for block in TextRows(path).blocks(10)} == {10}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -21,6 +22,7 @@ from bitextmine.files.streams import open_output, read_blocks
 BODY = b"".join(b"line number %d\n" % i for i in range(20_000))
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
+    "bz2": bz2.compress,
     "xz": lzma.compress,
     "zst": zstandard.ZstdCompressor().compress,
 }
@@ -41,7 +43,7 @@ def test_all_members_are_read(tmp_path: Path, suffix: str) -> None:
     assert read(path) == BODY + b"more\n"
 
 
-@pytest.mark.parametrize("suffix", ["gz", "xz"])
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
 def test_padding_with_zero_bytes_is_no_damage(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"c.fr.{suffix}"
     path.write_bytes(PACK[suffix](BODY) + bytes(512) + PACK[suffix](b"more\n") + bytes(100_000))
@@ -76,7 +78,7 @@ def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path: Path, suffi
 @packed
 def test_a_truncated_archive_gives_what_it_holds_first(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"c.fr.{suffix}"
-    noise = os.urandom(400_000).hex().encode()
+    noise = os.urandom(1_000_000).hex().encode()
     whole = PACK[suffix](noise)
     path.write_bytes(whole[: len(whole) // 2])
     got = b""
@@ -137,7 +139,7 @@ def test_a_named_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
 # --- writing ---
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 @pytest.mark.parametrize("mode", ["text", "binary"])
 def test_an_output_appears_only_when_complete(tmp_path: Path, suffix: str, mode: str) -> None:
     path = tmp_path / f"out.tsv{suffix}"
@@ -206,7 +208,7 @@ def limit_file_size(size: int) -> tuple[int, int]:
     return before
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.tsv{suffix}"
     path.write_bytes(b"old")

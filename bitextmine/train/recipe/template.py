@@ -25,7 +25,7 @@ HEAD = """\
 """
 
 CORPUS = """\
-# One such table for each corpus: a TSV file, or two files of equal length; .gz, .xz and .zst are read, too.
+# One such table for each corpus: a TSV file, or two files of equal length; .gz, .bz2, .xz and .zst are read, too.
 #
 # [[data.corpora]]
 # langs = ["en", "fr"]  # of the first and the second column

@@ -11,17 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import DECIMALS, Added, one_cell
+from bitextmine.files.cells import Added, cell_text
+from bitextmine.files.formats.protocol import Block, Outline
 from bitextmine.files.layout import HEAD, Columns, as_number, find_layout
 
-__all__ = ["ArrowBlock", "ArrowRows", "ArrowWriter", "is_parquet", "pyarrow_parquet"]
-
-_MINED_DECIMALS = {"score": 6}  # as `mine` writes them; other numbers have DECIMALS
-
-
-def is_parquet(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is Parquet, by its suffix."""
-    return Path(path).suffix.lower() in (".parquet", ".pq")
+__all__ = ["ArrowBlock", "ArrowRows", "ArrowWriter", "pyarrow_parquet"]
 
 
 def pyarrow_parquet() -> Any:
@@ -75,25 +69,22 @@ class ArrowBlock:
         columns = []
         for at, (name, values) in enumerate(zip(self.table.column_names, self.table.columns, strict=True)):
             if at not in without:
-                decimals = _MINED_DECIMALS.get(name, DECIMALS)
-                columns.append([_cell(value, decimals) for value in values.to_pylist()])
+                columns.append([cell_text(name, value) for value in values.to_pylist()])
         return ["\t".join(cells).encode("utf-8", "replace") for cells in zip(*columns, strict=True)]
+
+    def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
+        columns = [column.to_pylist() for column in self.table.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
         """As they are in the file: their types are kept."""
         return self.table.rename_columns(list(names))
 
 
-def _cell(value: Any, decimals: int) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.{decimals}f}"
-    return one_cell(str(value))
-
-
 class ArrowRows:
     """A Parquet file, read batch by batch; rows without a value for source or target are bad."""
+
+    header_line = False
 
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> None:
         parquet = pyarrow_parquet()
@@ -156,31 +147,19 @@ class ArrowRows:
 
 
 class ArrowWriter:
-    """Rows to a Parquet file, whose schema is that of the first block.
+    """Rows to a Parquet file, whose schema is that of the first block."""
 
-    names: of the columns that were read; added: of those that are added, which take the place of others of their names.
-    floats, integers: names of columns that hold numbers, where they were read as text.
-    """
-
-    def __init__(
-        self,
-        out: Any,
-        names: Sequence[str],
-        added: Sequence[str],
-        floats: Collection[str] = (),
-        integers: Collection[str] = (),
-    ) -> None:
+    def __init__(self, out: Any, outline: Outline) -> None:
         self._parquet = pyarrow_parquet()
         self._out = out
-        self._names = list(names)
-        self._added = added
-        self._floats, self._integers = floats, integers
+        self._outline = outline
         self._writer: Any = None
 
-    def write(self, block: Any, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         import pyarrow
 
-        table = block.arrow(self._names, self._floats, self._integers)
+        outline = self._outline
+        table = block.arrow(outline.names, outline.floats, outline.integers)
         for column in added:
             if isinstance(column.values, np.ndarray):
                 values = pyarrow.array(column.values, pyarrow.float64(), from_pandas=True)
@@ -201,6 +180,14 @@ class ArrowWriter:
         if self._writer is None:
             import pyarrow
 
-            names = [*(name for name in self._names if name not in self._added), *self._added]
-            self._write(pyarrow.table([pyarrow.array([], pyarrow.string())] * len(names), names=names))
+            outline = self._outline
+            kept = [name for name in outline.names if name not in outline.added]
+            kinds = {
+                **dict.fromkeys(outline.floats, pyarrow.float64()),
+                **dict.fromkeys(outline.integers, pyarrow.int64()),
+            }
+            columns = {
+                name: pyarrow.array([], kinds.get(name, pyarrow.string())) for name in [*kept, *outline.added]
+            }
+            self._write(pyarrow.table(columns))
         self._writer.close()

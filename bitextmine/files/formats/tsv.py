@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cells_of
+from bitextmine.files.formats.protocol import Block, Outline
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.streams import display_name, read_line_blocks
 
@@ -81,14 +83,31 @@ class TextBlock:
         kept = [at for at in range(self.width) if at not in without]
         return [_without(line, self.width, kept) for line in self._raw]
 
+    def _every_cell(self) -> list[list[str]]:
+        """As `cells`, with U+FFFD for invalid UTF-8."""
+        return [
+            line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else cells
+            for line, cells in zip(self._raw, self.cells(), strict=True)
+        ]
+
+    def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
+        """Invalid UTF-8 becomes U+FFFD; a cell without a number in a column of numbers stays text, an empty one there
+        is None."""
+        rows: list[list[Any]] = [list(row) for row in self._every_cell()]
+        for row in rows:
+            for at in floats:
+                if at < len(row):
+                    row[at] = _finite(row[at])
+            for at in integers:
+                if at < len(row):
+                    row[at] = int(row[at]) if _INTEGER.fullmatch(row[at]) else row[at] or None
+        return rows
+
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
         """A row of too many cells has the last ones in one, invalid UTF-8 becomes U+FFFD."""
         import pyarrow
 
-        rows = [
-            line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else cells
-            for line, cells in zip(self._raw, self.cells(), strict=True)
-        ]
+        rows = self._every_cell()
         last = len(names) - 1
         columns = []
         for at, name in enumerate(names):
@@ -104,6 +123,11 @@ class TextBlock:
             else:
                 columns.append(pyarrow.array(texts, pyarrow.string()))
         return pyarrow.table(columns, names=list(names))
+
+
+def _finite(cell: str) -> float | str | None:
+    number = as_number(cell)
+    return number if math.isfinite(number) else cell or None
 
 
 def _decoded(line: bytes) -> str | None:
@@ -135,6 +159,7 @@ class TextRows:
             size += sum(map(len, lines))
         self.layout = Layout(width=0)
         self.empty = True
+        self.header_line = False
         if not self._ahead:
             if columns is not None and columns.header:
                 raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
@@ -147,6 +172,7 @@ class TextRows:
         if self.layout.names:
             if _decoded(self._ahead[0]) is None:
                 raise BitextmineError(f"{name}: line 1: the header is not UTF-8")
+            self.header_line = True
             del self._ahead[0]
         self.empty = not self._ahead
 
@@ -200,15 +226,16 @@ def _raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
 class TextWriter:
     """Rows as they were read, less some cells, with others added before the line end."""
 
-    def __init__(self, out: Any, only_added: bool = False, without: Collection[int] = ()) -> None:
+    def __init__(self, out: Any, outline: Outline) -> None:
         self._out = out
-        self._only_added = only_added
-        self._without = without
+        self._only_added = outline.only_added
+        self._without = outline.replaced
+        if outline.header:
+            kept = [name for at, name in enumerate(outline.names) if at not in outline.replaced]
+            names = [*([] if outline.only_added else kept), *outline.added]
+            out.write(("\t".join(names) + "\n").encode("utf-8"))
 
-    def header(self, names: Sequence[str]) -> None:
-        self._out.write(("\t".join(names) + "\n").encode("utf-8"))
-
-    def write(self, block: Any, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         if not len(block) or (rows is not None and not len(rows)):
             return
         lines = [] if self._only_added else block.lines(self._without)
@@ -230,3 +257,6 @@ class TextWriter:
             ]
         self._out.write(b"\n".join(lines) + b"\n")
         self._out.flush()  # who reads the pipe need not wait for a full buffer
+
+    def close(self) -> None:
+        """Nothing comes at the end."""

@@ -1,0 +1,166 @@
+"""Whether a file is one that this program made, so that it may be made anew: told by what is in it, not by its name.
+
+What a person names as an output (``-o FILE``) is written over, as by any other program. Files that get their names from
+others, beside a corpus or in a model folder, are written over only if they are ours, or empty.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import read_json
+
+__all__ = ["Made", "check_index_place", "check_ours", "check_vectors_place", "is_ours"]
+
+_HEAD = 256
+_LARGEST_JSON = 64 << 20  # no manifest is larger
+_VECTORS = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \((\d+), (\d+)\), \}", re.S
+)
+_ROWS = 1000  # of vectors without a manifest are looked at
+
+
+class Made(Enum):
+    """What this program makes: in words, and how it is told."""
+
+    PAIRS = "the manifest of mined pairs"
+    EMBEDDING = "the manifest of an embedding"
+    STATE = "the state of an unfinished embedding"
+    VECTORS = "vectors of an embedding (float16, a row per line)"
+    INDEX = "the manifest of an index"
+    FAISS = "an index"
+    SEARCH = "what a search has found so far"
+    PLAN = "the plan of an unfinished index"
+    MODEL = "the configuration of an encoder"
+    CARD = "the card of an encoder"
+    RECIPE = "the recipe of a training"
+    LOG = "the log of a training"
+
+
+def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
+    """Whether a file is of that kind. An empty one, or one of nothing but zero bytes at its head, as a power cut leaves
+    it, counts as such: there is nothing in it to lose."""
+    path = Path(path)
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        return not head.strip(b"\0") or _TOLD[made](path, head)
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+
+
+def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
+    """Raises BitextmineError where a file has that name already and is not of that kind.
+
+    instead: what to do but for moving it away and --force, in words.
+    """
+    if os.path.lexists(path) and not is_ours(path, made):
+        raise _foreign(path, f"is not {made.value}", instead)
+
+
+def check_vectors_place(
+    npy: Path, manifest: Path, part: Path, state: Path, staged: Path, dim: int, instead: str
+) -> None:
+    """Raises BitextmineError where what is at the place of an embedding, or of what it is called while it is written,
+    is not ours.
+
+    Vectors without a manifest are ours if a killed run left its files beside them, or if they look as we would write
+    them: as long as `dim`, each of unit length or zero.
+    """
+    check_ours(manifest, Made.EMBEDDING, instead)
+    check_ours(state, Made.STATE, instead)
+    check_ours(npy, Made.VECTORS, instead)
+    left = state.exists() or staged.exists()
+    if part.exists() and not left:
+        check_ours(part, Made.VECTORS, instead)
+    if npy.exists() and not manifest.exists() and not left and not _unit_rows(npy, dim):
+        raise _foreign(npy, f"has no {manifest.name} beside it that says what it is", instead)
+
+
+def check_index_place(file: Path, manifest: Path, lists: Path, part: Path, instead: str) -> None:
+    """Raises BitextmineError where what is at the place of an index, or of the folder that it is built in, is not
+    ours."""
+    check_ours(manifest, Made.INDEX, instead)
+    plan = part / "plan.json"
+    if part.exists() and not is_ours(plan, Made.PLAN) and (not part.is_dir() or any(part.iterdir())):
+        raise _foreign(part, "is not the folder of an unfinished index", instead)
+    for path in (file, lists):
+        if path.exists() and not manifest.exists() and not plan.exists():
+            raise _foreign(path, f"has no {manifest.name} beside it that says what it is", instead)
+    check_ours(file, Made.FAISS, instead)
+
+
+def _foreign(path: str | os.PathLike[str], found: str, instead: str) -> BitextmineError:
+    return BitextmineError(
+        f"{os.fspath(path)}: it is there already and {found}, so that it is not written over; move it away, {instead}, "
+        "or pass --force"
+    )
+
+
+def _unit_rows(npy: Path, dim: int) -> bool:
+    """Whether the first vectors of a file are of that dimension, and of unit length or zero."""
+    import numpy as np
+
+    with npy.open("rb") as file:
+        found = _VECTORS.match(file.read(_HEAD))
+        if not found:
+            return True  # empty
+        rows, columns = (int(number[:18]) for number in found.groups())
+        if columns != dim:
+            return False
+        file.seek(128)  # what the header takes, for shapes of fewer than twenty digits
+        raw = file.read(2 * dim * min(rows, _ROWS))
+    vectors = np.frombuffer(raw[: len(raw) // (2 * dim) * 2 * dim], dtype="<f2").reshape(-1, dim)
+    lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
+    return bool(((lengths == 0) | (np.abs(lengths - 1) < 0.01)).all())
+
+
+# --- how each is told ---
+
+
+def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Path, bytes], bool]:
+    def is_such(path: Path, head: bytes) -> bool:
+        if path.stat().st_size > _LARGEST_JSON:
+            return False
+        try:
+            return told(read_json(path))
+        except BitextmineError:
+            return False
+
+    return is_such
+
+
+def _kind(name: str) -> Callable[[Path, bytes], bool]:
+    return _json(lambda content: content.get("kind") == name)
+
+
+def _keys(*names: str) -> Callable[[Path, bytes], bool]:
+    return _json(lambda content: set(names) <= content.keys())
+
+
+def _begins(*beginnings: bytes) -> Callable[[Path, bytes], bool]:
+    return lambda path, head: head.startswith(beginnings)
+
+
+_TOLD: dict[Made, Callable[[Path, bytes], bool]] = {
+    Made.PAIRS: _kind("bitext"),
+    Made.EMBEDDING: _kind("embedding"),
+    Made.STATE: _keys("identity", "done_rows"),
+    Made.VECTORS: lambda path, head: _VECTORS.match(head) is not None,
+    Made.INDEX: _kind("index"),
+    Made.FAISS: _begins(b"I"),  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
+    Made.SEARCH: _begins(b'{"kind": "bitextmine search'),
+    Made.PLAN: _keys("factory", "shard_rows"),
+    Made.MODEL: _kind("bitextmine-encoder"),
+    Made.CARD: _begins(b"# A bitextmine encoder"),
+    Made.RECIPE: _keys("data", "model", "train", "vocabulary"),
+    Made.LOG: _begins(b'{"step": '),
+}

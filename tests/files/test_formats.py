@@ -1,0 +1,475 @@
+"""Files of pairs in every form: what is written comes back, whatever the text holds; what is none is refused."""
+
+from __future__ import annotations
+
+import bz2
+import json
+import math
+import os
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.cells import Added, one_cell
+from bitextmine.files.formats.names import Form, form_of, output_form
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.layout import Columns
+from bitextmine.files.streams import check_writable, longest_line
+from bitextmine.files.tables import Malformed, open_pairs, open_table, write_rows
+
+FORMS = ["tsv", "jsonl", "tmx", "parquet"]
+PACKED = [f"{form}{suffix}" for form in FORMS[:3] for suffix in ("", ".gz", ".bz2", ".xz", ".zst")]
+OUTLINE = Outline(
+    names=("score", "src_line", "src", "tgt"),
+    src=2,
+    tgt=3,
+    langs=("en", "fr"),
+    header=True,
+    floats=("score",),
+    integers=("src_line",),
+)
+
+Pair = tuple[str, str]
+
+
+def put(path: Path, pairs: list[Pair]) -> Path:
+    rows = [[1.5 + at, at + 1, src, tgt] for at, (src, tgt) in enumerate(pairs)]
+    with open_pairs(path, OUTLINE) as out:
+        out.write(RecordBlock(OUTLINE.names, rows), None, ())
+    return path
+
+
+def get(path: Path, columns: Columns | None = None) -> list[Pair]:
+    table = open_table(path, columns)
+    pairs = []
+    for block in table.rows.blocks(3):
+        assert not block.bad()
+        rows = range(len(block))
+        pairs += list(
+            zip(block.texts(table.layout.src, rows), block.texts(table.layout.tgt, rows), strict=True)
+        )
+    return pairs
+
+
+def copied(
+    source: Path,
+    target: Path,
+    added: Callable[[int], list[Added]] = lambda n: [],
+    langs: tuple[str, str] = ("", ""),
+) -> Path:
+    """All rows of a file in another."""
+    table = open_table(source)
+    names = [column.name for column in added(0)]
+    with write_rows(
+        target, table, names, floats=("score",), integers=("src_line",), langs=table.langs(*langs)
+    ) as out:
+        for block in table.rows.blocks():
+            out.write(block, None, added(len(block)))
+    return target
+
+
+# --- round trips -----------------------------------------------------------------------------------------
+
+# Every character but for halves of surrogate pairs, and often those that some form has trouble with.
+ODD = st.sampled_from(
+    [*"\x00\x01\t\x0b\x0c\r\x1c\x85\u2028\ufffe\uffff\ufeff<>&\"'\\ ", "]]>", "&amp;", "\U0001f600"]
+)
+TEXT = st.lists(
+    st.one_of(ODD, st.characters(exclude_categories=["Cs"], exclude_characters="\n")), max_size=12
+).map("".join)
+PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=7)
+
+
+def in_xml(text: str) -> str:
+    """As TMX keeps a text: XML 1.0 has no way to write some characters."""
+    return "".join(
+        c if c in "\t\r\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff" else "\ufffd"
+        for c in one_cell(text)
+    )
+
+
+KEPT = {"tsv": one_cell, "jsonl": str, "tmx": in_xml, "parquet": str}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(pairs=PAIRS)
+def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, form: str, pairs: list[Pair]) -> None:
+    """TSV makes a space of a run of line breaks and tabs, TMX also U+FFFD of what XML cannot hold; JSON Lines and
+    Parquet keep everything."""
+    path = put(tmp_path_factory.mktemp("trip") / f"pairs.{form}", pairs)
+    keep = KEPT[form]
+    assert get(path) == [(keep(src), keep(tgt)) for src, tgt in pairs]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_line_breaks_stay_where_a_form_has_them(tmp_path: Path, form: str) -> None:
+    pairs = [("one\ntwo", "un\r\ndeux\t."), ("", "\n")]
+    path = put(tmp_path / f"pairs.{form}", pairs)
+    assert get(path) == pairs
+    assert get(copied(path, tmp_path / "again.tsv")) == [("one two", "un deux ."), ("", " ")]
+
+
+@pytest.mark.parametrize("name", [*PACKED, "parquet"])
+def test_every_form_compressed_and_not(tmp_path: Path, name: str) -> None:
+    pairs = [(f"sentence {at}", f"phrase {at}") for at in range(10)]
+    path = put(tmp_path / f"pairs.{name}", pairs)
+    assert get(path) == pairs
+    before = path.read_bytes()
+    assert put(path, pairs).read_bytes() == before, "the same pairs give the same bytes"
+
+
+@pytest.mark.parametrize("source", FORMS)
+@pytest.mark.parametrize("target", FORMS)
+def test_from_each_form_to_each(tmp_path: Path, source: str, target: str) -> None:
+    """Texts, scores and line numbers are the same, and so is a column that is added."""
+    pairs = [("Tom & Jerry", "« Tom »"), ("a", "b"), ("", "c")]
+    first = put(tmp_path / f"first.{source}", pairs)
+
+    def added(n: int) -> list[Added]:
+        return [Added("margin", np.array([0.123456, math.nan, 2.0])[:n]), Added("key", ["x", "", "z"][:n])]
+
+    second = copied(first, tmp_path / f"second.{target}", added, ("en", "fr"))
+    assert get(second) == pairs
+    table = open_table(second)
+    at = {name: place for place, name in enumerate(table.names)}
+    assert {"score", "src_line", "margin", "key"} <= at.keys()
+    (block,) = table.rows.blocks()
+    assert block.numbers(at["score"], range(3)).tolist() == [1.5, 2.5, 3.5]
+    assert block.numbers(at["src_line"], range(3)).tolist() == [1, 2, 3]
+    margin = block.numbers(at["margin"], range(3))
+    assert margin[0] == pytest.approx(0.1235, abs=1e-4) and margin[2] == 2
+    assert math.isnan(margin[1])
+    assert block.texts(at["key"], range(3)) == ["x", "", "z"]
+
+
+# --- JSON Lines ------------------------------------------------------------------------------------------
+
+
+def test_json_lines_are_as_others_have_them(tmp_path: Path) -> None:
+    path = put(tmp_path / "pairs.jsonl", [("Hello.", "« Été »")])
+    assert path.read_text(encoding="utf-8") == (
+        '{"translation": {"en": "Hello.", "fr": "« Été »"}, "score": 1.5, "src_line": 1}\n'
+    )
+
+
+def jsonl(tmp_path: Path, *rows: Any) -> Path:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_values_keep_their_types(tmp_path: Path) -> None:
+    row = {"translation": {"en": "a", "fr": "b"}, "id": 7, "tags": ["x", {"y": None}], "ok": True, "n": None}
+    path = jsonl(tmp_path, row)
+    assert json.loads(copied(path, tmp_path / "again.jsonl").read_text()) == row
+    assert copied(path, tmp_path / "again.tsv").read_text() == (
+        'src\ttgt\tid\ttags\tok\tn\na\tb\t7\t["x", {"y": null}]\ttrue\t\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [
+        ({"translation": {"en": "a", "fr": "b", "de": "c"}}, Columns(src="en", tgt="fr")),
+        ({"translation": {"de": "c", "fr": "b", "en": "a"}}, Columns(src="3", tgt="2")),
+        ({"translation": {"en": "a", "fr": "b"}}, Columns()),
+        ({"translation": {"fr": "b", "en": "a"}}, Columns(src="en")),
+        ({"translation": {"en": "a", "fr": "b"}}, Columns(src="src", tgt="tgt")),
+        ({"src": "a", "tgt": "b", "x": "y"}, Columns()),
+        ({"x": "y", "fr": "b", "en": "a"}, Columns(src="en", tgt="fr")),
+    ],
+)
+def test_where_the_texts_are(tmp_path: Path, row: dict[str, Any], columns: Columns) -> None:
+    assert get(jsonl(tmp_path, row), columns) == [("a", "b")]
+
+
+def test_three_languages_are_not_guessed_at(tmp_path: Path) -> None:
+    table = open_table(jsonl(tmp_path, {"translation": {"en": "a", "fr": "b", "de": "c"}, "score": 1}))
+    with pytest.raises(BitextmineError, match="in en, fr, de; say which two with --scol and --tcol"):
+        _ = table.layout.src
+    with pytest.raises(BitextmineError, match="--scol it: the translations are in en, fr"):
+        open_table(jsonl(tmp_path, {"translation": {"en": "a", "fr": "b"}}), Columns(src="it"))
+
+
+def test_rows_that_are_no_pairs_are_told(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path,
+        {"translation": {"en": "a", "fr": "b"}},
+        "{",
+        "[1]",
+        {"translation": {"en": "a"}},
+        {"translation": {"en": "a", "fr": 3}},
+        {"other": 1},
+        "[" * 100_000,
+        '{"translation": {"en": "half \\ud800", "fr": "b"}}',
+    )
+    with path.open("ab") as file:
+        file.write(b'{"translation": {"en": "\xff", "fr": "b"}}\n\n')
+    table = open_table(path)
+    (block,) = table.rows.blocks()
+    bad = block.bad()
+    assert list(bad) == [1, 2, 3, 4, 5, 6, 8, 9]
+    assert [bad[at] for at in (2, 3, 4, 5, 8)] == [
+        "not a JSON object",
+        "no fr",
+        "fr is no text",
+        "no en",
+        "invalid UTF-8",
+    ]
+    assert block.texts(table.layout.src, [7]) == ["half \ufffd"]
+    assert len(copied(path, tmp_path / "again.tsv").read_text().splitlines()) == 11, "no row is lost"
+    kept = copied(path, tmp_path / "again.jsonl").read_text().splitlines()
+    assert json.loads(kept[1])["translation"] == {"en": "{"}
+
+
+# --- TMX -------------------------------------------------------------------------------------------------
+
+
+def test_tmx_is_read_by_a_parser_and_names_the_languages(tmp_path: Path) -> None:
+    path = put(tmp_path / "pairs.tmx", [("a < b & \x01", '"c"')])
+    tree = ElementTree.fromstring(path.read_bytes())
+    assert (tree.tag, tree.get("version"), tree.find("header").get("srclang")) == ("tmx", "1.4", "en")  # type: ignore[union-attr]
+    (unit,) = tree.iter("tu")
+    assert [(prop.get("type"), prop.text) for prop in unit.iter("prop")] == [
+        ("score", "1.500000"),
+        ("src_line", "1"),
+    ]
+    lang = "{http://www.w3.org/XML/1998/namespace}lang"
+    assert [(tuv.get(lang), tuv.findtext("seg")) for tuv in unit.iter("tuv")] == [
+        ("en", "a < b & \ufffd"),
+        ("fr", '"c"'),
+    ]
+
+
+def tmx(tmp_path: Path, body: str, head: str = "", encoding: str = "utf-8") -> Path:
+    path = tmp_path / "memory.tmx"
+    text = (
+        f'<?xml version="1.0" encoding="{encoding}"?>{head}<tmx version="1.4"><header srclang="EN"/>'
+        f"<body>{body}</body></tmx>"
+    )
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_memories_of_other_programs(tmp_path: Path, encoding: str) -> None:
+    path = tmx(
+        tmp_path,
+        """<tu tuid="1"><note>no text</note><prop type="domain">law</prop>
+        <tuv lang="fr"><prop type="x">y</prop>
+        <seg>Un <bpt i="1">&lt;b></bpt>mot<ept i="1">&lt;/b></ept> &#233;t\u00e9</seg></tuv>
+        <tuv xml:lang="en"><seg><hi>One</hi> <ph>{1<sub>no</sub>}</ph><![CDATA[<word>]]></seg></tuv></tu>""",
+        '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
+        encoding,
+    )
+    assert get(path) == [("One <word>", "Un mot été")]
+    table = open_table(path)
+    assert table.names == ("src", "tgt", "domain")
+    assert table.langs() == ("en", "fr")
+    assert get(path, Columns(src="fr", tgt="en")) == [("Un mot été", "One <word>")]
+
+
+def side(lang: str, text: str = "x") -> str:
+    return f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>'
+
+
+def test_units_that_are_no_pairs(tmp_path: Path) -> None:
+    good = f"<tu>{side('en')}{side('fr')}</tu>"
+    odd = [side("en"), side("en") * 2 + side("fr"), "<tuv><seg>x</seg></tuv>", ""]
+    table = open_table(tmx(tmp_path, good + "".join(f"<tu>{unit}</tu>" for unit in odd)))
+    (block,) = table.rows.blocks()
+    assert block.bad() == {1: "no fr", 2: "two texts in en", 3: "a tuv without xml:lang", 4: "no en"}
+    path = copied(tmp_path / "memory.tmx", tmp_path / "again.tmx")
+    assert len(list(ElementTree.fromstring(path.read_bytes()).iter("tu"))) == 5
+
+
+BOMB = (
+    "<!DOCTYPE tmx ["
+    + '<!ENTITY a "aaaaaaaaaa">'
+    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+    + "]>"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "words"),
+    [
+        (BOMB, f"<tu>{side('en', '&i;')}{side('fr')}</tu>", "declares the entity 'a'"),
+        (
+            '<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
+            side("en", "&x;"),
+            "declares the entity 'x'",
+        ),
+        ('<!DOCTYPE tmx [<!ENTITY % x SYSTEM "no.dtd"> %x;]>', "", "declares the entity 'x'"),
+        ('<!DOCTYPE tmx SYSTEM "no.dtd">', f"<tu>{side('en', '&x;')}</tu>", "'&x;' is not declared"),
+        ("", f"<tu>{side('en', '&x;')}</tu>", "not well-formed"),
+        ("", "<tu>", "line 1: not well-formed XML (mismatched tag)"),
+        ("", "<a>" * 200, "more than 100 elements"),
+        ("", f"<tu>{side('en', 'x' * 3000)}</tu>", "a unit larger than 2,000 bytes"),
+        ("", f"<tu>{side('en') * 50}</tu>", "a unit larger than 2,000 bytes"),
+        ("", f"<!--{'x' * 600_000}-->", "longer than 2,000 bytes"),
+    ],
+    ids=[
+        "bomb",
+        "external",
+        "parameter",
+        "undeclared",
+        "undefined",
+        "cut",
+        "deep",
+        "long",
+        "many",
+        "comment",
+    ],
+)
+def test_what_is_no_memory_is_refused(tmp_path: Path, head: str, body: str, words: str) -> None:
+    before = longest_line()
+    longest_line(2000)
+    try:
+        with pytest.raises(BitextmineError) as error:
+            get(tmx(tmp_path, body, head))
+    finally:
+        longest_line(before)
+    assert words in str(error.value)
+    assert "memory.tmx" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"<html></html>", b'<tmx version="1.4"><body>', b"\x00\x01"]
+)
+def test_other_files_by_that_name(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.tmx").write_bytes(content)
+    with pytest.raises(BitextmineError, match=r"x\.tmx: line \d+: "):
+        get(tmp_path / "x.tmx")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "tmx"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"pairs.{form}"
+    with open_pairs(path, OUTLINE) as out:
+        for start in range(0, 60_000, 1000):
+            rows: list[list[Any]] = [
+                [1.0, at, "a sentence of some words " * 4, "b"] for at in range(start, start + 1000)
+            ]
+            out.write(RecordBlock(OUTLINE.names, rows), None, ())
+
+    def peak(most: int) -> int:
+        tracemalloc.start()
+        for number, block in enumerate(open_table(path).rows.blocks(1000)):
+            if number == most:
+                break
+            del block
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(60) < 1.5 * peak(10)
+
+
+# --- names -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("pairs", Form.TSV),
+        ("pairs.tsv", Form.TSV),
+        ("a.b/pairs.TXT.gz", Form.TSV),
+        ("pairs.en-fr", Form.TSV),
+        ("pairs.en-fr.gz", Form.TSV),
+        ("-", Form.TSV),
+        ("/dev/stdout", Form.TSV),
+        ("/dev/null", Form.TSV),
+        ("pairs.jsonl.zst", Form.JSONL),
+        ("pairs.tmx.bz2", Form.TMX),
+        ("pairs.Parquet", Form.PARQUET),
+        ("pairs.pq", Form.PARQUET),
+    ],
+)
+def test_a_name_tells_the_form(name: str, form: Form) -> None:
+    assert output_form(name) == form
+    assert form_of(name) == form
+
+
+@pytest.mark.parametrize(
+    "name", ["x.docx", "x.csv", "x.json.gz", "x.tsv.zip", "x.html", "x.en-", "x.2024", "x.faiss"]
+)
+def test_a_name_that_tells_nothing_is_refused_for_outputs(name: str) -> None:
+    with pytest.raises(UsageError, match=r"--rejected x\..* written as \.tsv"):
+        output_form(name, "--rejected")
+    assert form_of(name) == Form.TSV, "what is read may be called anything"
+
+
+def test_hints_for_names_that_are_nearly_right() -> None:
+    with pytest.raises(UsageError, match=r"is \.jsonl meant\?"):
+        output_form("x.json")
+    for find in (form_of, output_form):
+        with pytest.raises(UsageError, match="compressed as it is"):
+            find("x.parquet.gz")
+
+
+def test_a_place_is_looked_at_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_writable(tmp_path / "new.tsv")
+    check_writable("-")
+    check_writable(os.devnull)
+    (tmp_path / "file").write_text("")
+    for path, words in (
+        (tmp_path / "no" / "x", "there is no folder"),
+        (tmp_path / "file" / "x", "there is no folder"),
+        (tmp_path, "it is a directory"),
+        (tmp_path / ("x" * 255), "File name too long"),
+    ):
+        with pytest.raises(BitextmineError, match=words):
+            check_writable(path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(BitextmineError, match="permission denied"):
+        check_writable(tmp_path / "new.tsv")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+# --- odd files -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_pairs_at_all(tmp_path: Path, form: str) -> None:
+    path = put(tmp_path / f"none.{form}", [])
+    table = open_table(path)
+    assert table.rows.empty
+    assert list(table.rows.blocks()) == []
+    Malformed(table).finish()
+
+
+def test_nothing_but_rows_that_are_none(tmp_path: Path) -> None:
+    table = open_table(jsonl(tmp_path, "{", "x"))
+    malformed = Malformed(table)
+    for block in table.rows.blocks():
+        malformed.add(block)
+    with pytest.raises(BitextmineError, match="line 1: not valid JSON"):
+        malformed.finish()
+
+
+def test_tmx_needs_two_languages(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    with pytest.raises(UsageError, match="--src and --tgt"):
+        copied(tmp_path / "pairs.tsv", tmp_path / "pairs.tmx")
+    assert not (tmp_path / "pairs.tmx").exists()
+    assert json.loads(copied(tmp_path / "pairs.tsv", tmp_path / "pairs.jsonl").read_text()) == {
+        "translation": {"src": "a", "tgt": "b"}
+    }
+    (tmp_path / "pairs.tsv.json").write_text('{"kind": "bitext", "signature": "src:en|tgt:fr|k:4"}')
+    copied(tmp_path / "pairs.tsv", tmp_path / "pairs.tmx")
+    assert open_table(tmp_path / "pairs.tmx").langs() == ("en", "fr")
+
+
+def test_bzip2_is_what_others_write(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv.bz2").write_bytes(bz2.compress(b"a\tb\n") + bz2.compress(b"c\td\n"))
+    assert get(tmp_path / "pairs.tsv.bz2") == [("a", "b"), ("c", "d")]
