@@ -31,7 +31,9 @@ def folded(piece: str) -> str:
     """A piece as n-grams see it: lower case, no accents (é as e, ü as u), compatible forms as one (ﬁ as fi). Twice is
     the same as once."""
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", piece).casefold())
-    return plain.translate({ord(c): None for c in set(plain) if unicodedata.combining(c)})
+    for mark in filter(unicodedata.combining, set(plain)):
+        plain = plain.replace(mark, "")
+    return plain
 
 
 def is_word(text: str) -> bool:

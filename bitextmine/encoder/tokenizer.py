@@ -47,6 +47,7 @@ class Tokenizer:
             self._model.LoadFromFile(os.fspath(self.path))
         except (RuntimeError, OSError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model ({e})") from e
+        self._names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
         self.ngrams: Ngrams | None = None
         self._words = Words() if self._is_by_words() else None
 
@@ -57,9 +58,9 @@ class Tokenizer:
 
     def pieces(self) -> list[str]:
         """The vocabulary, piece i for id i; the unknown piece is an empty string."""
-        return [
-            "" if self._model.is_unknown(i) else self._model.id_to_piece(i) for i in range(self.vocab_size)
-        ]
+        names = list(self._names)
+        names[self._model.unk_id()] = ""
+        return names
 
     def scores(self) -> list[float]:
         """The log-probability of each piece in the vocabulary's unigram model (of a BPE one: its rank, negative)."""
@@ -121,8 +122,7 @@ class Tokenizer:
         a piece (so that two unknown words stay two), and blanks are dropped and added as usual."""
         if not KNOWN_RULES.search(self._model.serialized_model_proto()):
             return False
-        names = self._model.id_to_piece(list(range(self.vocab_size)))
-        if any(SPACE in name[1:] for name in names) or SPACE not in names:
+        if any(SPACE in name[1:] for name in self._names) or SPACE not in self._names:
             return False
         parts = self._model.encode(["ab", "Abc,", "1"])
         return bool(self._model.encode("  ab Abc,   1 ") == [*parts[0], *parts[1], *parts[2]])

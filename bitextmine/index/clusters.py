@@ -6,11 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from bitextmine.search.exact import search_one
-from bitextmine.search.precision import TORCH_TYPES, default_arithmetic
 from bitextmine.search.rows import Vectors
 
 ROUNDS = 8
@@ -68,6 +66,10 @@ class Router:
     """
 
     def __init__(self, centres: NDArray[np.float32], probes: int) -> None:
+        import torch  # here, and not above: most builds of an index route nothing, and loading it takes seconds
+
+        from bitextmine.search.precision import TORCH_TYPES, default_arithmetic
+
         self._dtype = TORCH_TYPES[default_arithmetic("cpu")]
         self._centres = torch.from_numpy(np.ascontiguousarray(centres)).to(self._dtype).T
         self._lists = len(centres)
@@ -75,6 +77,8 @@ class Router:
 
     def scores(self, rows: Vectors) -> NDArray[np.float32]:
         """The products of rows (b, d) with the centres, float32 (b, lists)."""
+        import torch
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a read-only map is only read
             block = torch.from_numpy(np.ascontiguousarray(rows)).to(self._dtype)
