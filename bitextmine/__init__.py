@@ -1,7 +1,7 @@
 """bitextmine: sentence pairs out of two piles of text.
 
-`load_encoder`, `mine`, `score`, `knn` and `evaluate_retrieval` do what the commands do; help() of each tells how.
-None of them is imported, nor NumPy or torch, before it is used.
+`load_encoder`, `mine`, `score`, `knn`, `evaluate_retrieval` and `evaluate_sts` do what the commands do; help() of each
+tells how. None of them is imported, nor NumPy or torch, before it is used.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluate.api import evaluate_retrieval
     from bitextmine.evaluate.precision import RetrievalReport
+    from bitextmine.evaluate.sts import StsReport, evaluate_sts
     from bitextmine.mine.api import mine
     from bitextmine.mine.bitext import Bitext
     from bitextmine.search.knn import knn
@@ -28,9 +29,11 @@ __all__ = [
     "Encoder",
     "Neighbours",
     "RetrievalReport",
+    "StsReport",
     "UsageError",
     "__version__",
     "evaluate_retrieval",
+    "evaluate_sts",
     "knn",
     "load_encoder",
     "mine",
@@ -43,7 +46,9 @@ _LAZY = {
     "Encoder": "bitextmine.encoder",
     "Neighbours": "bitextmine.search.neighbours",
     "RetrievalReport": "bitextmine.evaluate.precision",
+    "StsReport": "bitextmine.evaluate.sts",
     "evaluate_retrieval": "bitextmine.evaluate.api",
+    "evaluate_sts": "bitextmine.evaluate.sts",
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
     "score": "bitextmine.clean.api",

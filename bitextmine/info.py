@@ -8,12 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.embeddings.manifest import manifest_path
+from bitextmine.encoder.hub import is_hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_language, corpus_stem
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
 
 __all__ = ["describe"]
+
+_OURS = (
+    ".npy",
+    ".part",
+    ".json",
+    ".faiss",
+    ".tsv",
+    ".parquet",
+    ".gz",
+    ".xz",
+    ".zst",
+)  # and so no model's name
 
 
 def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, str]:
@@ -26,7 +39,11 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     file = Path(path)
     if os.fspath(path) == "-":
         return _corpus(file, errors)
-    if file.is_dir() or not (file.suffix or file.exists()):
+    if (
+        file.is_dir()
+        or not (file.suffix or file.exists())
+        or (file.suffix not in _OURS and is_hub_name(path))
+    ):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
         from bitextmine.embeddings.store import describe_embedding
@@ -56,7 +73,7 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )
-    if not folder.exists() and os.fspath(path) not in PACKAGED:
+    if not folder.exists() and os.fspath(path) not in PACKAGED and not is_hub_name(path):
         names = ", ".join(sorted(PACKAGED))
         raise BitextmineError(f"{path}: no such file or folder, nor an encoder of the package ({names})")
     return _manifest(load_encoder(path, "cpu").describe())

@@ -51,7 +51,7 @@ def loaded_after(code: str) -> set[str]:
 def test_importing_it_imports_nothing_heavy():
     loaded = loaded_after("import bitextmine\ndir(bitextmine)\nfrom bitextmine import mine")
     assert not loaded & {"numpy", "torch", "pandas", "faiss", "scipy", "click"}
-    functions = "evaluate_retrieval, knn, load_encoder, mine, score"
+    functions = "evaluate_retrieval, evaluate_sts, knn, load_encoder, mine, score"
     assert not loaded_after(f"from bitextmine import {functions}") & {"torch", "pandas", "faiss", "click"}
 
 
@@ -77,7 +77,7 @@ def test_the_keywords_of_mine_are_the_fields_of_the_options():
 
 
 def test_examples_in_the_documentation():
-    examples = {"mine.api": 4, "clean.api": 2, "search.knn": 3, "evaluate.api": 3}
+    examples = {"mine.api": 4, "clean.api": 2, "search.knn": 3, "evaluate.api": 3, "evaluate.sts": 3}
     for name, least in examples.items():
         found = doctest.testmod(importlib.import_module(f"bitextmine.{name}"))
         assert found.attempted >= least

@@ -1,4 +1,4 @@
-"""bitextmine evaluate: retrieval, mining, alignment (in evaluate_align), classification"""
+"""bitextmine evaluate: retrieval, mining, classification; evaluate_align has alignment, evaluate_sts similarity"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.evaluate_align import evaluate_align
+from bitextmine.cli.evaluate_sts import evaluate_sts
 from bitextmine.cli.reports import print_report
 from bitextmine.cli.shell import Group
 from bitextmine.cli.types import Directions, Language
@@ -15,7 +16,7 @@ from bitextmine.cli.types import Directions, Language
 
 @click.group(cls=Group, name="evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
 def evaluate() -> None:
-    """Measure retrieval (P@1), mining and alignment (precision, recall, F1) or classification (accuracy)."""
+    """Measure retrieval (P@1), mining and alignment (F1), similarity (Spearman) or classification (accuracy)."""
 
 
 @evaluate.command("retrieval", example="bitextmine evaluate retrieval --queries queries.tsv --distractors .")
@@ -137,6 +138,7 @@ def evaluate_mining(mined: str, form: str, **options: Any) -> None:
 
 
 evaluate.add_command(evaluate_align)
+evaluate.add_command(evaluate_sts)
 
 
 @evaluate.command(

@@ -18,7 +18,8 @@ model = click.option(
     default="default",
     envvar="BITEXTMINE_MODEL",
     metavar="NAME|FOLDER",
-    help="Encoder: the one in the package, or a folder of 'bitextmine train', sentence-transformers or LASER2.  "
+    help="Encoder: the one in the package, a folder of 'bitextmine train', sentence-transformers or LASER2, or "
+    "ORG/NAME[@REVISION] of the Hugging Face hub.  "
     "[default: default, or $BITEXTMINE_MODEL]",
 )
 device = click.option(

@@ -39,7 +39,8 @@ IGNORED = frozenset(
 class Encoder:
     """Turns lines of any of its languages into comparable vectors; make one with `load_encoder`.
 
-    Attributes: dim (int), max_pieces (int), name (str, the folder's), hash (16 hex digits of the folder's content),
+    Attributes: dim (int), max_pieces (int), name (str, the folder's), hash (16 hex digits of the folder's content; of
+    one from the hub ORG/NAME@COMMIT),
     languages (tuple of str, those it was trained on), device (str: cpu, cuda, cuda:N), network and tokenizer (what it
     is put together from, `protocols`).
     """
@@ -170,7 +171,7 @@ class Encoder:
         from mteb.models import ModelMeta
 
         known = {
-            "name": f"bitextmine/{self.name}",
+            "name": self.name if "/" in self.name else f"bitextmine/{self.name}",
             "revision": self.hash,
             "embed_dim": self.dim,
             "max_tokens": self.max_pieces,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.hub import fetch, hub_name
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
@@ -46,9 +47,11 @@ def packaged(name: str) -> Path:
 
 
 def resolve(model: str | os.PathLike[str]) -> Path:
-    """A packaged encoder's name or a folder -> the folder; raises BitextmineError if it is neither.
+    """A packaged encoder's name, a folder or a name of the hub (`hub`) -> the folder; raises BitextmineError if it is
+    none of these.
 
-    A folder wins only when it is written as a path (./default): names must mean the same in every folder.
+    Of a packaged encoder's name a folder wins only when it is written as a path (./default): names must mean the same
+    in every folder.
     """
     text = os.fspath(model)
     if text in PACKAGED:
@@ -56,6 +59,9 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     path = Path(text)
     if path.is_dir():
         return path
+    on_hub = hub_name(text)
+    if on_hub is not None:
+        return fetch(*on_hub)
     names = ", ".join(sorted(PACKAGED))
     what = "not a folder" if path.exists() else "no such model folder"
     raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names})")

@@ -8,8 +8,9 @@ from pathlib import Path
 from bitextmine.device import device_name
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, resolve
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
+from bitextmine.encoder.hub import hub_name
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
@@ -21,8 +22,10 @@ __all__ = ["as_encoder", "load_encoder"]
 def load_encoder(
     model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
 ) -> Encoder:
-    """An encoder by the name of a packaged one, from a model folder or from a folder of sentence-transformers or
-    LASER, ready on ``device`` (auto, cpu, cuda, cuda:N).
+    """An encoder by the name of a packaged one, from a model folder, from a folder of sentence-transformers or LASER,
+    or by its name on the hub (ORG/NAME, ORG/NAME@REVISION; `hub`), ready on ``device`` (auto, cpu, cuda, cuda:N).
+
+    An encoder of the hub has ORG/NAME for its name, and ORG/NAME@COMMIT for its hash, which signatures show.
 
     ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
     instructions for), float32, bfloat16, float16.
@@ -32,8 +35,11 @@ def load_encoder(
     """
     if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the folder one is in
         raise UsageError(f"model: expected an encoder's name or folder, found {model!r}")
+    on_hub = None if os.fspath(model) in PACKAGED else hub_name(model)
     folder = resolve(model)
-    name = Path(folder).resolve().name
+    name = Path(folder).resolve().name if on_hub is None else on_hub[0]
+    # A commit says what the files are; the folder in the cache may hold some that others asked for.
+    hub_hash = None if on_hub is None else f"{name}@{folder.name}"
     foreign = read_foreign(folder)
     if foreign is not None:
         place = device_name(device) if foreign.heavy else "cpu"
@@ -41,7 +47,7 @@ def load_encoder(
             foreign.network(place, precision),
             foreign.tokenizer,
             name=name,
-            hash=foreign.hash(),
+            hash=hub_hash or foreign.hash(),
             max_pieces=foreign.max_pieces,
         )
     config, tokenizer = read_folder(folder)
@@ -49,7 +55,7 @@ def load_encoder(
         _network(config, folder / WEIGHTS, device, precision),
         tokenizer,
         name=name,
-        hash=folder_hash(folder),
+        hash=hub_hash or folder_hash(folder),
         max_pieces=config.max_pieces,
         languages=config.languages,
     )

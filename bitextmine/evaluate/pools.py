@@ -128,10 +128,13 @@ def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | No
     return None
 
 
-def language_pairs(wanted: str, languages: Sequence[str], pivot: str | None = None) -> list[tuple[str, str]]:
+def language_pairs(
+    wanted: str, languages: Sequence[str], pivot: str | None = None, of: str = "the queries"
+) -> list[tuple[str, str]]:
     """``en-fr,fr-en`` -> [(en, fr), (fr, en)]; ``all``: both ways between the pivot and each other language.
 
-    Without a pivot ``all`` means every ordered pair. Raises BitextmineError for a language that is not there.
+    Without a pivot ``all`` means every ordered pair. ``of``: whose languages these are, for messages. Raises
+    BitextmineError for a language that is not there.
     """
     if not isinstance(wanted, str):
         raise UsageError(f"pairs: expected text such as 'en-fr,fr-en' or 'all', found {wanted!r}")
@@ -144,19 +147,19 @@ def language_pairs(wanted: str, languages: Sequence[str], pivot: str | None = No
         return [pair for lang in others for pair in ((pivot, lang), (lang, pivot))]
     pairs = []
     for word in wanted.split(","):
-        src, tgt = _split_pair(word.strip(), languages)
+        src, tgt = _split_pair(word.strip(), languages, of)
         if (src, tgt) not in pairs:
             pairs.append((src, tgt))
     return pairs
 
 
-def _split_pair(word: str, languages: Sequence[str]) -> tuple[str, str]:
+def _split_pair(word: str, languages: Sequence[str], of: str) -> tuple[str, str]:
     for src, tgt in itertools.permutations(
         languages, 2
     ):  # a language itself may hold a hyphen, as pt-BR does
         if word == f"{src}-{tgt}":
             return src, tgt
     raise BitextmineError(
-        f"pairs: {word!r} is no pair of different languages of the queries; there are {', '.join(languages)}, "
+        f"pairs: {word!r} is no pair of different languages of {of}; there are {', '.join(languages)}, "
         "to be written like en-fr,fr-en"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -93,7 +92,6 @@ class Backbone(TorchNetwork):
 
 
 def _load(folder: Path) -> Any:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import transformers
     except ImportError:

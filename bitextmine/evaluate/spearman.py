@@ -1,0 +1,64 @@
+"""Spearman's correlation of ranks, and what it becomes when the pairs are drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["redrawn", "spearman"]
+
+# Numbers in the largest array that resamples are counted in.
+BLOCK = 1 << 21
+
+
+def spearman(x: NDArray, y: NDArray) -> float:
+    """Spearman's correlation of x (n,) and y (n,): Pearson's of their ranks, equal values sharing the mean of theirs.
+
+    NaN where all values of x or of y are equal.
+    """
+    return float(_correlations(_Column(x), _Column(y), np.ones((1, len(x)), dtype=np.int64))[0])
+
+
+def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
+    """(columns, resamples) correlations of n pairs drawn from n, with replacement. Each of `columns` is x (n,) and
+    y (n,), and the same places are drawn for all. NaN for a draw that has only equal values of x or of y.
+    """
+    ready = [(_Column(x), _Column(y)) for x, y in columns]
+    n = len(columns[0][0])
+    rng = np.random.default_rng(seed)
+    found = np.empty((len(columns), resamples))
+    rows = max(1, BLOCK // n)
+    for start in range(0, resamples, rows):
+        stop = min(start + rows, resamples)
+        times = rng.multinomial(n, np.full(n, 1 / n), size=stop - start)
+        for at, (x, y) in enumerate(ready):
+            found[at, start:stop] = _correlations(x, y, times)
+    return found
+
+
+class _Column:
+    """Values whose ranks are asked for again and again, each time with other numbers of copies."""
+
+    def __init__(self, values: NDArray) -> None:
+        self._order = np.argsort(values, kind="stable")
+        _, self._starts, self._group = np.unique(values[self._order], return_index=True, return_inverse=True)
+        self._place = np.empty(len(values), dtype=np.int64)
+        self._place[self._order] = self._group
+
+    def centred(self, times: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(b, n): the rank of each value, less the mean of all ranks, where value i comes times[:, i] times."""
+        each = np.add.reduceat(times[:, self._order], self._starts, axis=1)
+        # Copies that begin at rank r and end at rank s share (r + s) / 2, and the mean of all is (n + 1) / 2.
+        ranks = np.cumsum(each, axis=1) - (each + len(self._place)) / 2
+        return ranks[:, self._place]
+
+
+def _correlations(x: _Column, y: _Column, times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(b,) correlations, where pair i comes times[:, i] times."""
+    a, b = x.centred(times), y.centred(times)
+    weighted = a * times
+    both = np.einsum("ij,ij->i", weighted, b)
+    squares = np.einsum("ij,ij->i", weighted, a) * np.einsum("ij,ij,ij->i", b, b, times)
+    return np.divide(both, np.sqrt(squares), out=np.full(len(both), np.nan), where=squares > 0)

@@ -1,0 +1,274 @@
+"""Encoders by their name on the hub, from a small server that answers as the hub does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.hub import hub_name
+
+pytest.importorskip("huggingface_hub")
+tokenizers = pytest.importorskip("tokenizers")
+
+OLD, NEW = "a" * 40, "b" * 40
+REPOSITORY = "some-org/tiny.model-v1.5"
+
+
+@dataclass
+class Hub:
+    """repositories[name][commit] is a folder, refs[name][branch] a commit; asked: the paths that were asked for."""
+
+    url: str = ""
+    repositories: dict[str, dict[str, Path]] = field(default_factory=dict)
+    refs: dict[str, dict[str, str]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    gated: set[str] = field(default_factory=set)
+
+    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        self.asked.append(path)
+        path = path.partition("?")[0]
+        parts = path.strip("/").split("/")
+        api = parts[:2] == ["api", "models"]
+        name, rest = ("/".join(parts[2:4]), parts[4:]) if api else ("/".join(parts[:2]), parts[2:])
+        if name not in self.repositories:
+            return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
+        if name in self.gated:
+            return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
+        wanted = rest[1] if len(rest) > 1 else "main"
+        commit = self.refs[name].get(wanted, wanted)
+        folder = self.repositories[name].get(commit)
+        if folder is None:
+            return 404, {"X-Error-Code": "RevisionNotFound"}, b"{}"
+        files = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
+        if rest[0:1] == ["tree"]:
+            entries = [
+                {"type": "file", "path": n, "size": p.stat().st_size, "oid": oid(p)} for n, p in files.items()
+            ]
+            return 200, {"X-Repo-Commit": commit}, json.dumps(entries).encode()
+        if rest[0:1] == ["resolve"]:
+            file = files.get("/".join(rest[2:]))
+            if file is None:
+                return 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit}, b""
+            return 200, {"X-Repo-Commit": commit, "ETag": f'"{oid(file)}"'}, file.read_bytes()
+        info = {"id": name, "sha": commit, "private": False, "siblings": [{"rfilename": n} for n in files]}
+        return 200, {"X-Repo-Commit": commit}, json.dumps(info).encode()
+
+
+def oid(path: Path) -> str:
+    return hashlib.sha1(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    found = Hub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers, body = found.answer(self.path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield found
+    server.shutdown()
+    thread.join()
+
+
+def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
+    kinds = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(modules)
+    ]
+    (folder / "modules.json").write_text(json.dumps(kinds))
+
+
+def write_tokenizer(folder: Path) -> int:
+    """A tokenizer.json of whole words; returns how many."""
+    words = {word: i for i, word in enumerate(["[UNK]", "the", "cat", "sat", "on", "mat", "le", "chat"])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.normalizer = tokenizers.normalizers.Lowercase()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return len(words)
+
+
+def static_folder(folder: Path, seed: int) -> Path:
+    """A static embedding as sentence-transformers writes it."""
+    from safetensors.numpy import save_file
+
+    folder.mkdir()
+    table = np.random.default_rng(seed).standard_normal((write_tokenizer(folder), 24)).astype(np.float32)
+    save_file({"embedding.weight": table}, folder / "model.safetensors")
+    write_modules(folder, ("StaticEmbedding", ""), ("Normalize", "1_Normalize"))
+    return folder
+
+
+@pytest.fixture
+def published(hub: Hub, tmp_path: Path) -> Hub:
+    """Two commits of a model, with files beside it that are not to be fetched."""
+    for commit, seed in ((OLD, 1), (NEW, 2)):
+        folder = static_folder(tmp_path / commit, seed)
+        (folder / "pytorch_model.bin").write_bytes(b"a pickle")
+        (folder / "modeling_tiny.py").write_text("raise SystemExit('code of the folder was run')")
+        (folder / "README.md").write_text("# card")
+        for name in ("onnx/model.onnx", "onnx/config.json", "fp16/model.safetensors"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(b"{}")
+        hub.repositories.setdefault(REPOSITORY, {})[commit] = folder
+    hub.refs[REPOSITORY] = {"main": NEW, "v1": OLD}
+    return hub
+
+
+@pytest.fixture
+def env(hub: Hub, tmp_path: Path) -> dict[str, str]:
+    return {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0", "HF_TOKEN": ""}
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("org/name", ("org/name", None)),
+        ("sentence-transformers/all-MiniLM-L6-v2", ("sentence-transformers/all-MiniLM-L6-v2", None)),
+        ("org/name@v1.0", ("org/name", "v1.0")),
+        ("org/name@refs/pr/3", ("org/name", "refs/pr/3")),
+        ("name", None),
+        ("a/b/c", None),
+        ("./a/b", None),
+        ("../name", None),
+        ("/abs/name", None),
+        ("org/name@", None),
+        ("org name/x", None),
+        ("here/there", None),
+        ("here/missing", None),
+        ("here/missing@main", ("here/missing", "main")),
+    ],
+)
+def test_what_is_a_name_of_the_hub(
+    model: str, name: tuple[str, str | None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "there").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert hub_name(model) == name
+
+
+def test_a_model_of_the_hub(bitextmine, published: Hub, env: dict[str, str], tmp_path: Path) -> None:
+    """It is fetched once, only what is read, and the commit is in signature and manifest."""
+    (tmp_path / "text.en").write_text("the cat sat on the mat\nLe chat\n")
+    (tmp_path / "sts.en.tsv").write_text("the cat\tcat the\t1\nthe cat\tmat\t2\non the\tmat sat\t3\n")
+    embed = lambda model, **kwargs: bitextmine(  # noqa: E731
+        "embed", "text.en", "--model", model, cwd=tmp_path, env={**env, **kwargs}
+    )
+    embed(REPOSITORY)
+    assert json.loads((tmp_path / "text.en.json").read_text())["model_hash"] == f"{REPOSITORY}@{NEW}"
+    vectors = np.load(tmp_path / "text.en.npy")
+    own = load_encoder(published.repositories[REPOSITORY][NEW])
+    np.testing.assert_allclose(vectors, own.encode(["the cat sat on the mat", "Le chat"]), atol=1e-3)
+    fetched = {p.relative_to(tmp_path / "hf").as_posix() for p in (tmp_path / "hf").rglob("*") if p.is_file()}
+    snapshot = f"/snapshots/{NEW}/"
+    names = {name.partition(snapshot)[2] for name in fetched if snapshot in name}
+    assert names == {"modules.json", "model.safetensors", "tokenizer.json"}
+    assert not any(
+        "resolve" in path and path.endswith((".bin", ".py", ".md", ".onnx")) for path in published.asked
+    )
+
+    # In the cache now: no network is needed, and what is there is not made again.
+    before = len(published.asked)
+    again = embed(REPOSITORY, HF_HUB_OFFLINE="1")
+    assert "up to date" in again.err
+    assert len(published.asked) == before
+    told = bitextmine(
+        "evaluate",
+        "sts",
+        "sts.en.tsv",
+        "--model",
+        f"{REPOSITORY}@v1",
+        "--resamples",
+        "5",
+        cwd=tmp_path,
+        env=env,
+    ).out
+    assert f"model:{REPOSITORY}@{OLD}|" in told
+    said = bitextmine("info", f"{REPOSITORY}@{OLD}", cwd=tmp_path, env=env).out
+    assert f"name: {REPOSITORY}\n" in said
+
+
+def test_what_cannot_be_fetched(bitextmine, published: Hub, env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "text.en").write_text("the cat\n")
+    fails = lambda model, **kwargs: bitextmine.fails(  # noqa: E731
+        "embed", "text.en", "--model", model, cwd=tmp_path, env={**env, **kwargs}
+    )
+    assert "no/such: no such folder, and the hub has no such model" in fails("no/such")
+    said = fails(f"{REPOSITORY}@v9")
+    assert f"{REPOSITORY}@v9: the hub has {REPOSITORY}, but no revision 'v9'" in said
+    published.repositories["org/empty"] = {NEW: tmp_path / "nothing"}
+    published.refs["org/empty"] = {"main": NEW}
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing" / "pytorch_model.bin").write_bytes(b"a pickle")
+    (tmp_path / "nothing" / "README.md").write_text("# card")
+    assert "org/empty: has no modules.json, config.json or *.spm" in fails("org/empty")
+    published.repositories["org/gated"], published.refs["org/gated"] = {NEW: tmp_path / NEW}, {"main": NEW}
+    published.gated.add("org/gated")
+    assert "accept its terms" in fails("org/gated")
+    said = fails(REPOSITORY, HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE is set" in said
+    assert f"'hf download {REPOSITORY}'" in said
+    with socket.create_server(("127.0.0.1", 0)) as free:  # a port that nobody listens on once it is closed
+        port = free.getsockname()[1]
+    said = fails(f"{REPOSITORY}@v1", HF_ENDPOINT=f"http://127.0.0.1:{port}")
+    assert f"the hub (http://127.0.0.1:{port}) cannot be reached" in said
+    assert f"'hf download {REPOSITORY} --revision v1'" in said
+
+
+def test_without_the_library_the_message_names_the_extra(bitextmine, tmp_path: Path) -> None:
+    (tmp_path / "text.en").write_text("the cat\n")
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['huggingface_hub'] = None\n"
+    )
+    said = bitextmine.fails(
+        "embed", "text.en", "--model", "org/name", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "hooks")}
+    )
+    assert "org/name: no such folder; to fetch a model" in said
+    assert "pip install 'bitextmine[transformers]'" in said
+
+
+def test_a_folder_asks_the_hub_for_nothing(bitextmine, hub: Hub, env: dict[str, str], tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path / "bert"
+    folder.mkdir()
+    config = transformers.BertConfig(
+        vocab_size=write_tokenizer(folder),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 16, "pooling_mode": "mean"}')
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    (tmp_path / "text.en").write_text("the cat sat on the mat\n")
+    bitextmine("embed", "text.en", "--model", "bert", cwd=tmp_path, env=env)
+    assert hub.asked == []
