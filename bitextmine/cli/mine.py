@@ -36,7 +36,8 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
 @options.choice("--retrieval", Retrieval, Retrieval.MAX, "Which pairs are kept.")
 @options.threshold(
     "Lowest score kept. auto: the best F1 on --gold, else the score that a share --fpr of the lines "
-    "without a translation would reach."
+    "without a translation would reach. precision=0.95: the lowest at which an estimated 95% of the pairs are true.",
+    precision=True,
 )
 @click.option(
     "--gold", metavar="FILE", help="Known pairs for --threshold auto: source line, tab, target line, from 1."

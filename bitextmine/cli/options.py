@@ -129,14 +129,14 @@ def seed(help: str) -> Decorator:
     return click.option("--seed", type=SEED, default=1, show_default=True, metavar="N", help=help)
 
 
-def threshold(help: str) -> Decorator:
-    """--threshold."""
+def threshold(help: str, precision: bool = False) -> Decorator:
+    """--threshold; precision: whether it may be precision=SHARE."""
     return click.option(
         "--threshold",
-        type=Threshold(),
+        type=Threshold(precision),
         default="auto",
         show_default=True,
-        metavar="NUMBER|auto|none",
+        metavar="NUMBER|auto|none|precision=X" if precision else "NUMBER|auto|none",
         help=help,
     )
 

@@ -41,13 +41,21 @@ class Device(click.ParamType):
 
 
 class Threshold(click.ParamType):
-    """A finite number (handed on as it was typed), auto or none."""
+    """A finite number (handed on as it was typed), auto or none; and precision=SHARE, where there are estimates."""
 
     name = "threshold"
 
+    def __init__(self, precision: bool = False) -> None:
+        self._precision = precision
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value.strip().lower() not in ("auto", "none") and not _is_finite(value):
-            self.fail(f"{value!r} is not a number, auto or none.", param, ctx)
+        word, equals, share = value.strip().lower().partition("=")
+        if self._precision and word == "precision" and equals:
+            if not _is_finite(share) or not 0 < float(share) < 1:
+                self.fail(f"{value!r}: a precision is above 0 and below 1, as in precision=0.95.", param, ctx)
+        elif value.strip().lower() not in ("auto", "none") and not _is_finite(value):
+            also = ", nor precision=0.95" if self._precision else ""
+            self.fail(f"{value!r} is not a number, auto or none{also}.", param, ctx)
         return str(value)
 
 

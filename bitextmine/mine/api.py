@@ -56,13 +56,13 @@ def mine(
     src_lang, tgt_lang: codes of the languages, for the signature; of a corpus the suffix of its name tells. model: an
     encoder of `load_encoder`, or what that takes.
 
-    Options (`mine.options.MiningOptions`, `WorkOptions`), with their defaults: k=4 neighbours per line;
-    margin="ratio", "distance" or "absolute"; retrieval="max", "matching", "intersect", "union", "forward" or
-    "backward"; threshold="auto", "none" or a number; fpr=0.01, the false-positive rate that "auto" aims at; gold=None,
-    a file of known pairs for "auto"; rescore=False, whether the score is the scorer's log odds; dedup="exact", "near"
-    or "none"; duplicates="first" or "all"; search="auto", "exact" or "index"; device="auto"; memory=None, for
-    the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together; force=False, whether to embed again
-    what is up to date; errors="strict" or "replace", for invalid UTF-8 in a corpus or in gold.
+    Options (`mine.options.MiningOptions`, `WorkOptions`), with their defaults: k=4 neighbours per line; margin="ratio",
+    "distance" or "absolute"; retrieval="max", "matching", "intersect", "union", "forward" or "backward";
+    threshold="auto", "none", "precision=0.95" or a number; fpr=0.01, the false-positive rate that "auto" aims at;
+    gold=None, a file of known pairs for "auto"; rescore=False, whether the score is the scorer's log odds;
+    dedup="exact", "near" or "none"; duplicates="first" or "all"; search="auto", "exact" or "index"; device="auto";
+    memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together; force=False,
+    whether to embed again what is up to date; errors="strict" or "replace", for invalid UTF-8 in a corpus or in gold.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
     gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import BestBothWays, NeighboursLike, Rescore
+from bitextmine.mine.decoys import Decoys, sampled_decoys
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
 from bitextmine.mine.margin import Margin
 from bitextmine.mine.noise import MIN_LINES, NullFit, fit_null
@@ -19,12 +22,16 @@ from bitextmine.mine.retrieval import ScoredPairs
 from bitextmine.mine.sides import Side
 from bitextmine.mine.threshold import Tuned, counts_around, tune
 
-__all__ = ["Cut", "choose_cut"]
+__all__ = ["LOW_PRECISION", "Cut", "choose_cut"]
+
+# Below this estimated precision a note says how to get better pairs.
+LOW_PRECISION = 0.8
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A threshold, None for none, and by which rule: given, gold, fpr-RATE, none. tuned, null: what it comes from.
+    """A threshold, None for none, and by which rule: given, gold, fpr-RATE,
+    precision-SHARE, none. tuned, null: what it comes from.
     notes: what a person should read about it."""
 
     value: float | None
@@ -64,6 +71,7 @@ class Cut:
                 "side": self.null.side,
                 "share_without_translation": self.null.noise_share,
                 "precision": self.null.precision(self.value) if self.value is not None else None,
+                "precision_interval": self.null.interval(self.value) if self.value is not None else None,
             }
         return found
 
@@ -84,21 +92,36 @@ def choose_cut(
     """
     if isinstance(options.threshold, float):
         return Cut(options.threshold, "given")
-    if options.threshold != "auto":
+    if options.threshold != "auto" and options.precision is None:
         return Cut(None, "none")
     if options.gold is not None:
         return _by_gold(pairs, sides, options.gold, errors)
     src, tgt = (len(side.unique.rows) for side in sides)
     if min(src, tgt) < MIN_LINES:
+        if options.precision is not None:
+            raise BitextmineError(
+                f"--threshold {options.threshold}: {src} x {tgt} lines are too few to estimate a precision "
+                f"({MIN_LINES} are needed); give a number, or --threshold none"
+            )
         note = (
             f"no threshold: {src} x {tgt} lines are too few to estimate how noise"
             f" scores ({MIN_LINES} are needed); cut the pairs with --threshold after a look at the scores"
         )
         return Cut(None, "none", (note,))
+
+    def decoys() -> list[Decoys]:
+        return [sampled_decoys(side.vectors, k, options.margin) for side in sides]
+
     null = fit_null(
-        neighbours, best, k=k, margin=options.margin, retrieval=options.retrieval, rescore=rescore
+        neighbours,
+        best,
+        k=k,
+        margin=options.margin,
+        retrieval=options.retrieval,
+        rescore=rescore,
+        decoys=decoys,
     )
-    return _by_noise(null, options)
+    return _by_noise(null, options) if options.precision is None else _by_precision(null, options)
 
 
 def _by_gold(pairs: ScoredPairs, sides: tuple[Side, Side], path: str | os.PathLike[str], errors: str) -> Cut:
@@ -115,7 +138,7 @@ def _by_gold(pairs: ScoredPairs, sides: tuple[Side, Side], path: str | os.PathLi
 def _by_noise(null: NullFit, options: MiningOptions) -> Cut:
     cut = null.threshold(options.fpr)
     kept = (
-        f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
+        f"{_precision(null, cut)} of the pairs kept are true"
         if (null.s1 >= cut).any()
         else "and no pair scores so high: try a higher --fpr, or more neighbours (-k)"
     )
@@ -123,12 +146,62 @@ def _by_noise(null: NullFit, options: MiningOptions) -> Cut:
         f"threshold {cut:.4f}: about {100 * options.fpr:g}% of the {null.side} lines without a translation get a pair; "
         f"an estimated {100 * null.noise_share:.0f}% of the lines have none, {kept}"
     ]
-    if options.margin == Margin.ABSOLUTE:
+    if (null.s1 >= cut).any() and null.precision(cut) < LOW_PRECISION:
+        better = null.at_precision(0.95)
         notes.append(
-            "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several "
-            "times lower than stated; use --margin ratio"
+            f"warning: only {_precision(null, cut)} of these pairs are true, by estimate: few lines have a "
+            "translation here. "
+            + (
+                "--threshold precision=0.95 keeps the better ones"
+                f" (score {better:.4f}, {counted(int((null.s1 >= better).sum()), 'pair')})"
+                if better is not None
+                else f"No threshold gives 95%; the highest is {100 * null.highest_precision()[0]:.0f}%"
+            )
         )
-    return Cut(cut, f"fpr-{options.fpr:g}", tuple(notes), null=null)
+    return Cut(cut, f"fpr-{options.fpr:g}", (*notes, *_plain_cosines(options)), null=null)
+
+
+def _by_precision(null: NullFit, options: MiningOptions) -> Cut:
+    wanted = options.precision
+    assert wanted is not None
+    cut = null.at_precision(wanted)
+    if cut is None:
+        highest, pairs = null.highest_precision()
+        raise BitextmineError(
+            f"--threshold {options.threshold}: no threshold gives so high an estimated precision; the highest is "
+            f"{_floored(highest)}, of {counted(pairs, 'pair')}. Ask for less, or mine with --threshold none and look"
+        )
+    kept = int((null.s1 >= cut).sum())
+    note = (
+        f"threshold {cut:.4f}: {_precision(null, cut)} of the pairs kept are true, by estimate; about "
+        f"{100 * null.rate(cut):.2g}% of the {null.side} lines without a translation get a pair; an estimated "
+        f"{_share_found(null, kept):.0f}% of all true pairs are kept"
+    )
+    return Cut(cut, f"precision-{wanted:g}", (note, *_plain_cosines(options)), null=null)
+
+
+def _share_found(null: NullFit, kept: int) -> float:
+    """Of the pairs that are true, in %, how many are among the first ones."""
+    return 100 * float(null.true[:kept].sum()) / max(float(null.true.sum()), 1e-9)
+
+
+def _floored(share: float) -> str:
+    """A share in %, rounded down, so that asking for what is printed succeeds."""
+    return f"{math.floor(1000 * share) / 10:g}%"
+
+
+def _precision(null: NullFit, cut: float) -> str:
+    low, high = null.interval(cut)
+    return f"{100 * null.precision(cut):.1f}% [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def _plain_cosines(options: MiningOptions) -> tuple[str, ...]:
+    if options.margin != Margin.ABSOLUTE:
+        return ()
+    return (
+        "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several times lower "
+        "than stated; use --margin ratio",
+    )
 
 
 def _gold_in_rows(gold: Gold, sides: tuple[Side, Side], path: str | os.PathLike[str]) -> NDArray[np.int64]:

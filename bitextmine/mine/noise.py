@@ -18,12 +18,12 @@ probability that a pair of score s is true,
     p(s) = 1 - (1 - pi) noise(s) / observed(s), made never to fall as s rises
 
 Where translations are plenty, that is all. Where they are few, a histogram that may take any shape leaves
-it open: that all is true and that all is noise both reproduce themselves. What closes it is that a line's
-best noise score is the maximum over a pool of many, so that the upper half of noise is given the shape of
-Gumbel's distribution, through its 50% and 80% points. The shape decides p alone; the rate itself is counted
-from the scores, so that a tail heavier than Gumbel's shows in it. A tail a little lighter still looks like
-a handful of true pairs in front of it, so the iteration is run twice: from p = 1, and from p = 0 with a
-slack (what is up to 3% above the curve is noise), which errs to the other side; p is the average.
+it open: that all is true and that all is noise both reproduce themselves. What closes it is a shape for the
+upper half of noise, through its 50% and 80% points: that of decoys, the best margins within each language
+(`decoys`). Without decoys it is Gumbel's distribution, as a line's best noise score is the maximum over a pool
+of many. That is too thin far out; so the iteration is then run twice, from p = 1, and from p = 0 with a slack
+(what is up to 3% above the curve is noise), and p is the average. The shape decides p alone; the rate itself is
+counted from the scores.
 
 p is found on the best candidate of each line, the rate counted on what the retrieval keeps. Pairs are taken
 away a fifth of them at a time, so that the others still hold the lines they hold.
@@ -31,7 +31,7 @@ away a fifth of them at a time, so that the others still hold the lines they hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import BestBothWays, NeighboursLike, Rescore, candidates
+from bitextmine.mine.decoys import SAMPLE, Decoys
 from bitextmine.mine.margin import LOG_ODDS
 from bitextmine.mine.retrieval import Retrieval, ScoredPairs, retrieve
 
@@ -54,6 +55,9 @@ _LOW = 0.5
 _UPPER = 0.8
 _SLACK = 0.03
 _ROUNDS = 300
+# Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
+# logarithm of their ratio): mine/dirty.md.
+_MODEL = 0.2
 _NOTHING = -np.inf  # the score of a line that gets no pair
 
 
@@ -109,10 +113,16 @@ class Mixture:
         return self.true[np.searchsorted(self.edges, score, side="right")]
 
 
-def fit_mixture(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> Mixture:
+def fit_mixture(
+    s1: NDArray[np.float64],
+    s2: NDArray[np.float64],
+    decoys: Callable[[], Sequence[Decoys]] = tuple,
+    pool: int = 1,
+) -> Mixture:
     """Tell true pairs from noise by the best score of each line with (s1) and without (s2) its pair; -inf: none.
 
-    See the module's text. Deterministic; n >= 1 lines, float64 (n,) each.
+    decoys: makes those of both languages, where they are needed; pool: how many lines the other side has. See the
+    module's text. Deterministic; n >= 1 lines, float64 (n,) each.
     """
     both = np.concatenate([s1, s2])
     finite = both[np.isfinite(both)]
@@ -126,8 +136,18 @@ def fit_mixture(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> Mixture:
     moves = np.bincount(b1 * bins + b2, minlength=bins * bins).reshape(bins, bins).astype(np.float64)
     if _plenty(s1, s2):
         return Mixture(edges, _iterate(edges, observed, moves, np.ones(bins), None))
-    most = _iterate(edges, observed, moves, np.ones(bins), 0.0)
-    least = _iterate(edges, observed, moves, np.zeros(bins), _SLACK)
+    if shapes := [some for some in decoys() if len(some.score) >= MIN_LINES]:
+
+        def as_decoys(at: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.mean([some.above(edges, (_LOW, _UPPER), at, pool) for some in shapes], axis=0)
+
+        return Mixture(edges, _iterate(edges, observed, moves, np.ones(bins), as_decoys))
+
+    def gumbel(at: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _gumbel(edges, at)
+
+    most = _iterate(edges, observed, moves, np.ones(bins), gumbel)
+    least = _iterate(edges, observed, moves, np.zeros(bins), gumbel, _SLACK)
     return Mixture(edges, (most + least) / 2)
 
 
@@ -147,11 +167,13 @@ def _iterate(
     observed: NDArray[np.float64],
     moves: NDArray[np.float64],
     p: NDArray[np.float64],
-    slack: float | None,
+    shape: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
+    slack: float = 0.0,
 ) -> NDArray[np.float64]:
     """p (bins,) where it stays as it is. observed: lines by the bin of s1; moves: by the bins of s1 and s2.
 
-    slack: None leaves noise the shape it has; a number gives its upper half Gumbel's.
+    shape: the share of noise above each edge (bins - 1,), from the scores at its points _LOW and _UPPER (2,); its upper
+    half gets that. None leaves noise the shape it has. slack: so much more counts as noise.
     """
     n = observed.sum()
     weight = np.maximum(observed, 1e-9)
@@ -160,9 +182,10 @@ def _iterate(
         cumulative = np.cumsum(noise) / n
         low = max(1, int(np.searchsorted(cumulative, _LOW)))
         share = min(1.0, float(observed[:low].sum() / max(noise[:low].sum(), 1e-9)))
-        if slack is not None:
-            noise[low + 1 :] = n * _gumbel(edges, cumulative)[low + 1 :]
-        new = 1 - np.clip(_falling(share * noise / weight, weight) * (1 + (slack or 0)), 0, 1)
+        if shape is not None:
+            above = shape(np.interp([_LOW, _UPPER], cumulative[:-1], edges))
+            noise[low + 1 :] = -n * np.diff(np.concatenate([[1.0], above, [0.0]]))[low + 1 :]
+        new = 1 - np.clip(_falling(share * noise / weight, weight) * (1 + slack), 0, 1)
         change = float(np.abs(new - p) @ observed) / n
         p = new
         if change < 1e-6:
@@ -170,13 +193,13 @@ def _iterate(
     return p
 
 
-def _gumbel(edges: NDArray[np.float64], cumulative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of each bin (b,) under the Gumbel distribution through the points at _LOW and _UPPER."""
-    at = np.interp([_LOW, _UPPER], cumulative[:-1], edges)
+def _gumbel(edges: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share above each edge (b,) under the Gumbel distribution through the points at _LOW and _UPPER."""
     reduced = -np.log(-np.log([_LOW, _UPPER]))
     scale = max((at[1] - at[0]) / (reduced[1] - reduced[0]), 1e-9)
     z = np.clip((edges - at[0]) / scale + reduced[0], -30, 700)
-    return np.diff(np.concatenate([[0.0], np.exp(-np.exp(-z)), [1.0]]))
+    above: NDArray[np.float64] = 1 - np.exp(-np.exp(-z))
+    return above
 
 
 def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,7 +231,8 @@ class NullFit:
     score, weight: descending scores and their weights, the weighted sample of noise (its weights sum to 1
     together with the lines that get no pair). s1, true: the score of each line's pair, descending, and the
     probability that it is true. lines: how many; noise_share: of them without a translation; side: "source"
-    or "target", whose lines. bounded: whether scores cannot rise for ever, as those of a scorer cannot.
+    or "target", whose lines. bounded: whether scores cannot rise for ever, as those of a scorer cannot. sample: how
+    many lines the noise was learned from.
     """
 
     score: NDArray[np.float64]
@@ -219,6 +243,7 @@ class NullFit:
     noise_share: float
     side: str
     bounded: bool = False
+    sample: int = 0
 
     def rate(self, threshold: float) -> float:
         """The share of lines without a translation that get a pair of at least this score."""
@@ -263,6 +288,32 @@ class NullFit:
         kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
         return float(self.true[:kept].mean()) if kept else 1.0
 
+    def interval(self, threshold: float) -> tuple[float, float]:
+        """Between which shares the precision lies, in about 95 of 100 runs: how many are wrong may be 40% off in any
+        run, and what few lines tell is as uncertain as counts are (Poisson)."""
+        kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
+        if not kept:
+            return 0.0, 1.0
+        wrong = float((1 - self.true[:kept]).sum())
+        spread = 1.96 * np.sqrt(_MODEL**2 + 1 / (wrong * self.sample / self.lines + 1) + 1 / (wrong + 1))
+        low, high = wrong * np.exp(-spread), wrong * np.exp(spread) + 1
+        return max(0.0, float(1 - high / kept)), float(1 - low / kept)
+
+    def at_precision(self, precision: float) -> float | None:
+        """The lowest score of a pair at and above which so large a share (0 to 1) is true, None for no such score."""
+        shares = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
+        last = np.append(self.s1[1:] != self.s1[:-1], True)  # equal scores are kept or dropped together
+        reached = np.flatnonzero((shares >= precision) & last)
+        return float(self.s1[reached[-1]]) if len(reached) else None
+
+    def highest_precision(self) -> tuple[float, int]:
+        """The highest precision of any threshold, and of how many pairs at most; (0, 0) without pairs."""
+        if not len(self.true):
+            return 0.0, 0
+        shares = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
+        best = float(shares.max())
+        return best, int(np.flatnonzero(shares >= best - 1e-9)[-1]) + 1
+
 
 def fit_null(
     neighbours: NeighboursLike,
@@ -272,15 +323,16 @@ def fit_null(
     margin: str,
     retrieval: str,
     rescore: Rescore | None = None,
+    decoys: Callable[[], Sequence[Decoys]] = tuple,
     seed: int = 1,
 ) -> NullFit:
     """Estimate the noise of a mining run; see the module's text.
 
     neighbours: with at least k + 1 columns; best: `candidates` of it; rescore: what gives them other scores than their
     margins, of which the rates then are (which lines are noise is still told by margins: the shape of their noise is
-    known). Rates are per source line for
-    ``forward``, per target line for ``backward``, per line of the shorter side otherwise. Raises
-    BitextmineError below MIN_LINES lines on that side.
+    known); decoys: makes those of both sides, where translations are few. Rates are per source line for ``forward``,
+    per target line for ``backward``, per line of the shorter side otherwise. Raises BitextmineError below MIN_LINES
+    lines on that side.
     """
     n, m = len(best.forward.id), len(best.backward.id)
     by_source = retrieval == Retrieval.FORWARD or (retrieval != Retrieval.BACKWARD and n <= m)
@@ -322,7 +374,7 @@ def fit_null(
         s2 = s1.copy()
         for ends, left, again in without(retrieve(scored, Retrieval.MAX)):
             s2[ends] = line_scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
-    true = fit_mixture(best1, best2).probability(by_margin)
+    true = fit_mixture(best1, best2, decoys, m if by_source else n).probability(by_margin)
 
     score = np.concatenate([s1, s2])
     weight = np.concatenate([1 - true, true]) / lines
@@ -339,4 +391,5 @@ def fit_null(
         noise_share=1 - float(true.mean()),
         side="source" if by_source else "target",
         bounded=rescore is not None,
+        sample=min(lines, 2 * SAMPLE),
     )

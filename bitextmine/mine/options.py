@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from bitextmine.arguments import a_path, memory_bytes, one_of, real_number, whole_number, yes_or_no
 from bitextmine.errors import UsageError
 from bitextmine.mine.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
-from bitextmine.mine.threshold import parse_threshold
+from bitextmine.mine.threshold import PRECISION, parse_threshold, wanted_precision
 
 __all__ = [
     "Duplicates",
@@ -39,7 +39,8 @@ class MiningOptions:
 
     k: neighbours per line that a margin is taken over. threshold: a number, "none" (or None), or "auto": the best F1
     on `gold` (a TSV file of line numbers from 1) where that is given, else the score that a share `fpr` of the lines
-    without a translation reach, estimated from the corpora. rescore: the score of a pair is not its margin but the
+    without a translation reach, estimated from the corpora; or "precision=0.95", the lowest score at and above which
+    that share of the pairs is true, estimated likewise. rescore: the score of a pair is not its margin but the
     logarithm of the odds that it is a translation, from its margin and from how well the pieces match (`scorer`);
     needs an encoder without layers, and holds about 300 bytes a line. dedup: which lines count as the same; one of
     them is mined. duplicates: what becomes of the others.
@@ -76,7 +77,7 @@ class MiningOptions:
         object.__setattr__(self, "fpr", real_number("fpr", self.fpr))
         if not 0 < self.fpr < 1:
             raise UsageError(f"fpr: expected a rate between 0 and 1, found {self.fpr:g}")
-        rule = parse_threshold(self.threshold)
+        rule = parse_threshold(self.threshold, precision=True)
         object.__setattr__(self, "threshold", rule)
         if self.gold is not None:
             a_path("gold", self.gold)
@@ -88,7 +89,13 @@ class MiningOptions:
     @property
     def estimates_noise(self) -> bool:
         """Whether the threshold comes from the noise of the corpora, which takes a neighbour more."""
-        return self.threshold == "auto" and self.gold is None
+        return self.gold is None and (self.threshold == "auto" or self.precision is not None)
+
+    @property
+    def precision(self) -> float | None:
+        """The estimated precision that the threshold should give, None where it is not asked for."""
+        rule = self.threshold
+        return wanted_precision(rule) if isinstance(rule, str) and rule.startswith(PRECISION) else None
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,22 @@ from numpy.typing import NDArray
 from bitextmine.console import nice_step
 from bitextmine.errors import BitextmineError, UsageError
 
-__all__ = ["Tuned", "counts_around", "parse_threshold", "tune"]
+__all__ = ["PRECISION", "Tuned", "counts_around", "parse_threshold", "tune", "wanted_precision"]
+
+# How the rule begins that asks for an estimated precision.
+PRECISION = "precision="
 
 
-def parse_threshold(value: str | float | None) -> float | str:
-    """``auto``, ``none`` or a finite number, from what a user typed; None means none.
+def parse_threshold(value: str | float | None, *, precision: bool = False) -> float | str:
+    """``auto``, ``none`` or a finite number, from what a user typed, and ``precision=SHARE`` where that is allowed;
+    None means none.
 
     Raises UsageError for anything else.
     """
     if value is None:
         return "none"
+    if precision and isinstance(value, str) and value.strip().lower().startswith(PRECISION):
+        return f"{PRECISION}{wanted_precision(value):g}"
     if isinstance(value, str) and value.strip().lower() in ("auto", "none"):
         return value.strip().lower()
     try:
@@ -28,8 +34,20 @@ def parse_threshold(value: str | float | None) -> float | str:
     except (ValueError, TypeError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}")
+        also = " (or 'precision=0.95', for an estimated precision)" if precision else ""
+        raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}{also}")
     return number
+
+
+def wanted_precision(rule: str) -> float:
+    """The share, above 0 and below 1, of a rule ``precision=SHARE``; UsageError for another one."""
+    try:
+        share = float(rule.strip()[len(PRECISION) :])
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise UsageError(f"threshold: precision= takes a share above 0 and below 1, as 0.95, found {rule!r}")
+    return share
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import BestBothWays, BestCandidates, candidates
+from bitextmine.mine.decoys import Decoys, decoy_scores, sampled_decoys
 from bitextmine.mine.margin import MARGINS
 from bitextmine.mine.noise import MIN_LINES, fit_mixture, fit_null, without_pairs
 from bitextmine.mine.retrieval import ScoredPairs, retrieve
@@ -232,3 +233,97 @@ def test_any_scores_give_probabilities_that_do_not_fall(scores, random):
     true = found.probability(np.sort(s1))
     assert ((true >= 0) & (true <= 1)).all()
     assert (np.diff(true) >= -1e-9).all()
+
+
+# --- decoys ----------------------------------------------------------------------------------------------
+
+
+def sides_with_near_copies(n: int, true: int, *, dim: int = 64, seed: int = 0):
+    """n sentences a side, the first `true` translations; a fifth of all comes in families that say nearly the same."""
+    rng = np.random.default_rng(seed)
+    topics = rng.standard_normal((60, dim))
+    themes = 0.7 * topics[rng.integers(0, 60, 2 * n)] + rng.standard_normal((2 * n, dim))
+    shared = rng.permutation(n // 2)
+    meaning = themes[n : n + true]
+    sides = []
+    for _ in (0, 1):
+        own = 0.7 * topics[rng.integers(0, 60, n - true)] + rng.standard_normal((n - true, dim))
+        some = rng.permutation(n - true)[: n // 5]
+        own[some] = themes[shared[rng.integers(0, len(shared), len(some))]] + rng.uniform(
+            0.3, 1.2, (len(some), 1)
+        ) * (rng.standard_normal((len(some), dim)))
+        v = np.concatenate([meaning, own]) + 0.5 * rng.standard_normal((n, dim))
+        sides.append((v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float16))
+    return sides
+
+
+def test_decoys_see_the_near_copies_that_a_smooth_tail_does_not():
+    n, true = 5000, 60
+    x, y = sides_with_near_copies(n, true)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    options = {"k": 4, "margin": "ratio", "retrieval": "max"}
+    smooth = fit_null(neighbours, best, **options)
+    seen = fit_null(
+        neighbours, best, decoys=lambda: [sampled_decoys(side, 4, "ratio") for side in (x, y)], **options
+    )
+    pairs = retrieve(best, "max")
+    right = (pairs.src == pairs.tgt) & (pairs.src < true)
+    for kept in (100, 200, 400):
+        cut = float(pairs.score[kept - 1])
+        truth = float(right[:kept].mean())
+        assert abs(seen.precision(cut) - truth) < abs(smooth.precision(cut) - truth)
+        low, high = seen.interval(cut)
+        assert 0 <= low < seen.precision(cut) < high <= 1
+
+
+def test_decoys_are_the_best_margins_within_a_side():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((40, 8))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x = x.astype(np.float16)
+    cos = x.astype(np.float64) @ x.astype(np.float64).T
+    np.fill_diagonal(cos, -np.inf)
+    mean = -np.sort(-cos, axis=1)[:, :3].mean(axis=1)
+    near = np.argsort(-cos, axis=1)[:, :3]
+    expected = [max(cos[i, j] / ((mean[i] + mean[j]) / 2) for j in near[i]) for i in range(40)]
+    assert decoy_scores(x, 3, "ratio") == pytest.approx(expected, abs=1e-5)
+
+
+def test_equal_rows_are_decoys_of_each_other():
+    x = np.tile(np.eye(2, 8, dtype=np.float16), (5, 1))
+    assert np.isfinite(decoy_scores(x, 3, "ratio")).all()
+
+
+def test_above_is_the_share_of_decoys_where_scales_and_pools_are_the_same():
+    score = np.sort(np.random.default_rng(0).gumbel(size=4000))
+    some = Decoys(score, 500)
+    at = np.quantile(score, [0.5, 0.8])
+    marks = np.quantile(score, [0.5, 0.9, 0.99])
+    assert some.above(marks, (0.5, 0.8), at, 500) == pytest.approx([0.5, 0.1, 0.01], abs=2e-3)
+    # shifted and stretched scores are as far out
+    assert some.above(3 * marks - 1, (0.5, 0.8), 3 * at - 1, 500) == pytest.approx([0.5, 0.1, 0.01], abs=2e-3)
+    # beyond the highest it goes on falling
+    far = some.above(score[-1] + np.array([0.0, 1.0, 2.0]), (0.5, 0.8), at, 500)
+    assert (np.diff(far) < 0).all() and (far > 0).all()
+
+
+# --- a precision that is asked for -----------------------------------------------------------------------
+
+
+def test_the_lowest_score_of_a_precision():
+    x, y = two_sides(3000, 3000, 600, noise=0.7)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    pairs = retrieve(best, "max")
+    right = (pairs.src == pairs.tgt) & (pairs.src < 600)
+    for wanted in (0.5, 0.8, 0.95):
+        cut = null.at_precision(wanted)
+        assert cut is not None and null.precision(cut) >= wanted
+        lower = null.s1[null.s1 < cut][0]
+        assert null.precision(lower) < wanted, "the next pair would be too much"
+        assert float(right[pairs.score >= cut].mean()) == pytest.approx(wanted, abs=0.08)
+    share, most = null.highest_precision()
+    assert null.at_precision(share) == null.s1[most - 1]
+    assert null.at_precision(min(1.0, share + 1e-6)) is None or share == 1

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
-from bitextmine.mine.threshold import counts_around, parse_threshold, tune
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mine.threshold import counts_around, parse_threshold, tune, wanted_precision
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=20), st.integers(0, 5))
@@ -65,3 +65,19 @@ def test_counts_are_true_and_few():
     assert all(n == int((score >= t).sum()) for t, n in table)
     assert counts_around(np.array([])) == []
     assert counts_around(np.array([1.0, 1.0]))[0] == (1.0, 2)
+
+
+@pytest.mark.parametrize("given_", ["precision=0.95", " Precision=.95 ", "precision=9.5e-1"])
+def test_a_precision_is_a_rule_where_it_is_allowed(given_):
+    assert parse_threshold(given_, precision=True) == "precision=0.95"
+    assert wanted_precision("precision=0.95") == 0.95
+    with pytest.raises(UsageError, match="expected a number"):
+        parse_threshold(given_)
+
+
+@pytest.mark.parametrize(
+    "given_", ["precision=", "precision=1", "precision=0", "precision=nan", "precision=95%"]
+)
+def test_precisions_that_are_none(given_):
+    with pytest.raises(UsageError, match="above 0 and below 1"):
+        parse_threshold(given_, precision=True)
