@@ -83,7 +83,7 @@ def peak(size: int, device: torch.device, depth: int | None = None) -> float:
         torch.matmul(a, b.T, out=out)
 
     product()
-    several = max(1, 8192**3 // size**2 // a.shape[1]) * 5 if device.type == "cuda" else 1
+    several = min(200, max(1, 8192**3 // size**2 // a.shape[1]) * 5) if device.type == "cuda" else 1
     times = [timed(lambda: [product() for _ in range(several)], device) for _ in range(5)]
     return 2 * size * size * a.shape[1] * several / statistics.median(times)
 

@@ -40,6 +40,9 @@ class SentenceModel(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
+        self.always_masked = (
+            False  # layers that are compiled see one kind of batch then, and are compiled once
+        )
         self.embedding = PieceVectors(config.rows, config.piece_dim)
         if config.order_columns:
             self.wave: Tensor
@@ -70,10 +73,13 @@ class SentenceModel(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def forward(self, ids: Tensor, offsets: Tensor) -> Tensor:
+    def forward(
+        self, ids: Tensor, offsets: Tensor, width: int | None = None, full: bool | None = None
+    ) -> Tensor:
         """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sentence vectors, not normalised.
 
-        A sentence of no pieces is all zeros.
+        A sentence of no pieces is all zeros. ``width``: the pieces of the longest sentence, ``full``: whether all have
+        as many. Whoever knows both spares a GPU two waits; only a model with layers needs them.
         """
         if not self.config.layers:
             places, rows = self.embedding.gathered(ids)
@@ -90,18 +96,22 @@ class SentenceModel(nn.Module):
             characters = functional.embedding_bag(ids, each, offsets, mode="sum", include_last_offset=True)
             return with_length(unit_vectors(sums), characters[:, 0], share, self.length_table)
         lengths = offsets.diff()
-        width = int(lengths.max()) if len(lengths) else 0
+        if width is None:
+            width = int(lengths.max()) if len(lengths) else 0
         if width == 0:
             return self.embedding.weight.new_zeros(len(lengths), self.config.dim)
-        inside = torch.arange(width, device=ids.device)[None, :] < lengths[:, None]
-        padded = ids.new_zeros(len(lengths), width)
-        padded[inside] = ids
-        states = self.states(padded, inside)
+        column = torch.arange(width, device=ids.device)[None, :]
+        inside = column < lengths[:, None]
+        # (`padded[inside] = ids` would have the GPU count what is inside, and wait for it.)
+        place = (offsets[:-1, None] + column).clamp(max=len(ids) - 1)
+        padded = torch.where(inside, ids[place], 0)
+        states = self.states(padded, inside, full)
         total = (states * inside[:, :, None]).sum(1)
         return total / lengths.clamp(min=1)[:, None]
 
-    def states(self, padded: Tensor, inside: Tensor) -> Tensor:
-        """padded (n, width) int64 ids, inside (n, width) bool -> (n, width, dim) final states."""
+    def states(self, padded: Tensor, inside: Tensor, full: bool | None = None) -> Tensor:
+        """padded (n, width) int64 ids, inside (n, width) bool -> (n, width, dim) final states. ``full``: whether all is
+        inside, as far as that is known."""
         hidden = self.embedding(padded)
         if not self.config.layers:
             return hidden
@@ -109,7 +119,7 @@ class SentenceModel(nn.Module):
         # A fully masked row would be NaN in the softmax: an empty sentence attends to its padding instead,
         # and pooling leaves it out.
         mask = None
-        if not bool(inside.all()):
+        if self.always_masked or not (bool(inside.all()) if full is None else full):
             mask = (inside | ~inside.any(1, keepdim=True))[:, None, None, :]
         for layer in self.layers:
             hidden = layer(hidden, mask)

@@ -20,6 +20,8 @@ from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 
 __all__ = ["Transformer"]
 
+MOST_ROWS = 1 << 15  # sentences that attention is asked for at a time
+
 
 class Transformer(TorchNetwork):
     """The network of a model with layers (on a GPU also of one without): no padding and no masks.
@@ -106,7 +108,7 @@ class Transformer(TorchNetwork):
                 weights = torch.bmm(q, k.transpose(1, 2)).mul_(size**-0.5).softmax(-1)
                 attended = torch.bmm(weights, v).view(rows, heads, length, size)
             else:
-                attended = functional.scaled_dot_product_attention(*split)
+                attended = _attention(*split)
             out[begin:end].view(rows, length, heads, size).copy_(attended.transpose(1, 2))
         return out
 
@@ -114,6 +116,14 @@ class Transformer(TorchNetwork):
         layers = self.config.layers
         kind = f"transformer of {layers} layers" if layers else "mean of subword vectors"
         return {"kind": f"encoder ({kind})", **self.config.describe(), "parameters": self._parameters}
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """scaled_dot_product_attention() of (rows, heads, length, size), whose kernels on a GPU fail above 65,535 rows."""
+    if len(q) <= MOST_ROWS:
+        return functional.scaled_dot_product_attention(q, k, v)
+    parts = zip(q.split(MOST_ROWS), k.split(MOST_ROWS), v.split(MOST_ROWS), strict=True)
+    return torch.cat([functional.scaled_dot_product_attention(*part) for part in parts])
 
 
 def _is_matrix(name: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.index.clusters import Router
-from bitextmine.index.faiss_index import Index, gpus
+from bitextmine.index.faiss_index import Index
 from bitextmine.index.lists import Lists, search_lists
 from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.neighbours import Neighbours
@@ -60,14 +60,16 @@ def search_both_indexed(
     both sides learn from both passes: a true neighbour is missed only if neither of the two finds the other. How many
     lists that takes (nprobe) is measured here, on `sample` rows of each side with their exact neighbours, so that
     `target` of the best neighbours are found in either direction; a few dozen lists where one pass alone needs
-    hundreds. Two flat indexes: exact search. Otherwise each index is asked as it was tuned.
+    hundreds. Two flat indexes: exact search. Otherwise, and where either
+    is searched on GPUs, each index is asked as it was tuned.
     """
-    if x_index.exact and y_index.exact and not gpus():
+    there = x_index.on_gpu or y_index.on_gpu
+    if x_index.exact and y_index.exact and not there:
         found = search_both(x, y, k, SearchOptions(memory=memory), progress=_twice(progress, len(x), len(y)))
         return IndexedNeighbours(
             found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id, {"search": "exact"}
         )
-    if x_index.inverted is None or y_index.inverted is None or gpus():
+    if x_index.inverted is None or y_index.inverted is None or there:
         fwd_sim, fwd_id = y_index.search(x, y, k, rows=y_rows, progress=progress, memory=memory)
         bwd_sim, bwd_id = x_index.search(y, x, k, rows=x_rows, progress=progress, memory=memory)
         return IndexedNeighbours(fwd_sim, fwd_id, bwd_sim, bwd_id, {"search": "each index"})

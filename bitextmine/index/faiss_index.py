@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import distributions
 from typing import Any
 
 import faiss
@@ -26,6 +28,8 @@ FLAT_UP_TO = 50_000
 _QUERY_ROWS = 1 << 12
 _LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
 _LEAST_BY_LIST = 8  # queries per list from which going list by list pays
+_MOST_ON_GPU = 2048  # neighbours, and lists, that faiss can ask a GPU for
+_OLD_WHEELS = ("faiss-gpu-cu12", "faiss-gpu-cu11")  # with machine code for compute capabilities 7 and 8 alone
 
 
 def factory_string(kind: str, rows: int, dim: int) -> str:
@@ -63,7 +67,9 @@ class Index:
     factor: int = 4  # candidates that are rescored, for each neighbour that is wanted
     _folded: tuple[Vectors, Groups | None] | None = None
     _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
-    _on_gpu: Any = None
+    _on_gpu: tuple[Any] | None = (
+        None  # the copy there, None where there can be none; nothing before it is asked for
+    )
 
     @property
     def dim(self) -> int:
@@ -110,7 +116,8 @@ class Index:
             core.nprobe = value
         elif isinstance(core, faiss.IndexHNSW):
             core.hnsw.efSearch = value
-        self._on_gpu = None
+        if self._on_gpu is not None and self._on_gpu[0] is not None and value <= _MOST_ON_GPU:
+            faiss.GpuParameterSpace().set_index_parameter(self._on_gpu[0], "nprobe", value)
 
     def candidates(
         self, queries: Vectors, count: int, progress: Callable[[int], object] | None = None
@@ -119,10 +126,11 @@ class Index:
         self._check_dim(queries)
         faiss.omp_set_num_threads(processors())
         found = np.full((len(queries), count), -1, dtype=np.int64)
+        index = self._searcher(count)
         for start in range(0, len(queries), _QUERY_ROWS):
             block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)
             check_finite(block, "queries", start)
-            found[start : start + len(block)] = self._searcher().search(block, count)[1]
+            found[start : start + len(block)] = index.search(block, count)[1]
             if progress is not None:
                 progress(len(block))
         found[(found < 0)] = -1
@@ -143,11 +151,23 @@ class Index:
                 f"the index is of {known} rows, the vectors beside it are {found}; build the index again"
             )
 
-    def _searcher(self) -> Any:
-        """The index, or its copy on the GPUs where this faiss has them and can hold it there."""
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it is searched on GPUs: where this faiss has them and can hold such an index there."""
+        return self._copy() is not None
+
+    def _copy(self) -> Any:
+        if not gpus():
+            return None
         if self._on_gpu is None:
-            self._on_gpu = on_gpus(self.faiss) or self.faiss
-        return self._on_gpu
+            self._on_gpu = (on_gpus(self.faiss),)
+        return self._on_gpu[0]
+
+    def _searcher(self, count: int) -> Any:
+        """What to ask for so many neighbours: the copy on the GPUs, if there is one and that is not too much for it."""
+        effort = self.effort()
+        asked = max(count, 0 if effort is None else effort[1])
+        return self._copy() if self.on_gpu and asked <= _MOST_ON_GPU else self.faiss
 
     def search(
         self,
@@ -172,10 +192,10 @@ class Index:
             raise BitextmineError(f"k must be at least 1, found {k}")
         self._check_dim(queries)
         self.check_rows(len(pool) if rows is None else len(rows))
-        if self.exact and not gpus():
+        if self.exact and not self.on_gpu:
             return search_one(queries, pool, k, SearchOptions(memory=memory), progress=progress)
         ivf = self.inverted
-        if ivf is not None and not gpus() and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
+        if ivf is not None and not self.on_gpu and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
             return self._by_list(queries, pool, k, rows, progress, memory)
         groups = self.fold(pool)
         count = min(max(1, self.rows), self.factor * k + 16)
@@ -266,10 +286,32 @@ def check_finite_rows(rows: Vectors) -> None:
 
 
 def gpus() -> int:
-    """How many GPUs the installed faiss can use; 0 for faiss-cpu."""
+    """How many GPUs the installed faiss can use; 0 for faiss-cpu, and for a wheel that would abort on one of them."""
     if not hasattr(faiss, "StandardGpuResources"):
         return 0
-    return int(faiss.get_num_gpus())
+    count = int(faiss.get_num_gpus())
+    return 0 if count and _too_new_for_wheel() else count
+
+
+@cache
+def _too_new_for_wheel() -> bool:
+    """Whether a GPU here is newer than the machine code in the wheel that is installed: faiss then ends the process."""
+    wheels = {d.name.lower().replace("_", "-") for d in distributions() if d.name}
+    old = next((name for name in _OLD_WHEELS if name in wheels), None)
+    if old is None:
+        return False
+    import torch
+
+    new = [i for i in range(torch.cuda.device_count()) if torch.cuda.get_device_capability(i) >= (9, 0)]
+    if new:
+        log.warning(
+            "index: searched on the CPU: %s has no code for %s; pip uninstall %s, then pip install "
+            "--force-reinstall --no-deps 'faiss-gpu>=1.14.3'",
+            old,
+            torch.cuda.get_device_name(new[0]),
+            old,
+        )
+    return bool(new)
 
 
 def on_gpus(index: Any) -> Any:

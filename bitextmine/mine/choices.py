@@ -55,9 +55,9 @@ class Duplicates(Choice):
 
 
 class SearchWay(Choice):
-    """How neighbours are found: exactly, through FAISS indexes, or exactly up to `neighbours.EXACT_UP_TO`
-    comparisons."""
+    """How neighbours are found: exactly, through FAISS indexes, or exactly up to
+    `neighbours.exact_up_to` comparisons."""
 
-    AUTO = "auto", "exact up to 10^12 comparisons"
+    AUTO = "auto", "exact up to 10^12 comparisons, 10^15 on a GPU"
     EXACT = "exact", "every line with every line"
     INDEX = "index", "FAISS"

@@ -37,7 +37,9 @@ def sentence_vectors(
     with _autocast(device, precision):
         for chosen in rows:
             part = pieces.take(chosen)
-            arguments = (_tensor(part.ids, device).long(), _tensor(part.offsets, device))
+            width = int(part.lengths.max(initial=0))
+            full = bool((part.lengths == width).all())
+            arguments = (_tensor(part.ids, device).long(), _tensor(part.offsets, device), width, full)
             parts.append(
                 checkpoint(model, *arguments, use_reentrant=False) if recompute else model(*arguments)
             )
@@ -68,7 +70,7 @@ def piece_states(
         row = np.repeat(np.arange(len(chosen)), ends - begins)
         column = positions[which] - pieces.offsets[chosen][row]
         with _autocast(device, precision):
-            states = model.states(_tensor(padded, device), _tensor(inside, device))
+            states = model.states(_tensor(padded, device), _tensor(inside, device), bool(inside.all()))
         found.append(states[_tensor(row, device), _tensor(column, device)])
         order.append(which)
     return torch.cat(found)[_tensor(np.argsort(np.concatenate(order), kind="stable"), device)]

@@ -60,7 +60,7 @@ def with_hard_negatives(
             begin,
             batch.wanted - begin,
             training.hard_limit,
-            product_precision(training.precision),
+            product_precision(training.precision, world.device),
         )
     model.train(was_training)
     chosen = world.tell(chosen)

@@ -22,7 +22,12 @@ class Head(nn.Module):
         self.linear = nn.Linear(config.dim, config.dim)
         self.norm = nn.LayerNorm(config.dim)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
-        self.precision = product_precision(training.precision)
+        self._precision = training.precision
+
+    @property
+    def precision(self) -> torch.dtype:
+        """Of the products with the piece vectors, on the device that this is on."""
+        return product_precision(self._precision, self.bias.device)
 
     def start_at(self, frequencies: np.ndarray) -> None:
         """Sets the bias to the logarithm of ``frequencies`` (V,), so that before any training the distribution is

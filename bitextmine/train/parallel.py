@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from bitextmine.device import pick_device
+from bitextmine.errors import UsageError
 
 __all__ = ["ALONE", "World", "join_world"]
 
@@ -100,13 +101,20 @@ def join_world(device: str = "auto") -> Iterator[World]:
     """The processes that torchrun started this one among; alone without it. ``device`` as `pick_device` takes it;
     with several GPUs "auto" and "cuda" give each process on a machine its own.
 
-    Raises BitextmineError for a device that is not there.
+    Raises BitextmineError for a device that is not there, UsageError for one GPU by its number where torchrun starts
+    several processes on a machine.
     """
     size = int(os.environ.get("WORLD_SIZE", "1")) if dist.is_torchelastic_launched() else 1
     if size == 1:
         yield World(device=pick_device(device))
         return
     place = pick_device(device)
+    neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if place.type == "cuda" and place.index is not None and neighbours > 1:
+        raise UsageError(
+            f"device {device!r}: torchrun starts {neighbours} processes on this machine, and each needs a GPU of its "
+            "own; use cuda or auto"
+        )
     if str(place) == "cuda":
         place = pick_device(f"cuda:{os.environ['LOCAL_RANK']}")
         torch.cuda.set_device(place)

@@ -9,12 +9,11 @@ from bitextmine.system import bfloat16_instructions
 __all__ = ["layer_precision", "product_precision"]
 
 
-def product_precision(name: str) -> torch.dtype:
-    """Of the losses' products: "auto" is bfloat16 where the processor multiplies it natively, float32 elsewhere."""
-    if name == "auto":
-        native = "avx512_bf16" in bfloat16_instructions()
-        return torch.bfloat16 if native or torch.cuda.is_available() else torch.float32
-    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
+def product_precision(name: str, device: torch.device) -> torch.dtype:
+    """Of the losses' products: "auto" is bfloat16 where the device multiplies it natively, float32 elsewhere."""
+    if name == "auto" and device.type != "cuda":
+        return torch.bfloat16 if "avx512_bf16" in bfloat16_instructions() else torch.float32
+    return layer_precision(name, device)
 
 
 def layer_precision(name: str, device: torch.device) -> torch.dtype:

@@ -248,5 +248,7 @@ def compile_layers(model: SentenceModel) -> None:
         raise BitextmineError(
             "recipe: train.compile: no C++ compiler found (g++, or $CXX); leave it at false"
         )
+    # Batches with and without a mask would each be compiled for, and torch gives up after eight kinds of batch.
+    model.always_masked = True
     for layer in model.layers:
         layer.compile(dynamic=True)

@@ -12,6 +12,9 @@ from torch import Tensor
 __all__ = ["symmetric_softmax_loss"]
 
 BLOCK_ROWS = 512
+KEPT = (
+    1 << 30
+)  # exponentials (4 bytes each) that stay in memory between the two passes; more are computed twice
 
 
 def symmetric_softmax_loss(
@@ -29,8 +32,9 @@ def symmetric_softmax_loss(
     (never i = j) left out of both sums. precision is that of the n x n products; the diagonal and all sums are
     float32. Returns a scalar with a gradient for src, tgt and, if it is a tensor that wants one, the temperature.
 
-    The exponentials are written once and serve both directions: cosines do not exceed 1, so that exp((s - 1)/t)
-    needs no maximum per row. It underflows in float32 only where the cosine is 103 t below 1, for t = 0.05 never.
+    The exponentials serve both directions, and up to KEPT of them are computed once: cosines do not exceed 1, so that
+    exp((s - 1)/t) needs no maximum per row. It underflows in float32 only where the cosine is 103 t below 1, for t =
+    0.05 never.
     """
     t = torch.as_tensor(temperature, dtype=torch.float32, device=src.device)
     out: Tensor = _SymmetricSoftmax.apply(src, tgt, t, masked, precision, margin)  # type: ignore[no-untyped-call]
@@ -59,26 +63,32 @@ class _SymmetricSoftmax(torch.autograd.Function):
             for block, (a, b) in enumerate(itertools.pairwise(edges)):
                 rows = torch.from_numpy(masked[0][a:b] - block * BLOCK_ROWS).to(src.device)
                 cut.append((rows, torch.from_numpy(masked[1][a:b]).to(src.device)))
-        weights = src.new_empty(n, n)
-        row_sum, column_sum = src.new_empty(n), src.new_zeros(n)
-        for block, start in enumerate(range(0, n, BLOCK_ROWS)):
-            part = weights[start : start + BLOCK_ROWS]
+        kept = n * n <= KEPT
+        weights = src.new_empty(n if kept else min(n, BLOCK_ROWS), n)
+
+        def exponentials(start: int) -> Tensor:
+            part = weights[start : start + BLOCK_ROWS] if kept else weights[: n - start]
             part.copy_(low_src[start : start + BLOCK_ROWS] @ columns)
             part.sub_(1).mul_(1 / temperature).exp_()
             if cut:
-                part[cut[block]] = 0
+                part[cut[start // BLOCK_ROWS]] = 0
             # In low precision the diagonal is the one place where an error matters.
             part.diagonal(start).copy_(on_diagonal[start : start + len(part)])
+            return part
+
+        row_sum, column_sum = src.new_empty(n), src.new_zeros(n)
+        for start in range(0, n, BLOCK_ROWS):
+            part = exponentials(start)
             row_sum[start : start + len(part)] = part.sum(1)
             column_sum += part.sum(0)
         loss = ((1 - diagonal) / temperature + (row_sum.log() + column_sum.log()) / 2).mean()
         grad_src, grad_tgt = torch.empty_like(src), torch.zeros_like(tgt)
         by_row, by_column = 1 / row_sum, 1 / column_sum
-        diagonal_mass = 0.0
+        diagonal_mass = torch.zeros((), dtype=torch.float64, device=src.device)  # a GPU is not waited for
         for start in range(0, n, BLOCK_ROWS):
-            part = weights[start : start + BLOCK_ROWS]
+            part = weights[start : start + BLOCK_ROWS] if kept else exponentials(start)
             part.mul_(by_row[start : start + len(part), None] + by_column[None])
-            diagonal_mass += float(part.diagonal(start).sum())
+            diagonal_mass += part.diagonal(start).sum()
             part.diagonal(start).sub_(2)
             low = part.to(precision)
             grad_src[start : start + len(part)] = low @ low_tgt
@@ -89,7 +99,7 @@ class _SymmetricSoftmax(torch.autograd.Function):
         # The temperature divides every logit: dL/dt = -sum (dL/ds) s / t, and that sum is src . dL/dsrc, but for the
         # margin, which is in the diagonal's logits and not in src . tgt. What the diagonal weighs was kept for that.
         by_margin = margin * scale * (2 * n - diagonal_mass)
-        grad_t = -((src * grad_src).sum() + by_margin) / temperature
+        grad_t = -((src * grad_src).sum() + by_margin.float()) / temperature
         ctx.save_for_backward(grad_src, grad_tgt, grad_t.to(learned))
         return loss
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from bitextmine.encoder import transformer
 from bitextmine.encoder.batching import runs, whole_batches
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
@@ -52,6 +53,14 @@ def test_agrees_with_the_padded_pass(layers: int, batch_tokens: int) -> None:
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, oracle(model, pieces), atol=3e-6)
     assert not vectors[pieces.lengths == 0].any()
+
+
+def test_attention_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where it fails above 65,535 sentences of one length."""
+    model, pieces = make(2), some_pieces(90)
+    whole = network(model, "float32").vectors(pieces)
+    monkeypatch.setattr(transformer, "MOST_ROWS", 3)
+    np.testing.assert_allclose(network(model, "float32").vectors(pieces), whole, atol=3e-6)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import faiss
 import numpy as np
 import pytest
+import torch
 
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
@@ -302,3 +303,61 @@ def test_a_faiss_with_gpus_searches_there(monkeypatch):
     assert fresh.search(queries, pool, 3)[1].shape == (30, 3)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     assert faiss_index.gpus() == 0
+
+
+class MadeUpGpu:
+    """An index on a GPU, with its limits; it finds what the one on the CPU does."""
+
+    def __init__(self, cpu):
+        self.cpu, self.asked, self.nprobe = cpu, 0, cpu.nprobe
+
+    def search(self, block, count):
+        assert count <= 2048
+        assert self.nprobe <= 2048
+        self.asked += 1
+        return self.cpu.search(block, count)
+
+
+def test_the_limits_of_faiss_on_a_gpu(monkeypatch):
+    rng = np.random.default_rng(3)
+    pool, queries = oracle.vectors(rng, 2500, 8), oracle.vectors(rng, 5, 8)
+    index = build_index(pool, "IVF4,SQ8")
+    there = MadeUpGpu(index.faiss)
+
+    class Parameters:
+        def set_index_parameter(self, copy, name, value):
+            assert copy is there
+            setattr(copy, name, value)
+
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda _: there, raising=False)
+    monkeypatch.setattr(faiss, "GpuParameterSpace", Parameters, raising=False)
+    index.set_effort(2)
+    index.candidates(queries, 2048)
+    index.set_effort(3)
+    assert there.nprobe == 3  # without another copy
+    index.candidates(queries, 10)
+    assert there.asked == 2
+    index.candidates(queries, 2049)
+    index.set_effort(5000)
+    index.candidates(queries, 10)
+    assert there.asked == 2
+
+
+@pytest.mark.parametrize(("wheel", "capability", "usable"), [
+    ("faiss_gpu_cu12", (9, 0), 0), ("faiss-gpu-cu12", (8, 6), 1), ("faiss-gpu", (9, 0), 1),
+])  # fmt: skip
+def test_a_wheel_that_would_abort_on_a_new_gpu(monkeypatch, caplog, wheel, capability, usable):
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss_index, "distributions", lambda: [SimpleNamespace(name=wheel)])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "NVIDIA H100")
+    faiss_index._too_new_for_wheel.cache_clear()
+    try:
+        assert faiss_index.gpus() == usable
+        assert ("has no code for NVIDIA H100" in caplog.text) == (not usable)
+    finally:
+        faiss_index._too_new_for_wheel.cache_clear()

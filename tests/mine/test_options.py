@@ -6,8 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
+from bitextmine import device
 from bitextmine.errors import UsageError
+from bitextmine.mine import neighbours
 from bitextmine.mine.dedup import Dedup
 from bitextmine.mine.margin import Margin
 from bitextmine.mine.options import Duplicates, MiningOptions, SearchWay, WorkOptions, split_options
@@ -100,3 +103,11 @@ def test_keywords_are_sorted_into_both_kinds():
     assert (mining, work) == (MiningOptions(k=8), WorkOptions(search="exact", memory=5))
     with pytest.raises(TypeError, match=r"mine\(\) has no option 'nosuch'; there are .*duplicates"):
         split_options({"nosuch": 1})
+
+
+def test_a_gpu_compares_more_exactly(monkeypatch):
+    assert neighbours.exact_up_to("cpu") == 10**12
+    monkeypatch.setattr(device, "device_name", lambda name: "cuda" if name == "auto" else name)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert neighbours.exact_up_to("auto") == 2 * 10**15
+    assert neighbours.exact_up_to("cuda:1") == 10**15

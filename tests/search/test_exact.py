@@ -172,6 +172,31 @@ def test_lengths_other_than_one(method):
     assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
 
 
+@pytest.mark.parametrize(("asked", "bits"), [("high", 10), ("medium", 7)])
+def test_float32_products_that_a_program_lets_torch_narrow(asked, bits):
+    """Whose operands lose all but so many bits (done here by hand: few processors do it)."""
+
+    def narrowed(a, b):
+        keep = -1 << (23 - bits)
+        a, b = (((v.view(torch.int32) + (1 << (22 - bits))) & keep).view(torch.float32) for v in (a, b))
+        return a @ b.T
+
+    rng = np.random.default_rng(31)
+    x = np.repeat(oracle.vectors(rng, 1, 32), 40, axis=0) + np.float16(0.01) * oracle.vectors(rng, 40, 32)
+    y = x[::-1] + np.float16(0.01) * oracle.vectors(rng, 40, 32)
+    rows = [VectorRows(v, v.dtype) for v in (x, y)]
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(asked)
+    try:
+        fwd, bwd = TopK.empty(40, 3), TopK.empty(40, 3)
+        engine = BlockSearch(*rows, product=narrowed, arithmetic=Arithmetic.FLOAT32)
+        engine.block(0, 40, fwd, bwd)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    for got, want in zip((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 3), strict=True):
+        assert got.tobytes() == want.tobytes()
+
+
 def test_float32_rows_give_the_same_by_every_method():
     rng = np.random.default_rng(5)
     x, y = (

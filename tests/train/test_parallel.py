@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from bitextmine.train.parallel import World
+from bitextmine.errors import UsageError
+from bitextmine.train import parallel
+from bitextmine.train.parallel import World, join_world
 from bitextmine.train.trainer import train
 
 # One script for all runs, which can be made to die at a step, in every process.
@@ -143,3 +145,14 @@ def test_a_batch_smaller_than_the_processes_is_an_error(
         BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
     ):
         Run(recipe, caches, tokenizer, World(0, 3))
+
+
+def test_one_gpu_is_not_for_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TORCHELASTIC_RUN_ID", "x"), ("WORLD_SIZE", "4"), ("LOCAL_WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(parallel, "pick_device", torch.device)
+    with (
+        pytest.raises(UsageError, match=r"'cuda:0': torchrun starts 2 processes.*use cuda or auto"),
+        join_world("cuda:0"),
+    ):
+        pass

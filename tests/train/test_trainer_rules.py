@@ -29,7 +29,7 @@ from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.forward import piece_states, sentence_vectors
 from bitextmine.train.optimizer import rate_share
 from bitextmine.train.plot import plot_log
-from bitextmine.train.precision import layer_precision
+from bitextmine.train.precision import layer_precision, product_precision
 from bitextmine.train.recipe import Training
 from bitextmine.train.run import Run, compile_layers
 from bitextmine.train.trainer import train
@@ -303,6 +303,26 @@ def test_the_precision_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, wanted in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda native=native, **_: native)
         assert layer_precision("auto", gpu) == wanted
+        assert product_precision("auto", gpu) == wanted
+    assert product_precision("float32", gpu) == torch.float32
+    on_cpu = product_precision("auto", cpu)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert product_precision("auto", cpu) == on_cpu
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_lengths_that_the_caller_knows_change_nothing(equal: bool) -> None:
+    config = EncoderConfig(vocab_size=30, dim=8, layers=1, heads=2, ffn=16, max_pieces=9, dropout=0.0)
+    torch.manual_seed(3)
+    model = SentenceModel(config)
+    lengths = np.full(4, 5) if equal else np.array([5, 0, 1, 9])
+    ids = torch.randint(30, (int(lengths.sum()),))
+    offsets = torch.from_numpy(np.concatenate([[0], lengths.cumsum()]))
+    plain = model(ids, offsets)
+    assert torch.equal(model(ids, offsets, int(lengths.max()), equal), plain)
+    model.always_masked = True  # as compile_layers() does
+    torch.testing.assert_close(model(ids, offsets), plain)
+    assert torch.equal(model(ids, offsets), model(ids, offsets, int(lengths.max()), equal))
 
 
 def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:

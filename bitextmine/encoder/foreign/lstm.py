@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,8 +48,19 @@ class Lstm(TorchNetwork):
         counts = lengths.tolist()
         sentences = functional.embedding(ids.long(), self._table).split(counts)
         packed = pack_padded_sequence(pad_sequence(sentences, batch_first=True), counts, batch_first=True)
-        states, _ = pad_packed_sequence(self._lstm(packed)[0], batch_first=True, padding_value=-torch.inf)
+        with self._full_precision():
+            states = self._lstm(packed)[0]
+        states, _ = pad_packed_sequence(states, batch_first=True, padding_value=-torch.inf)
         return functional.normalize(states.amax(1).float(), dim=1, eps=1e-12)
+
+    def _full_precision(self) -> contextlib.AbstractContextManager[None]:
+        """On a GPU cuDNN would round what an LSTM multiplies to 10 bits (TF32), float32 or not."""
+        if self._device.type != "cuda":
+            return contextlib.nullcontext()
+        flags: contextlib.AbstractContextManager[None] = torch.backends.cudnn.flags(
+            enabled=True, allow_tf32=False
+        )
+        return flags
 
     def describe(self) -> dict[str, Any]:
         return {

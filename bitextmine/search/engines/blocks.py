@@ -66,7 +66,8 @@ class BlockSearch:
 
         |computed - x.y|  <=  |x - x'| |y| + |x'| |y - y'| + d 2^-23 |x'||y'| + u |x'||y'|
 
-    where x', y' are the rows as rounded to that arithmetic, and the sums are float32.
+    where x', y' are the rows as rounded to that arithmetic, and the sums are float32. Where torch may narrow what it
+    multiplies in float32, a product is allowed that as well.
     """
 
     def __init__(
@@ -81,8 +82,11 @@ class BlockSearch:
         memory: int | None = None,
     ) -> None:
         self._device = torch.device(device)
-        if self._device.type == "cuda" and not torch.cuda.is_available():
-            raise BitextmineError(f"device {device}: torch sees no CUDA device; use --device cpu")
+        if self._device.type == "cuda" and (self._device.index or 0) >= torch.cuda.device_count():
+            seen = {0: "no CUDA device", 1: "1 CUDA device"}.get(count := torch.cuda.device_count())
+            raise BitextmineError(
+                f"device {device}: torch sees {seen or f'{count} CUDA devices'}; use --device cpu"
+            )
         self._dtype = TORCH_TYPES[arithmetic or default_arithmetic(device)]
         self._x, self._y = x, y
         self.block_rows, self._tile = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
@@ -132,7 +136,9 @@ class BlockSearch:
                     left = None  # frees the old block before the new one is loaded
                     left = (a, b, self._load(self._x.block(a, b)))
                 found = self._compare(left[2], (a, b), (c, e), fwd, bwd)
-            except (torch.OutOfMemoryError, MemoryError) as error:
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
                 left = None
                 if self._device.type == "cuda":
                     torch.cuda.empty_cache()
@@ -155,9 +161,11 @@ class BlockSearch:
         a, b = block, self._load(self._y.block(*cols))
         sims = self._product(a.rows, b.rows)
         roundoff = torch.finfo(self._dtype).eps / 2
-        # float16 arithmetic on a GPU may add up partial sums in float16
-        roundings = 5 if self._dtype == torch.float16 else 1
+        # A GPU may round partial sums to the type of the output.
+        roundings = 5 if self._dtype == torch.float16 or sims.device.type == "cuda" else 1
         relative = self._x.dim * 2.0**-23 + roundings * roundoff + 1e-6
+        if self._dtype == torch.float32:
+            relative += 2.001 * _narrowed(sims.device)
         error = a.lost * b.long + a.near * b.lost + relative * a.near * b.near
         error += 1e-37  # where float32 begins to lose digits
         scale = a.scale * b.scale
@@ -191,6 +199,25 @@ class BlockSearch:
         x, y = self._x.block(*rows), self._y.block(*cols)
         self.rescored += len(at)
         return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
+
+
+def _narrowed(device: torch.device) -> float:
+    """The unit roundoff that torch may round float32 operands to before it multiplies them, 0 for float32's own: a
+    program can ask for it, for all products at once."""
+    try:
+        asked = torch.get_float32_matmul_precision()
+    except RuntimeError:  # it was asked for in the new way, per library: the narrowest
+        asked = "medium"
+    if device.type == "cuda":  # TF32, whose switches are several
+        return 2.0**-11
+    return {"highest": 0.0, "high": 2.0**-11}.get(asked, 2.0**-8)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, here or on a GPU (where a full one cannot even be begun with)."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "out of memory" in str(error)
+    )
 
 
 def longest(rows: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.engines.blocks import BlockSearch, longest
+from bitextmine.search.engines.blocks import BlockSearch, longest, out_of_memory
 from bitextmine.search.options import Arithmetic
 from bitextmine.search.precision import TORCH_TYPES
 from bitextmine.search.rows import VectorRows, check_length
@@ -32,6 +32,9 @@ _SMALLEST = 1024
 _WORTHWHILE = 1 << 28  # pairs; below, compiling the kernels takes longer than the search
 _CHUNK = 1 << 16
 
+# What has run and was right, in this process: device, dimensions, k, types as stored and compared, sizes.
+_PROVED: set[tuple[torch.device, int, int, np.dtype[Any], torch.dtype, Config]] = set()
+
 T = TypeVar("T")
 Area = tuple[int, int, int, int]
 
@@ -45,7 +48,7 @@ def devices(name: str) -> list[torch.device]:
     """The devices that a name stands for: "cuda" all that torch sees, "cuda:1" that one, "cuda:0,cuda:2" two."""
     found = [torch.device(part) for part in name.split(",")]
     if found == [torch.device("cuda")]:
-        return [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
+        return [torch.device("cuda", i) for i in range(max(1, torch.cuda.device_count()))]
     return [torch.device("cuda", 0) if d.type == "cuda" and d.index is None else d for d in found]
 
 
@@ -56,7 +59,8 @@ def configs(device: torch.device) -> list[Config]:
     if device.type != "cuda":
         return [Config(rows=32, cols=64, depth=32, group=2, rescored=1024, merged=1 << 14, first=64)]
     smaller = [Config(cols=128, depth=32, stages=4), Config(rows=64, cols=64, depth=32, warps=4, stages=2)]
-    return [Config(), *smaller] if torch.cuda.get_device_capability(device) >= (9, 0) else smaller
+    # The largest tile wants the shared memory of a data centre's card: 9.0 and 10.x have it, 12.x (GeForce) has not.
+    return [Config(), *smaller] if torch.cuda.get_device_capability(device)[0] in (9, 10) else smaller
 
 
 def unsupported(x: VectorRows, y: VectorRows, k: int, device: str) -> str | None:
@@ -70,7 +74,7 @@ def unsupported(x: VectorRows, y: VectorRows, k: int, device: str) -> str | None
     for each in devices(device):
         if each.type == "cpu" and interpreting():
             continue
-        if each.type != "cuda" or not torch.cuda.is_available():
+        if each.type != "cuda" or (each.index or 0) >= torch.cuda.device_count():
             return f"{each} is not a CUDA device that torch sees"
         if torch.version.hip is None and torch.cuda.get_device_capability(each) < (8, 0):
             return f"{torch.cuda.get_device_name(each)} is older than compute capability 8.0"
@@ -97,8 +101,10 @@ def open_search(
     if reason is None:
         try:
             return GpuSearch(x, y, k, device=device, arithmetic=arithmetic)
-        except _UnusableError as error:
-            reason = str(error)
+        except (_UnusableError, RuntimeError, MemoryError) as error:
+            if not (isinstance(error, _UnusableError) or out_of_memory(error)):
+                raise
+            reason = str(error).partition("\n")[0]
             warnings.warn(f"searching with torch, more slowly: {reason}", RuntimeWarning, stacklevel=2)
     if must:
         raise BitextmineError(f"search engine triton: {reason}; use engine torch")
@@ -294,7 +300,9 @@ class GpuSearch:
             area = todo.pop()
             try:
                 self._compare(area, fwd, bwd)
-            except (torch.OutOfMemoryError, MemoryError) as error:
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
                 self._halve(area, error)
                 todo = self._areas([*todo, area])
 
@@ -387,11 +395,14 @@ def _open(
         if device.type != "cuda":
             return card
         try:
-            _prove(card, dim, k, stored)
+            proof = (device, dim, k, stored, dtype, each)
+            if proof not in _PROVED:
+                _prove(card, dim, k, stored)
+                _PROVED.add(proof)
             return card
-        except torch.OutOfMemoryError:
-            raise
         except Exception as error:  # of a compiler, a driver or a C compiler that is missing: no common class
+            if out_of_memory(error):  # no smaller tile helps
+                raise
             reason = f"{device}: {type(error).__name__}: {error}"
             card.forget()
     raise _UnusableError(reason)

@@ -30,7 +30,7 @@ import triton
 import triton.language as tl
 
 NOTHING = -(1 << 63)
-WORD = 16  # columns of a tile that share a word of hit bits
+MOST_TILES = 1 << 30  # of a slab
 _LOW = 0xFFFFFFFF
 
 
@@ -60,6 +60,11 @@ class Config:
     first: int = 2048
     cap: int | None = None
     pairs: int | None = None
+
+    @property
+    def word(self) -> int:
+        """How many columns of a tile share a word of hit bits."""
+        return min(16, self.cols // 8)
 
     def offers(self, k: int) -> int:
         """How many offers a row or column can hold.
@@ -94,32 +99,50 @@ class SweepSide:
 
 @triton.jit
 def _tile(
-    x, y, i, j, DIM: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TMA: tl.constexpr
+    x,
+    y,
+    i,
+    j,
+    steps,
+    DIM: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    TMA: tl.constexpr,
 ):
-    """Products of x's rows i.. with y's rows j..: (BM, BN) float32."""
+    """Products of x's rows i.. with y's rows j..: (BM, BN) float32. steps: DIM / BK, which the compiler must not know:
+    some versions would write out every step of the loop, and take minutes for it."""
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     if TMA:
-        for at in range(0, DIM, BK):
-            acc = tl.dot(x.load([i, at]), y.load([j, at]).T, acc)
+        for step in range(steps):
+            acc = tl.dot(x.load([i, step * BK]), y.load([j, step * BK]).T, acc)
     else:
         deep = tl.arange(0, BK)
         a_at = x + i.to(tl.int64) * DIM + (tl.arange(0, BM)[:, None] * DIM + deep[None, :])
         b_at = y + j.to(tl.int64) * DIM + (tl.arange(0, BN)[None, :] * DIM + deep[:, None])
-        for _ in range(0, DIM, BK):
+        for _ in range(steps):
             acc = tl.dot(tl.load(a_at), tl.load(b_at), acc)
             a_at += BK
             b_at += BK
     return acc
 
 
-@triton.jit(do_not_specialize=["rows", "cols", "GROUPS"])
+@triton.jit
+def _apart(values, BM: tl.constexpr, BN: tl.constexpr, WIDE: tl.constexpr):
+    """(BM, BN) -> (BM, BN / (8 WIDE), WIDE, 8): WIDE columns that are 8 apart along one axis. They are in the registers
+    of one thread, as matrix units leave their results."""
+    return tl.reshape(values, (BM, BN // (8 * WIDE), WIDE, 8))
+
+
+@triton.jit(do_not_specialize=["rows", "cols", "groups", "steps"])
 def _maxima(
     x,
     y,
     out,
     rows,
     cols,
-    GROUPS,
+    groups,
+    steps,
     DIM: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
@@ -127,31 +150,14 @@ def _maxima(
     WIDE: tl.constexpr,
     TMA: tl.constexpr,
 ):
-    """out (rows, GROUPS): the largest product of each row with each WIDE consecutive rows of y."""
+    """out (rows, groups): the largest product of each row with each set of columns (`sets`)."""
     i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
-    acc = _tile(x, y, i, j, DIM, BM, BN, BK, TMA)
+    acc = _tile(x, y, i, j, steps, DIM, BM, BN, BK, TMA)
     acc = tl.where((j + tl.arange(0, BN) < cols)[None, :], acc, float("-inf"))
-    best = tl.max(tl.reshape(acc, (BM, BN // WIDE, WIDE)), 2)
+    best = tl.reshape(tl.max(_apart(acc, BM, BN, WIDE), 2), (BM, BN // WIDE))
     ri, group = i + tl.arange(0, BM), j // WIDE + tl.arange(0, BN // WIDE)
-    at = out + ri.to(tl.int64)[:, None] * GROUPS + group[None, :]
-    tl.store(at, best, mask=(ri < rows)[:, None] & (group < GROUPS)[None, :])
-
-
-@triton.jit
-def _list(words, i, j, pairs, count, capacity, BM: tl.constexpr, BN: tl.constexpr, WIDE: tl.constexpr):
-    """Appends a pair for every bit of the words (BM * BN / WIDE,)."""
-    while tl.max(words, 0) > 0:
-        number = tl.arange(0, BM * BN // WIDE)
-        row, col = i + number // (BN // WIDE), j + number % (BN // WIDE) * WIDE
-        first = (row.to(tl.int64) << 32) | col.to(tl.int64)
-        some = (words > 0).to(tl.int32)
-        rank = tl.cumsum(some, 0)
-        start = tl.atomic_add(count, tl.sum(some, 0).to(tl.int64), sem="relaxed")
-        at = start + rank.to(tl.int64) - 1
-        # a power of two as a float32 holds its exponent, plus 127, above 23 bits of nothing
-        lowest = (words & -words).to(tl.float32).to(tl.int32, bitcast=True)
-        tl.store(pairs + at, first + ((lowest >> 23) - 127), mask=(words > 0) & (at < capacity))
-        words = words & (words - 1)
+    at = out + ri.to(tl.int64)[:, None] * groups + group[None, :]
+    tl.store(at, best, mask=(ri < rows)[:, None] & (group < groups)[None, :])
 
 
 @triton.jit
@@ -169,6 +175,7 @@ def _look(
     i1,
     j0,
     j1,
+    steps,
     DIM: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
@@ -184,35 +191,31 @@ def _look(
     place = tile % (GROUP * across)
     i = i0 + (band + place % height) * BM
     j = j0 + place // height * BN
-    acc = _tile(x, y, i, j, DIM, BM, BN, BK, TMA)
+    acc = _tile(x, y, i, j, steps, DIM, BM, BN, BK, TMA)
 
     ri, cj = i + tl.arange(0, BM), j + tl.arange(0, BN)
-    row_bar = tl.load(x_bar + ri, mask=ri < i1, other=float("inf")) - error
-    col_bar = tl.load(y_bar + cj, mask=cj < j1, other=float("inf")) - error
-    hit = acc >= tl.minimum(row_bar[:, None], col_bar[None, :])
+    # Past the end a bar is NaN, which the lower of two bars then is, and which nothing reaches.
+    row_bar = tl.load(x_bar + ri, mask=ri < i1, other=float("nan")) - error
+    col_bar = tl.load(y_bar + cj, mask=cj < j1, other=float("nan")) - error
+    bar = tl.minimum(row_bar[:, None], col_bar[None, :], propagate_nan=tl.PropagateNan.ALL)
     # One bit a pair, WIDE pairs a word: every later step works on a sixteenth of the tile.
-    bit = tl.where(hit, (1 << (tl.arange(0, BN) % WIDE))[None, :], 0)
-    words = tl.sum(tl.reshape(bit, (BM, BN // WIDE, WIDE)), 2)
-    # A row or column past the end has an infinite bar of its own, but may be below the other one's.
-    wide = tl.minimum(tl.maximum(j1 - j - WIDE * tl.arange(0, BN // WIDE), 0), WIDE)
-    words = tl.where((ri < i1)[:, None], words & ((1 << wide) - 1)[None, :], 0)
-    words = tl.reshape(words, (BM * BN // WIDE,))
+    place = tl.arange(0, WIDE)
+    bit = tl.where(_apart(acc >= bar, BM, BN, WIDE), (1 << place)[None, None, :, None], 0)
+    words = tl.sum(bit, 2)
     # (As an `if` around a `while`, this did not pass Triton 3.6's fusing of loops.)
-    while tl.max(words, 0) > 0:
-        number = tl.arange(0, BM * BN // WIDE)
-        row, col = i + number // (BN // WIDE), j + number % (BN // WIDE) * WIDE
-        some = (words > 0).to(tl.int32)
-        rank = tl.cumsum(some, 0)
-        at = tl.atomic_add(count, tl.sum(some, 0).to(tl.int64), sem="relaxed") + rank.to(tl.int64) - 1
+    while tl.max(tl.reshape(words, (BM * BN // WIDE,)), 0) > 0:
         # a power of two as a float32 holds its exponent, plus 127, above 23 bits of nothing
         lowest = (words & -words).to(tl.float32).to(tl.int32, bitcast=True)
-        col += (lowest >> 23) - 127
-        pair = (row.to(tl.int64) << 32) | col.to(tl.int64)
-        tl.store(pairs + at, pair, mask=(words > 0) & (at < capacity))
+        row = (i + tl.arange(0, BM)).to(tl.int64)[:, None, None]
+        col = tl.arange(0, BN // (8 * WIDE))[:, None] * (8 * WIDE) + tl.arange(0, 8)[None, :]
+        pair = (row << 32) | (j + col[None, :, :] + ((lowest >> 23) - 127) * 8).to(tl.int64)
+        some = words > 0
+        at = tl.atomic_add(count + tl.zeros_like(pair), 1, mask=some, sem="relaxed")
+        tl.store(pairs + at, pair, mask=some & (at < capacity))
         words = words & (words - 1)
 
 
-@triton.jit(do_not_specialize=["count", "capacity", "i0", "i1", "j0", "j1"])
+@triton.jit(do_not_specialize=["count", "capacity", "i0", "i1", "j0", "j1", "steps"])
 def _hits(
     x,
     y,
@@ -226,6 +229,7 @@ def _hits(
     i1,
     j0,
     j1,
+    steps,
     DIM: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
@@ -257,6 +261,7 @@ def _hits(
                 i1,
                 j0,
                 j1,
+                steps,
                 DIM,
                 BM,
                 BN,
@@ -280,6 +285,7 @@ def _hits(
             i1,
             j0,
             j1,
+            steps,
             DIM,
             BM,
             BN,
@@ -344,7 +350,10 @@ def _rescore(
         for deep in range(0, DIM, 32):
             a = tl.load(x + i[:, None] * DIM + (deep + lane)[None, :], mask=live[:, None], other=0.0)
             b = tl.load(y + j[:, None] * DIM + (deep + lane)[None, :], mask=live[:, None], other=0.0)
-            acc += a.to(tl.float32).to(tl.float64) * b.to(tl.float32).to(tl.float64)
+            if x.dtype.element_ty == tl.float16:  # whose products are exact in float32
+                acc += (a.to(tl.float32) * b.to(tl.float32)).to(tl.float64)
+            else:
+                acc += a.to(tl.float64) * b.to(tl.float64)
         # Sums of two, in the order of products.products()
         s = tl.sum(tl.sum(tl.reshape(acc, (P, 2, 2, 8)), 2), 1)
         s = tl.sum(tl.reshape(s, (P, 2, 4)), 1)
@@ -427,6 +436,12 @@ def edges(total: int, first: int) -> list[int]:
     return at
 
 
+def sets(cols: int, span: int) -> int:
+    """Into how many sets the first columns fall that _maxima takes together: of each `span`, those with the same
+    remainder by 8."""
+    return cols // span * 8 + min(8, cols % span)
+
+
 class Sweep:
     """The search of one SweepSide against another on one device.
 
@@ -490,7 +505,7 @@ class Sweep:
         best is no smaller than the least of them."""
         c = self._config
         cols = min(c.first, len(y))
-        groups = cols // WORD  # full ones alone
+        groups = sets(cols, 8 * c.word)
         if groups < self._k:
             return
         step = min(len(x), 1 << 17)
@@ -506,11 +521,12 @@ class Sweep:
                 rows,
                 cols,
                 groups,
+                self._dim // c.depth,
                 DIM=self._dim,
                 BM=c.rows,
                 BN=c.cols,
                 BK=c.depth,
-                WIDE=WORD,
+                WIDE=c.word,
                 TMA=c.descriptors,
                 num_warps=c.warps,
                 num_stages=c.stages,
@@ -521,7 +537,13 @@ class Sweep:
 
     def _visit(self, x: SweepSide, y: SweepSide, error: float, both: bool) -> None:
         down, across = edges(len(x), self._config.first), edges(len(y), self._config.first)
-        slabs = [(a, b, c, e) for a, b in pairwise(down) for c, e in pairwise(across)]
+        size = self._config.rows * self._config.cols
+        slabs = [
+            part
+            for a, b in pairwise(down)
+            for c, e in pairwise(across)
+            for part in numbered((a, b, c, e), size)
+        ]
         tall = max(b - a for a, b, _, _ in slabs)
         wide = max(e - c for _, _, c, e in slabs)
         capacity = self._config.pairs or max(1 << 20, (2 * self._k + 16) * (tall + wide))
@@ -561,12 +583,13 @@ class Sweep:
             i1,
             j0,
             j1,
+            self._dim // c.depth,
             DIM=self._dim,
             BM=c.rows,
             BN=c.cols,
             BK=c.depth,
             GROUP=c.group,
-            WIDE=WORD,
+            WIDE=c.word,
             TMA=c.descriptors,
             FLAT=c.persistent,
             num_warps=c.warps,
@@ -640,6 +663,14 @@ class _Room:
         self.y_offers = torch.empty((wide, cap), dtype=torch.int64, device=device)
         self.x_counts = torch.zeros(tall, dtype=torch.int32, device=device)
         self.y_counts = torch.zeros(wide, dtype=torch.int32, device=device)
+
+
+def numbered(slab: tuple[int, int, int, int], size: int) -> list[tuple[int, int, int, int]]:
+    """The slab in parts whose tiles, of so many pairs, 32 bits can number."""
+    a, b, c, e = slab
+    if (b - a) * (e - c) <= size * MOST_TILES:
+        return [slab]
+    return [small for part in _quarters(slab) for small in numbered(part, size)]
 
 
 def _quarters(slab: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:

@@ -28,7 +28,7 @@ class Contrastive(Objective):
         super().__init__(setup)
         training = setup.training
         self.margin = training.margin
-        self.precision = product_precision(training.precision)
+        self.precision = training.precision
         log_temperature = torch.tensor(math.log(training.temperature))
         if training.learn_temperature:
             self.log_temperature = nn.Parameter(log_temperature)
@@ -40,8 +40,9 @@ class Contrastive(Objective):
         n = views.pairs
         # Below 0.01 a learned temperature would make float32's exponentials underflow.
         temperature = self.log_temperature.clamp(math.log(0.01), 0.0).exp()
+        precision = product_precision(self.precision, vectors.device)
         loss = symmetric_softmax_loss(
-            vectors[:n], vectors[n:], temperature, false_negatives(views.keys), self.precision, self.margin
+            vectors[:n], vectors[n:], temperature, false_negatives(views.keys), precision, self.margin
         )
         return views.shared(loss)
 
