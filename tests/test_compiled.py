@@ -29,12 +29,14 @@ from bitextmine.compiled import (
     NotBuilt,
     Refused,
 )
+from bitextmine.embeddings import held
 from bitextmine.encoder import native as encoder_native
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native as search_native
 
 INTERFACES = {
-    each.name: each for each in (encoder_native.INTERFACE, search_native.INTERFACE, align_native.INTERFACE)
+    each.name: each
+    for each in (encoder_native.INTERFACE, search_native.INTERFACE, align_native.INTERFACE, held.INTERFACE)
 }
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = f"_made{EXTENSION_SUFFIXES[0]}"

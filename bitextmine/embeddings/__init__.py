@@ -7,6 +7,7 @@ npy         the .npy file: its header, its rows as a map, their digest; what a p
 manifest    the .json beside it: what text, model and settings the vectors are of
 writer      rows to disk, in order, so that a run killed at any moment is taken up where it stopped
 store       finished embeddings: where they are, opened, up to date, intact, described
+held        an embedding in use, and whether its file has stayed what it was
 embed       the pipeline: a corpus read, tokenised, encoded and written
 
 Of these only embed knows the encoder; npy knows nothing but arrays.

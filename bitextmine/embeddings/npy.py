@@ -17,6 +17,7 @@ from bitextmine.errors import BitextmineError
 
 __all__ = [
     "DTYPE",
+    "file_digest",
     "npy_header",
     "open_vectors",
     "part_path",
@@ -109,7 +110,11 @@ def open_vectors(npy_path: str | os.PathLike[str]) -> np.ndarray:
     shape, offset = vectors_layout(npy_path)
     if 0 in shape:  # nothing to map
         return np.empty(shape, DTYPE)
-    return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
+    try:
+        return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
+    except (OSError, ValueError) as e:  # it changed since it was looked at
+        vectors_layout(npy_path)
+        raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
 
 
 def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
@@ -118,10 +123,15 @@ def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
     Raises BitextmineError as `vectors_layout` does.
     """
     _, offset = vectors_layout(npy_path)
+    with open(npy_path, "rb", buffering=0) as file:
+        return file_digest(file.fileno(), offset)
+
+
+def file_digest(fd: int, offset: int) -> str:
+    """The same of an open file, from ``offset`` to its end. OSError passes through."""
     digest = hashlib.blake2b(digest_size=32)
     block = memoryview(bytearray(BLOCK_BYTES))
-    with open(npy_path, "rb", buffering=0) as file:
-        file.seek(offset)
-        while count := file.readinto(block):
-            digest.update(block[:count])
+    while count := os.preadv(fd, [block], offset):
+        digest.update(block[:count])
+        offset += count
     return digest.hexdigest()

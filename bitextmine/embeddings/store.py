@@ -22,7 +22,14 @@ from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
 
-__all__ = ["check_fresh", "check_place", "describe_embedding", "embedding_paths", "open_embedding"]
+__all__ = [
+    "check_fresh",
+    "check_place",
+    "check_rows",
+    "describe_embedding",
+    "embedding_paths",
+    "open_embedding",
+]
 
 
 def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -51,11 +58,8 @@ def open_embedding(
         raise BitextmineError(
             f"{where}: says {manifest.dtype}, but {npy_path} is {DTYPE.name}; run embed again"
         )
-    if rows is not None and rows != manifest.rows:
-        raise BitextmineError(
-            f"{npy_path}: {manifest.rows:,} rows, but the text has {rows:,} lines; "
-            "the text changed, run embed again"
-        )
+    if rows is not None:
+        check_rows(npy_path, manifest, rows)
     if dim is not None and dim != manifest.dim:
         raise BitextmineError(
             f"{npy_path}: vectors of {manifest.dim} numbers, but {dim} are wanted; "
@@ -84,6 +88,15 @@ def check_place(
         dim,
         "name another place (embed --out)",
     )
+
+
+def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:
+    """Raises BitextmineError where an embedding has not as many rows as its text has lines."""
+    if rows != manifest.rows:
+        raise BitextmineError(
+            f"{npy_path}: {manifest.rows:,} rows, but the text has {rows:,} lines; "
+            "the text changed, run embed again"
+        )
 
 
 def check_fresh(

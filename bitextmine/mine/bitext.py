@@ -61,10 +61,8 @@ class PickedLines:
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (closed by __exit__)
         found = 0
         at = 0
-        for number, line in enumerate(lines):
-            if found == len(self._numbers):
-                break
-            if number == self._numbers[found]:
+        for number, line in enumerate(lines):  # to the last one: only then a text knows that it is the same
+            if found < len(self._numbers) and number == self._numbers[found]:
                 at += self._file.write(line.encode("utf-8", "surrogatepass"))
                 found += 1
                 self._ends[found] = at
@@ -134,7 +132,7 @@ class Bitext:
         return None if value is None else float(value)
 
     def __iter__(self) -> Iterator[MinedPair]:
-        """The pairs, best first. Raises BitextmineError where a text is shorter than it was."""
+        """The pairs, best first. Raises BitextmineError where a text is not what it was."""
         return self._pairs(slice(None))
 
     @overload
@@ -142,8 +140,8 @@ class Bitext:
     @overload
     def __getitem__(self, place: slice) -> list[MinedPair]: ...
     def __getitem__(self, place: SupportsIndex | slice) -> MinedPair | list[MinedPair]:
-        """The pair at a place, 0 for the best, or the pairs of a slice. Both texts are read up to their lines each
-        time: to see many pairs, take a slice or iterate."""
+        """The pair at a place, 0 for the best, or the pairs of a slice. Both texts are read each time: to see many
+        pairs, take a slice or iterate."""
         if isinstance(place, slice):
             return list(self._pairs(place))
         try:

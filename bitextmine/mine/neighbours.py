@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 
 from bitextmine.console import progress
 from bitextmine.errors import UsageError
@@ -79,7 +80,7 @@ def _through_indexes(src: Side, tgt: Side, k: int, memory: int | None) -> tuple[
             x_rows=src.unique.line_to_row,
             y_rows=tgt.unique.line_to_row,
             memory=memory,
-            progress=bar.update,
+            progress=_watched(bar.update, src, tgt),
         )
     return found, f"index-{'/'.join(kinds)}"
 
@@ -103,6 +104,17 @@ def _exactly(
             tgt.vectors,
             k,
             SearchOptions(device=device_name(work.device), memory=memory),
-            progress=bar.update,
+            progress=_watched(bar.update, src, tgt),
             checkpoint=saved,
         )
+
+
+def _watched(update: Callable[[int], object], src: Side, tgt: Side) -> Callable[[int], None]:
+    """Tells of progress, and stops a search whose vectors are gone."""
+
+    def told(count: int) -> None:
+        update(count)
+        src.check_size()
+        tgt.check_size()
+
+    return told

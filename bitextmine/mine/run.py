@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,17 +96,45 @@ def mine_texts(
     # One neighbour more than the margin needs: the null distribution takes one away.
     spare = 1 if options.estimates_noise else 0
     checkpoint = _checkpoint(*sides)
-    neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
-    made_by |= {"search": way, "dedup": options.dedup}
-    with progress(None, "compare pieces", "pairs", disable=None if options.rescore else True) as bar:
-        again = None
-        if by_pieces is not None:
-            again = rescorer(sides, *by_pieces, bar.update)
-            made_by["scorer"] = again.scorer.hash
-        mined = mine_sides(
-            sides[0], sides[1], neighbours, options, k=k, rescore=again, made_by=made_by, errors=work.errors
-        )
+    with _unchanged(sides, checkpoint):
+        neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
+        made_by |= {"search": way, "dedup": options.dedup}
+        with progress(None, "compare pieces", "pairs", disable=None if options.rescore else True) as bar:
+            again = None
+            if by_pieces is not None:
+                again = rescorer(sides, *by_pieces, bar.update)
+                made_by["scorer"] = again.scorer.hash
+            mined = mine_sides(
+                sides[0],
+                sides[1],
+                neighbours,
+                options,
+                k=k,
+                rescore=again,
+                made_by=made_by,
+                errors=work.errors,
+            )
     return replace(mined, checkpoint=checkpoint)
+
+
+@contextlib.contextmanager
+def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]:
+    """Raises BitextmineError at the end of the block where the vectors of a side are not what they were at its start.
+    What a search kept of them goes, too: the next one would take it for the neighbours of the right ones."""
+    error: BitextmineError | None = None
+    try:
+        yield
+    except BitextmineError as e:  # perhaps of that
+        error = e
+    try:
+        for side in sides:
+            side.check_vectors()
+    except BitextmineError:
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
+        raise
+    if error is not None:
+        raise error
 
 
 def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -> Path | NDArray:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.held import Held
+from bitextmine.embeddings.store import check_rows
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.dedup import Dedup, Unique, unique_lines
 from bitextmine.mine.packing import IN_MEMORY, packed_rows, zero_rows
@@ -28,7 +29,7 @@ class Side:
     """One text as mining sees it: which of its lines are mined, and their vectors.
 
     matrix: float16 (lines, d), the embedding of all lines; vectors: float16 (rows of unique, d), those that
-    are mined, none of them zero. dedup: the level that `unique` was made with. npy: the file of the embedding, None
+    are mined, none of them zero. dedup: the level that `unique` was made with. held: the file of the embedding, None
     where it is in memory alone. unknown: lines (after deduplication) left out because the encoder knows nothing in
     them.
     """
@@ -38,8 +39,23 @@ class Side:
     matrix: NDArray
     vectors: NDArray
     dedup: Dedup = Dedup.EXACT
-    npy: Path | None = None
+    held: Held | None = None
     unknown: int = 0
+
+    @property
+    def npy(self) -> Path | None:
+        """The file of the embedding."""
+        return None if self.held is None else self.held.path
+
+    def check_size(self) -> None:
+        """Raises BitextmineError where the embedding's file lost its end; costs nothing."""
+        if self.held is not None:
+            self.held.check_size()
+
+    def check_vectors(self) -> None:
+        """Raises BitextmineError where the embedding's file is not what it was when it was opened; reads it."""
+        if self.held is not None:
+            self.held.check()
 
     def counts(self) -> dict[str, Any]:
         """What became of the lines."""
@@ -58,13 +74,21 @@ def load_side(
 ) -> Side:
     """Read a corpus and its embedding; see `make_side`. A temporary file goes beside the embedding.
 
-    Raises BitextmineError when the embedding has not one row per line, and when no line can be mined.
+    The side's text is bound to what was embedded: it raises BitextmineError when it is read and has changed. Raises
+    BitextmineError when the embedding has not one row per line, and when no line can be mined.
     """
+    held = Held(npy, in_memory=in_memory)
+    if isinstance(text, FileText) and held.manifest.text_sha256:
+        text = replace(text, sha256=held.manifest.text_sha256)
     unique = unique_lines(text.lines(), dedup)
-    matrix, _ = open_embedding(npy, rows=unique.lines)
-    return make_side(
-        text, unique, matrix, dedup=dedup, in_memory=in_memory, folder=Path(npy).parent, npy=Path(npy)
-    )
+    check_rows(held.path, held.manifest, rows=unique.lines)
+    try:
+        return make_side(
+            text, unique, held.vectors, dedup=dedup, in_memory=in_memory, folder=held.path.parent, held=held
+        )
+    except BitextmineError:
+        held.check()
+        raise
 
 
 def make_side(
@@ -75,7 +99,7 @@ def make_side(
     dedup: Dedup = Dedup.EXACT,
     in_memory: int = IN_MEMORY,
     folder: str | os.PathLike[str] | None = None,
-    npy: Path | None = None,
+    held: Held | None = None,
 ) -> Side:
     """Leave out the lines that cannot be mined: blank ones, and those of which the encoder knows nothing.
 
@@ -93,7 +117,7 @@ def make_side(
             f"{unique.empty - blank} with nothing in them that the model knows"
         )
     vectors = packed_rows(matrix, unique.rows, folder or tempfile.gettempdir(), in_memory)
-    return Side(text, unique, matrix, vectors, dedup, npy, unique.empty - blank)
+    return Side(text, unique, matrix, vectors, dedup, held, unique.empty - blank)
 
 
 def embed_lines(text: LinesText, encoder: Encoder, batch_tokens: int | None = None) -> NDArray[np.float16]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bitextmine.errors import UsageError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language, find_corpus
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.lines import LineHasher, iter_lines
 
 __all__ = ["FileText", "LinesText", "Text", "find_text", "text_of"]
 
 # ISO 639-2 for a language that nobody named.
 UNDETERMINED = "und"
+_AT_ONCE = 1024
 
 
 class Text(Protocol):
@@ -36,11 +38,12 @@ class Text(Protocol):
 @dataclass(frozen=True)
 class FileText:
     """A corpus in a file. language: None where the name of the file tells it; errors: invalid UTF-8, strict or
-    replace."""
+    replace; sha256: the digest of its lines, once they are embedded: from then on it must stay as it was."""
 
     path: Path
     language: str | None = None
     errors: str = "strict"
+    sha256: str | None = None
 
     @property
     def name(self) -> str:
@@ -51,7 +54,20 @@ class FileText:
         return corpus_language(self.path, self.language)
 
     def lines(self) -> Iterator[str]:
-        return iter_lines(self.path, self.errors)
+        """Raises BitextmineError after the last one where they are not those that were embedded."""
+        lines = iter_lines(self.path, self.errors)
+        return lines if self.sha256 is None else self._as_embedded(lines)
+
+    def _as_embedded(self, lines: Iterator[str]) -> Iterator[str]:
+        hasher = LineHasher()
+        while some := list(itertools.islice(lines, _AT_ONCE)):
+            hasher.update(some)
+            yield from some
+        if hasher.hexdigest() != self.sha256:
+            raise BitextmineError(
+                f"{self.path}: the text changed after it was embedded: its lines are not those that the pairs would "
+                "be of; run the same command again"
+            )
 
 
 @dataclass(frozen=True)

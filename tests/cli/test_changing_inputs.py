@@ -1,0 +1,269 @@
+"""Files that change while `mine` works on them, by the real command: an error and no output, never a wrong pair."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# A sitecustomize.py: some Python is run once, when a function of the package is called for the so-manieth time, or
+# before the so-manieth touch of a file in a folder. Such a moment is the same on every machine.
+_ACT = """
+import os, sys
+
+left, on, code = int(os.environ["ACT_AT"]), os.environ["ACT_ON"], os.environ["ACT"]
+here = os.path.abspath(os.environ["ACT_IN"])
+
+def count():
+    global left
+    left -= 1
+    if not left:
+        sys.setprofile(None)
+        exec(code, {})
+
+def audit(event, args):
+    if left > 0 and event == "open" and isinstance(args[0], (str, bytes, os.PathLike)):
+        if os.path.dirname(os.path.abspath(os.fsdecode(args[0]))) == here:
+            count()
+
+def profile(frame, event, arg):
+    if left > 0 and event == "call" and frame.f_code.co_name == on and "bitextmine" in frame.f_code.co_filename:
+        count()
+
+if on == "touch":
+    sys.addaudithook(audit)
+else:
+    sys.setprofile(profile)
+"""
+
+REVERSED = """
+lines = open("corpus.fr").readlines()
+with open("corpus.fr", "r+") as file:
+    file.writelines(reversed(lines))
+"""
+INSERTED = """
+text = open("corpus.fr").read()
+with open("corpus.fr", "w") as file:
+    file.write("Une ligne de plus.\\n" + text)
+"""
+# The same size, and the time is put back.
+SWAPPED = """
+import os
+was = os.stat("corpus.fr")
+lines = open("corpus.fr").readlines()
+lines[3], lines[70] = lines[70], lines[3]
+with open("corpus.fr", "r+") as file:
+    file.writelines(lines)
+os.utime("corpus.fr", ns=(was.st_atime_ns, was.st_mtime_ns))
+"""
+SHORTER = """
+import os
+os.truncate("corpus.fr", os.path.getsize("corpus.fr") // 2)
+"""
+ZEROED = """
+with open("corpus.fr.npy", "r+b") as file:
+    size = file.seek(0, 2)
+    file.seek(128)
+    file.write(bytes(size - 128))
+"""
+LINE_ZEROED = """
+with open("corpus.fr.npy", "r+b") as file:
+    file.seek(128 + 64 * 100)
+    file.write(bytes(64))
+"""
+TRUNCATED = """
+import os
+os.truncate("corpus.fr.npy", 128)
+"""
+SOURCE_TRUNCATED = TRUNCATED.replace(".fr", ".en")
+
+LINES = 400
+
+
+@pytest.fixture(scope="module")
+def embedded(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> tuple[Path, str]:
+    """A folder with two corpora, none of whose lines repeats, and their embeddings; what mining prints."""
+    folder = tmp_path_factory.mktemp("embedded")
+    parallel_text(folder, LINES)
+    return folder, bitextmine(*mine(tiny_model), cwd=folder).out
+
+
+@pytest.fixture
+def folder(embedded, tmp_path) -> Path:
+    shutil.copytree(embedded[0], tmp_path / "here")
+    return tmp_path / "here"
+
+
+def mine(model: Path, *more: str) -> list[str]:
+    return ["mine", "--src", "en", "--tgt", "fr", "--model", str(model), *more]
+
+
+def act(tmp_path: Path, code: str, on: str, at: int = 1) -> dict[str, str]:
+    """The environment in which a command runs `code` at the at-th call of a function, or touch of a file."""
+    hooks = tmp_path / "hooks"
+    hooks.mkdir(exist_ok=True)
+    (hooks / "sitecustomize.py").write_text(_ACT)
+    return {"PYTHONPATH": str(hooks), "ACT_AT": str(at), "ACT_ON": on, "ACT": code, "ACT_IN": "."}
+
+
+def pairs(printed: str) -> set[tuple[str, ...]]:
+    return {tuple(row.split("\t")[-2:]) for row in printed.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "moment", "more"),
+    [
+        (REVERSED, "corpus.fr: the text changed", "search_both", ["-o", "out.tsv"]),
+        (INSERTED, "corpus.fr: the text changed", "candidates", []),
+        (SWAPPED, "corpus.fr: the text changed", "search_both", ["--rescore"]),
+        (SHORTER, "corpus.fr: the text changed", "candidates", ["-o", "out.tsv.gz"]),
+        (ZEROED, "corpus.fr.npy: the vectors changed", "search_both", []),
+        (LINE_ZEROED, "corpus.fr.npy: the vectors changed", "candidates", ["-o", "out.tsv"]),
+        (TRUNCATED, "corpus.fr.npy: the vectors changed", "search_both", ["-o", "out.tsv"]),
+        (SOURCE_TRUNCATED, "corpus.en.npy: the vectors changed", "search_both", ["--dedup", "near"]),
+    ],
+    ids=[
+        "reversed",
+        "inserted",
+        "swapped",
+        "shorter",
+        "zeroed",
+        "line zeroed",
+        "truncated",
+        "source truncated",
+    ],
+)
+def test_what_changes_during_the_search_gives_no_pairs(
+    bitextmine, tiny_model, embedded, folder, tmp_path, change, message, moment, more
+):
+    """When the search begins, or when it is over."""
+    told = bitextmine.fails(*mine(tiny_model, *more), cwd=folder, env=act(tmp_path, change, moment))
+    assert message in told
+    assert "run the same command again" in told
+    assert not [path.name for path in folder.iterdir() if "out" in path.name or path.name.endswith(".part")]
+    # The same command again works with what is there now.
+    again = bitextmine(*mine(tiny_model), cwd=folder).out
+    now = (folder / "corpus.fr").read_text().splitlines()
+    assert all(fr in now for _, fr in pairs(again))
+    if ".npy" in message:
+        assert again == embedded[1]
+    elif change is not SHORTER:
+        assert len(pairs(again) & pairs(embedded[1])) > 0.9 * len(pairs(embedded[1]))
+
+
+# A process that runs the same command in one child after the other: what is loaded, is loaded once.
+_SWEEP = """
+import json, os, shutil, sys
+import bitextmine.cli.program as program
+import bitextmine.mine.run, bitextmine.embeddings.embed, bitextmine.encoder, bitextmine.search.exact
+
+whole, here, change, *sys.argv[1:] = sys.argv[1:]
+for count in range(1, 200):
+    shutil.rmtree(here, ignore_errors=True)
+    shutil.copytree(whole, here)
+    os.chdir(here)
+    if os.path.exists("../done"):
+        os.remove("../done")
+    child = os.fork()
+    if not child:
+        os.dup2(os.open("../out", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 1)
+        os.dup2(os.open("../err", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
+        os.environ.update(ACT_AT=str(count), ACT_ON="touch", ACT=change, ACT_IN=here)
+        exec(compile(open("../hooks/sitecustomize.py").read(), "hooks", "exec"), globals())
+        try:
+            program.main()
+        except SystemExit as done:
+            sys.stdout.flush()
+            os._exit(done.code or 0)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done = os.path.exists("../done")
+    print(json.dumps({"code": code, "out": open("../out").read(), "err": open("../err").read()}), flush=True)
+    if not done:
+        break
+"""
+
+
+@pytest.fixture
+def sweep(tiny_model, embedded, tmp_path):
+    """Mines again and again, with a change before the first touch of a file in the folder, before the second, and so on
+    to the last: the results."""
+
+    def run(change: str) -> list[dict]:
+        act(tmp_path, change, "touch")
+        change = f"open('../done', 'w').close()\n{change}"
+        args = [sys.executable, "-c", _SWEEP, embedded[0], tmp_path / "here", change, *mine(tiny_model)]
+        done = subprocess.run(args, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert 10 < len(found) < 199
+        for result in found:
+            assert "Traceback" not in result["err"], result["err"]
+            assert result["code"] in (0, 1), result
+            assert not (result["code"] and result["out"])
+        assert (found[-1]["code"], found[-1]["out"]) == (0, embedded[1]), "nothing changed any more"
+        return found
+
+    return run
+
+
+def test_a_text_that_changes_at_any_moment(sweep, embedded):
+    """Right pairs, of the text before or after, or none."""
+    right = pairs(embedded[1])
+    found = sweep(REVERSED)
+    assert sum(result["code"] for result in found) >= 2
+    for result in found:
+        if not result["code"]:
+            some = pairs(result["out"])
+            assert len(some & right) > 0.9 * len(right) and len(some - right) < 5
+
+
+def test_vectors_that_are_cut_short_at_any_moment(sweep, embedded):
+    found = sweep(TRUNCATED)
+    assert sum(result["code"] for result in found) >= 1
+    for result in found:
+        assert result["out"] == embedded[1] if not result["code"] else "corpus.fr.npy" in result["err"]
+
+
+def test_a_search_that_kept_wrong_neighbours_is_not_taken_up(
+    bitextmine, tiny_model, embedded, folder, tmp_path
+):
+    """Vectors that change between two blocks of a long search, which saves what it has found after each."""
+    save_always = "import bitextmine.search.checkpoint as c; c.SAVE_SECONDS = 0; c._SHARE = 0\n"
+    env = act(tmp_path, save_always + LINE_ZEROED, "search_both")
+    told = bitextmine.fails(*mine(tiny_model), cwd=folder, env=env)
+    assert "the vectors changed" in told
+    assert not list(folder.glob("*.part"))
+    assert bitextmine(*mine(tiny_model), cwd=folder).out == embedded[1]
+
+
+def test_pairs_in_python_are_of_the_text_that_was_mined(embedded, folder, tiny_model):
+    """In the API a result may be read long after it was made."""
+    code = (
+        "import bitextmine\n"
+        f"found = bitextmine.mine('corpus.en', 'corpus.fr', model={str(tiny_model)!r}, threshold='none')\n"
+        "first = found[0]\n"
+        f"{REVERSED}"
+        "try:\n    list(found)\nexcept bitextmine.BitextmineError as e:\n    print(e)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ},
+    )
+    assert done.stdout.startswith("corpus.fr: the text changed after it was embedded")
+
+
+def test_what_has_no_compiled_module_is_held_in_memory(bitextmine, tiny_model, embedded, folder, tmp_path):
+    env = {**act(tmp_path, TRUNCATED, "search_both"), "BITEXTMINE_COMPILED": "off"}
+    assert "the vectors changed" in bitextmine.fails(*mine(tiny_model), cwd=folder, env=env)
+    assert np.load(folder / "corpus.en.npy").shape[0] == LINES
