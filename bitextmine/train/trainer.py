@@ -23,6 +23,7 @@ from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
 from bitextmine.train.spelling import finished
+from bitextmine.train.start import open_start
 from bitextmine.train.validation import SMALLEST_POOL, is_measured
 from bitextmine.train.vocabulary import open_vocabulary
 
@@ -36,6 +37,9 @@ FEW_STEPS = 100
 def train(recipe: Recipe, out: Path, *, device: str = "auto", show_progress: bool | None = None) -> Path:
     """Trains an encoder into the folder ``out`` and returns it: config.json, model.safetensors,
     tokenizer.model, README.md (the model card), recipe.json, log.jsonl and, with matplotlib, training.png.
+
+    With model.start_from training goes on from that encoder: from its vectors, its vocabulary (grown by up to
+    vocabulary.grow pieces) and its n-grams.
 
     A run that was killed is taken up at its last checkpoint by calling this again with the same recipe; on one
     CPU with the same number of threads it then ends in the same weights as an unbroken run, and its log says the same
@@ -60,7 +64,8 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
         work.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
-    digest = recipe.digest()
+    start = open_start(recipe)
+    digest = recipe.digest() if start is None else start.digest(recipe)
     checkpoint = work / "checkpoint.pt"
     # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
     saved = load_checkpoint(checkpoint, digest)
@@ -68,11 +73,11 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
         check_corpora(recipe)
     else:
         world.wait()  # for what the first process makes: this one will find it made
-    tokenizer = open_vocabulary(recipe, work)
+    tokenizer = open_vocabulary(recipe, work, start)
     caches = open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress)
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world)
+    run = Run(recipe, caches, tokenizer, world, start)
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
@@ -94,7 +99,7 @@ def _train(recipe: Recipe, out: Path, world: World, show_progress: bool | None) 
                 log_file.flush()
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
-        card = model_card(recipe, caches, run.step, run.pairs, run.scores)
+        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start)
         save_folder(
             out,
             finished(run.model),
