@@ -73,9 +73,13 @@ class Run:
                 commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
             )
             if len(self.ngram_names) < m.ngrams:
-                log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
+                log.info(
+                    "%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams
+                )
         torch.manual_seed(t.seed)
-        self.model = self._fresh(languages, pieces) if start is None else self._started(start, languages, pieces)
+        self.model = (
+            self._fresh(languages, pieces) if start is None else self._started(start, languages, pieces)
+        )
         if m.length_share:
             self.model.length_share_in_training = t.length_share_in_training or m.length_share
         if shared:

@@ -27,11 +27,16 @@ SHAPE = tuple(
 )
 
 
+def _shape(config: EncoderConfig) -> list[str]:
+    """Which of SHAPE say something: the weight of order columns where there are any."""
+    return [name for name in SHAPE if config.order_columns or name != "order_weight"]
+
+
 def start_name(name: str | os.PathLike[str]) -> str:
     """What model.start_from is for an encoder that someone names here: that of the package, or a folder wherever the
     recipe lies."""
     text = os.fspath(name)
-    return text if text in PACKAGED else os.path.abspath(text)
+    return text if text in PACKAGED else str(Path(text).absolute())
 
 
 def start_folder(recipe: Recipe) -> Path:
@@ -63,7 +68,7 @@ def start_config(recipe: Recipe) -> EncoderConfig:
 
 def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] = SHAPE) -> str:
     """Of the model's keys in ``given`` the first that has another value than the encoder, in words; "" for none."""
-    for name in SHAPE:
+    for name in _shape(config):
         asked, there = getattr(recipe.model, name), getattr(config, name)
         if name in given and asked != there:
             return (
@@ -85,7 +90,7 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     names = [key.removeprefix("model.") for key in given if key.startswith("model.")]
     if wrong := disagreement(recipe, config, names):
         raise BitextmineError(f"recipe: {wrong}")
-    shape = {name: getattr(config, name) for name in SHAPE}
+    shape = {name: getattr(config, name) for name in _shape(config)}
     rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
     return dataclasses.replace(
         recipe,
