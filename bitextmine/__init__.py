@@ -1,7 +1,7 @@
 """bitextmine: sentence pairs out of two piles of text.
 
-`load_encoder`, `mine`, `score`, `knn`, `evaluate_retrieval` and `evaluate_sts` do what the commands do; help() of each
-tells how. None of them is imported, nor NumPy or torch, before it is used.
+`load_encoder`, `mine`, `adapt`, `score`, `knn`, `evaluate_retrieval` and `evaluate_sts` do what the commands do; help()
+of each tells how. None of them is imported, nor NumPy or torch, before it is used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.version import __version__
 
 if TYPE_CHECKING:
+    from bitextmine.adapt.api import adapt
     from bitextmine.clean.api import score
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluate.api import evaluate_retrieval
@@ -32,6 +33,7 @@ __all__ = [
     "StsReport",
     "UsageError",
     "__version__",
+    "adapt",
     "evaluate_retrieval",
     "evaluate_sts",
     "knn",
@@ -56,8 +58,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "mine":  # the package of that name, which mines when it is called
-        return importlib.import_module("bitextmine.mine")
+    if name in ("adapt", "mine"):  # the package of that name, which does it when it is called
+        return importlib.import_module(f"bitextmine.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'bitextmine' has no attribute {name!r}")
     found = getattr(importlib.import_module(_LAZY[name]), name)

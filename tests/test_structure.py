@@ -18,7 +18,7 @@ ROOMS = [
     ["__main__"],
     ["cli"],
     ["bitextmine", "info"],
-    ["report"],
+    ["adapt", "report"],
     ["align", "clean", "evaluate", "train"],
     ["mine"],
     ["index"],
@@ -28,7 +28,7 @@ ROOMS = [
     ["languages"],
     ["arguments", "device"],
     ["compiled", "console", "signature", "system"],
-    ["errors", "version"],
+    ["callable", "errors", "version"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 

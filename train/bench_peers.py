@@ -68,7 +68,8 @@ def main() -> None:
         parser.error(f"--peer {min(unknown)}: choose one of {', '.join(ENCODERS)}")
 
     encoders = [
-        (model, sys.executable, OURS.format(model=model), BLOCK["ours"]) for model in args.model or ["europe5"]
+        (model, sys.executable, OURS.format(model=model), BLOCK["ours"])
+        for model in args.model or ["europe5"]
     ]
     for name, load in ENCODERS.items():
         python = pythons.get(name, sys.executable)
@@ -133,10 +134,14 @@ def _errors(vectors: np.ndarray, place: dict[str, int], asked: Queries, other: s
     wrong = np.zeros(2)
     for src, tgt in ((PIVOT, other), (other, PIVOT)):
         rows, gold = (_rows(place, asked.sentences[lang]) for lang in (src, tgt))
-        (src_rows, queries), (tgt_rows, answers) = (np.unique(side, return_inverse=True) for side in (rows, gold))
+        (src_rows, queries), (tgt_rows, answers) = (
+            np.unique(side, return_inverse=True) for side in (rows, gold)
+        )
         source, target = (np.ascontiguousarray(vectors[some]) for some in (src_rows, tgt_rows))
         found = rank_in_pool(source, target, source, k=K, csls=CANDIDATES, candidates=CANDIDATES)
-        wrong += [100 * float((first[queries] != answers).mean()) / 2 for first in (found.cosine, found.ratio)]
+        wrong += [
+            100 * float((first[queries] != answers).mean()) / 2 for first in (found.cosine, found.ratio)
+        ]
     return f"{wrong[0]:.2f} / {wrong[1]:.2f}"
 
 

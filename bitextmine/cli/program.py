@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from bitextmine.cli.adapt import adapt
 from bitextmine.cli.align import align
 from bitextmine.cli.embed import embed
 from bitextmine.cli.encoder import encoder
@@ -45,5 +46,18 @@ def main() -> None:
     program(prog_name="bitextmine")
 
 
-for _command in (train, encoder, embed, index, mine, align, evaluate, info, report, score, filter_command):
+for _command in (
+    train,
+    adapt,
+    encoder,
+    embed,
+    index,
+    mine,
+    align,
+    evaluate,
+    info,
+    report,
+    score,
+    filter_command,
+):
     program.add_command(_command)

@@ -24,6 +24,12 @@ from bitextmine.cli.types import Number, Setting
     metavar="NAME.en-fr.tsv",
     help="Sentence pairs (tab-separated; the name tells the languages), in place of the recipe's; may be repeated.",
 )
+@click.option(
+    "--from",
+    "start",
+    metavar="NAME|FOLDER",
+    help="Train on from an encoder of 'bitextmine train', or one in the package.",
+)
 @click.option("--out", metavar="FOLDER", help="The model folder to make.  [required]")
 @click.option(
     "--print-recipe",
@@ -90,6 +96,7 @@ def train(
     /,
     recipe: str | None,
     pairs: tuple[str, ...],
+    start: str | None,
     out: str | None,
     print_recipe: str | None,
     data: str | None,
@@ -109,6 +116,7 @@ def train(
     bitextmine train cpu-quick --pairs pairs.en-fr.tsv --out model
     bitextmine train --print-recipe > recipe.toml
     bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1
+    bitextmine train --from europe5 --pairs mine.en-fr.tsv --epochs 3 --out better
     """
     if print_recipe is not None:
         from bitextmine.train.recipe import recipe_text
@@ -121,10 +129,12 @@ def train(
         raise click.UsageError("give a recipe, --pairs, or both")
     from pathlib import Path
 
-    from bitextmine.train.recipe import load_recipe, recipe_from_pairs
+    from bitextmine.train.recipe import load_recipe, recipe_from_pairs, start_name
 
     overrides = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     overrides.update(settings)
+    if start is not None:
+        overrides["model.start_from"] = start_name(start)
     folder = None if data is None else Path(data)
     if recipe is not None:
         plan = load_recipe(recipe, overrides, pairs=pairs, folder=folder)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from bitextmine.signature import signature
 from bitextmine.train.cache import DROPPED, PairCache
 from bitextmine.train.recipe import Recipe, recipe_settings
+from bitextmine.train.start import Start
 from bitextmine.version import __version__
 
 __all__ = ["model_card", "training_signature"]
@@ -29,10 +30,15 @@ def training_signature(recipe: Recipe, steps: int) -> str:
 
 
 def model_card(
-    recipe: Recipe, caches: Sequence[PairCache], steps: int, pairs: int, scores: Mapping[str, float]
+    recipe: Recipe,
+    caches: Sequence[PairCache],
+    steps: int,
+    pairs: int,
+    scores: Mapping[str, float],
+    start: Start | None = None,
 ) -> str:
     """Markdown: kind and size, the data with the held-out P@1, the recipe (what is not at its default), the
-    signature. steps, pairs: what the weights have seen."""
+    signature. steps, pairs: what the weights have seen; start: what they were before."""
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs})
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     m = recipe.model
@@ -41,7 +47,8 @@ def model_card(
         f"# A bitextmine encoder for {', '.join(languages)}",
         "",
         f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {pairs:,} pairs in {steps:,} steps"
-        " (a pair counts each time it is seen).",
+        " (a pair counts each time it is seen)"
+        + (f", going on from the encoder {start.folder.name} (hash {start.hash})." if start else "."),
         "",
         "## Data",
         "",

@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,6 +30,7 @@ from bitextmine.train.runlog import Tally
 from bitextmine.train.sampling import Batch, Sampler, hash_seed
 from bitextmine.train.spelling import commonest_ngrams, piece_ngrams, spell
 from bitextmine.train.splits import split_table
+from bitextmine.train.start import Start
 from bitextmine.train.validation import SMALLEST_POOL, is_measured, validate
 from bitextmine.train.vocabulary import content_pieces
 
@@ -53,40 +54,36 @@ class Run:
     """A training run at some step: the model, its optimiser, and what it has seen."""
 
     def __init__(
-        self, recipe: Recipe, caches: list[PairCache], tokenizer: Tokenizer, world: World = ALONE
+        self,
+        recipe: Recipe,
+        caches: list[PairCache],
+        tokenizer: Tokenizer,
+        world: World = ALONE,
+        start: Start | None = None,
     ) -> None:
         m, t = recipe.model, recipe.train
         self.recipe, self.caches, self.world = recipe, caches, world
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
         pieces = tokenizer.pieces()
         shared = piece_ngrams(pieces) if m.spelling else None
-        self.ngram_names = (
-            commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
-        )
-        if len(self.ngram_names) < m.ngrams:
-            log.info("%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams)
-        config = EncoderConfig(
-            tokenizer.vocab_size,
-            m.dim,
-            m.layers,
-            m.heads,
-            m.ffn,
-            m.dropout,
-            m.max_pieces,
-            languages,
-            len(self.ngram_names),
-            m.length_share,
-            m.order_columns,
-            m.order_weight if m.order_columns else 0.0,
-        )
+        if start is not None:
+            self.ngram_names = list(start.ngrams)
+        else:
+            self.ngram_names = (
+                commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
+            )
+            if len(self.ngram_names) < m.ngrams:
+                log.info(
+                    "%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams
+                )
         torch.manual_seed(t.seed)
-        self.model = SentenceModel(config)
-        self.model.initialise(m.initial_std)
+        self.model = (
+            self._fresh(languages, pieces) if start is None else self._started(start, languages, pieces)
+        )
         if m.length_share:
             self.model.length_share_in_training = t.length_share_in_training or m.length_share
-            self.model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(self.ngram_names))))
         if shared:
-            spell(self.model, *shared, self.ngram_names)
+            spell(self.model, *shared, self.ngram_names, keep=start is not None)
         self.model.to(self.world.device).train()
         self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
@@ -117,6 +114,35 @@ class Run:
             )
         if t.compile and m.layers:
             compile_layers(self.model)
+
+    def _fresh(self, languages: Sequence[str], pieces: Sequence[str]) -> SentenceModel:
+        """A model that knows nothing yet."""
+        m = self.recipe.model
+        config = EncoderConfig(
+            len(pieces),
+            m.dim,
+            m.layers,
+            m.heads,
+            m.ffn,
+            m.dropout,
+            m.max_pieces,
+            tuple(languages),
+            len(self.ngram_names),
+            m.length_share,
+            m.order_columns,
+            m.order_weight if m.order_columns else 0.0,
+        )
+        model = SentenceModel(config)
+        model.initialise(m.initial_std)
+        if m.length_share:
+            model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(self.ngram_names))))
+        return model
+
+    def _started(self, start: Start, languages: Sequence[str], pieces: Sequence[str]) -> SentenceModel:
+        """A model that knows what another encoder does."""
+        model = SentenceModel(start.grown_config(len(pieces), languages, self.recipe.model.dropout))
+        start.load_into(model, pieces)
+        return model
 
     @property
     def done(self) -> bool:

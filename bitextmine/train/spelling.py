@@ -101,6 +101,16 @@ class SpelledVectors(nn.Module):
         with torch.no_grad():
             self.ngrams.normal_(0.0, float(weight.std()) if len(order) else 0.0)
 
+    def keep(self, table: Tensor) -> None:
+        """Takes the values at which `table` is ``table`` (pieces + n-grams across, d): the n-grams of ``across`` have
+        their vectors, the others none, and the pieces' own vectors are what is left."""
+        with torch.no_grad():
+            across = self.table_rows - self.pieces
+            self.ngrams.zero_()
+            self.ngrams[:across] = table[self.pieces :] / ACROSS_WEIGHT
+            self.own.zero_()
+            self.own.copy_(table[: self.pieces] - self.table()[: self.pieces])
+
     def rows(self, wanted: Tensor) -> Tensor:
         """The vectors (m, d) of pieces and n-grams ``wanted`` (m,) int64, increasing."""
         pieces = wanted[: int((wanted < self.pieces).sum())]
@@ -128,9 +138,14 @@ class SpelledVectors(nn.Module):
         return self.rows(torch.arange(self.table_rows, device=self.own.device)).detach()
 
 
-def spell(model: SentenceModel, names: Sequence[str], lists: Pieces, across: Sequence[str]) -> None:
-    """Gives a model without layers vectors that know how pieces are spelled; names, lists: by `piece_ngrams`."""
+def spell(
+    model: SentenceModel, names: Sequence[str], lists: Pieces, across: Sequence[str], *, keep: bool = False
+) -> None:
+    """Gives a model without layers vectors that know how pieces are spelled; names, lists: by `piece_ngrams`. keep:
+    the sums are what the model's vectors were."""
     vectors = SpelledVectors(model.embedding, names, lists, across)
+    if keep:
+        vectors.keep(model.embedding.weight.detach())
     model.embedding = vectors  # type: ignore[assignment]  # which has all that a model without layers asks for
 
 

@@ -24,6 +24,7 @@ from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
+from bitextmine.train.start import open_start
 from bitextmine.train.validation import SMALLEST_POOL, is_measured
 from bitextmine.train.vocabulary import open_vocabulary
 
@@ -39,6 +40,9 @@ def train(
 ) -> Path:
     """Trains an encoder into the folder ``out`` and returns it: config.json, model.safetensors,
     tokenizer.model, README.md (the model card), recipe.json, log.jsonl and, with matplotlib, training.png.
+
+    With model.start_from training goes on from that encoder: from its vectors, its vocabulary (grown by up to
+    vocabulary.grow pieces) and its n-grams.
 
     A run that was killed is taken up at its last checkpoint by calling this again with the same recipe; on one
     CPU with the same number of threads it then ends in the same weights as an unbroken run, and its log says the same
@@ -67,7 +71,8 @@ def _train(recipe: Recipe, out: Path, world: World, force: bool, show_progress: 
         work.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
-    digest = recipe.digest()
+    start = open_start(recipe)
+    digest = recipe.digest() if start is None else start.digest(recipe)
     checkpoint = work / "checkpoint.pt"
     # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
     try:
@@ -81,11 +86,11 @@ def _train(recipe: Recipe, out: Path, world: World, force: bool, show_progress: 
         check_corpora(recipe)
     else:
         world.wait()  # for what the first process makes: this one will find it made
-    tokenizer = open_vocabulary(recipe, work)
+    tokenizer = open_vocabulary(recipe, work, start)
     caches = open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress)
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world)
+    run = Run(recipe, caches, tokenizer, world, start)
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
@@ -107,7 +112,7 @@ def _train(recipe: Recipe, out: Path, world: World, force: bool, show_progress: 
                 log_file.flush()
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
-        card = model_card(recipe, caches, run.step, run.pairs, run.scores)
+        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start)
         config, weights = finished_model(run)
         write_folder(
             out,

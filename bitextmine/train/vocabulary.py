@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,8 +17,10 @@ from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
+from bitextmine.train.growing import grown_vocabulary
 from bitextmine.train.pairs import pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
+from bitextmine.train.start import Start
 
 __all__ = ["content_pieces", "open_vocabulary", "sample_lines", "train_vocabulary"]
 
@@ -27,26 +30,33 @@ log = logging.getLogger(__name__)
 LONGEST_LINE = 4192
 
 
-def open_vocabulary(recipe: Recipe, work: Path) -> Tokenizer:
+def open_vocabulary(recipe: Recipe, work: Path, start: Start | None = None) -> Tokenizer:
     """The run's vocabulary, in its work folder: a model that is already in the folder of the model stays usable
-    meanwhile. Made where the one that lies there is of another recipe or of other corpora.
+    meanwhile. Made where the one that lies there is of another recipe or of other corpora. That of ``start``, and what
+    it grew by, where training goes on from an encoder.
 
     Raises BitextmineError as `train_vocabulary` does, and for corpora that cannot be read.
     """
     path = work / TOKENIZER
-    given = recipe.vocabulary.tokenizer
-    if given:
-        source = Tokenizer(recipe.path(given)).path
+    given = start.folder / TOKENIZER if start else recipe.vocabulary.tokenizer
+    if given and not recipe.vocabulary.grow:
+        source = Tokenizer(recipe.path(os.fspath(given)) if start is None else given).path
         if source.resolve() != path.resolve():
             with replacing(path) as file:
                 file.write(source.read_bytes())
         return Tokenizer(path)
     # The note says for which recipe and data the vocabulary was made: another one must not use it.
     note = work / "vocabulary.json"
-    made_for = json.dumps([recipe.digest(), [_sizes(recipe, corpus) for corpus in recipe.data.corpora]])
+    digest = start.digest(recipe) if start else recipe.digest()
+    made_for = json.dumps([digest, [_sizes(recipe, corpus) for corpus in recipe.data.corpora]])
     if not (path.exists() and note.exists() and note.read_text(encoding="utf-8") == made_for):
-        log.info("training a vocabulary of %d pieces", recipe.vocabulary.size)
         note.unlink(missing_ok=True)
+        if start:
+            _grow(recipe, start, path)
+            with replacing(note) as file:
+                file.write(made_for.encode())
+            return Tokenizer(path)
+        log.info("training a vocabulary of %d pieces", recipe.vocabulary.size)
         lines = sample_lines(recipe)
         train_vocabulary(recipe, path, (line for part in lines.values() for line in part))
         with replacing(note) as file:
@@ -60,6 +70,18 @@ def open_vocabulary(recipe: Recipe, work: Path) -> Tokenizer:
                 recipe.vocabulary.size,
             )
     return Tokenizer(path)
+
+
+def _grow(recipe: Recipe, start: Start, path: Path) -> None:
+    """Writes the vocabulary of ``start`` with new pieces of the corpora to ``path``."""
+    fresh = path.with_name("new-pieces.model")
+    lines = sample_lines(recipe)
+    train_vocabulary(recipe, fresh, (line for part in lines.values() for line in part))
+    grown, count = grown_vocabulary(start.tokenizer, Tokenizer(fresh), recipe.vocabulary.grow)
+    with replacing(path) as file:
+        file.write(grown)
+    fresh.unlink()
+    log.info("%d new pieces in a vocabulary of %d", count, start.config.vocab_size)
 
 
 def _sizes(recipe: Recipe, corpus: Corpus) -> list[int]:

@@ -34,7 +34,19 @@ def check_recipe(recipe: Recipe) -> Recipe:
         m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"
     )
     _must(
-        m.spelling or not m.ngrams,
+        not (m.start_from and recipe.vocabulary.tokenizer),
+        "vocabulary.tokenizer",
+        "found with model.start_from, whose vocabulary is kept",
+        "leave it out",
+    )
+    _must(
+        bool(m.start_from) or not recipe.vocabulary.grow,
+        "vocabulary.grow",
+        f"found {recipe.vocabulary.grow} without model.start_from",
+        "set vocabulary.size",
+    )
+    _must(
+        m.spelling or bool(m.start_from) or not m.ngrams,
         "model.ngrams",
         f"found {m.ngrams} without model.spelling",
         "set that to true",

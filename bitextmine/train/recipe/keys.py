@@ -101,6 +101,12 @@ class Vocabulary:
     """The subword pieces: a tokenizer that there is, or how one is trained on the corpora."""
 
     tokenizer: str = key("", "a tokenizer.model to use as it is; empty: train one")
+    grow: int = key(
+        0,
+        "with model.start_from: up to so many pieces that the corpora have and its vocabulary lacks are added to it",
+        least=0,
+        most=1_000_000,
+    )
     size: int = key(32_000, "subword pieces", least=8, most=1_000_000)
     type: str = key("unigram", "kind of SentencePiece model", choices=("unigram", "bpe"))
     fold_case: bool = key(True, "read upper case as lower case")
@@ -112,6 +118,11 @@ class Vocabulary:
 class Model:
     """The encoder: its size, what its vectors hold, and how they are stored."""
 
+    start_from: str = key(
+        "",
+        "an encoder to train on from, instead of random vectors: one in the package, by its name, or a model folder "
+        "(--from); its vocabulary, its n-grams and the keys of its shape are then kept",
+    )
     dim: int = key(256, "numbers per sentence vector", least=1)
     layers: int = key(0, "transformer layers, best few; 0: the mean of the piece vectors", least=0)
     heads: int = key(8, "attention heads of a layer; must divide dim", least=1)
@@ -291,12 +302,18 @@ class Recipe:
         return content
 
     def digest(self) -> str:
-        """16 hex digits that change with anything in the recipe but the folders of the data and of the cache.
+        """16 hex digits that change with anything in the recipe but the folders of the data, of the cache and of the
+        encoder that it starts from.
 
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
         content = _changed(
-            dataclasses.replace(self, base=Path(), data=dataclasses.replace(self.data, folder=".", cache=""))
+            dataclasses.replace(
+                self,
+                base=Path(),
+                data=dataclasses.replace(self.data, folder=".", cache=""),
+                model=dataclasses.replace(self.model, start_from=""),
+            )
         )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

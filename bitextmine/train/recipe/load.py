@@ -16,6 +16,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import is_short_code
 from bitextmine.train.recipe.check import check_recipe
 from bitextmine.train.recipe.keys import Corpus, Recipe
+from bitextmine.train.recipe.start import with_start
 
 __all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
 
@@ -72,7 +73,7 @@ def load_recipe(
         if pairs:
             data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
             found = dataclasses.replace(found, data=data)
-        return check_recipe(found)
+        return check_recipe(with_start(found, _given(content, overrides or {})))
     except UsageError:
         raise
     except BitextmineError as e:
@@ -85,7 +86,13 @@ def recipe_from_pairs(
     """A recipe of defaults for TSV files whose names tell their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
     found = _recipe({}, overrides or {})
     found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
-    return check_recipe(_with_folder(found, folder))
+    return check_recipe(with_start(_with_folder(found, folder), set(overrides or {})))
+
+
+def _given(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> set[str]:
+    """The keys that somebody set, as "train.batch"."""
+    tables = {section: content.get(section, {}) for section in SECTIONS}
+    return {f"{section}.{name}" for section, table in tables.items() for name in table} | set(overrides)
 
 
 def _corpora(pairs: Sequence[str]) -> tuple[Corpus, ...]:

@@ -1,0 +1,100 @@
+"""A round's mining: the pairs of two piles, best first, and how many of the best an error rate allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.adapt.options import AdaptOptions
+from bitextmine.adapt.piles import Piles
+from bitextmine.encoder.protocols import PieceRows
+from bitextmine.errors import BitextmineError
+from bitextmine.mine.candidates import Rescore, candidates
+from bitextmine.mine.gold import Gold, pair_codes
+from bitextmine.mine.neighbours import find_neighbours
+from bitextmine.mine.noise import MIN_LINES, fit_null
+from bitextmine.mine.options import Margin, Retrieval, WorkOptions
+from bitextmine.mine.retrieval import retrieve_scored
+from bitextmine.mine.run import rescorer
+from bitextmine.mine.scorer import with_pieces
+from bitextmine.mine.sides import load_side
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+__all__ = ["MinedPairs", "gold_shares", "mine_piles"]
+
+
+@dataclass(frozen=True)
+class MinedPairs:
+    """One-to-one pairs, best first. src, tgt: int64 (p,), lines counted from 0, of equal ones the first; precision:
+    float64 (p,), the estimated share of true ones among the pairs up to each. firsts: for every line of either side
+    the first that is equal, -1 for one that is not mined."""
+
+    src: NDArray[np.int64]
+    tgt: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    firsts: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    def best(self, error_rate: float) -> int:
+        """How many of the best hold this share of wrong pairs at most."""
+        good = np.flatnonzero(self.precision >= 1 - error_rate)
+        return int(good[-1]) + 1 if len(good) else 0
+
+
+def mine_piles(
+    piles: Piles, embeddings: tuple[Path, Path], encoder: Encoder, options: AdaptOptions, work: WorkOptions
+) -> MinedPairs:
+    """The pairs of two piles by their embeddings: scored by their pieces, too, where the encoder has some to compare,
+    one to one, with the precision that the noise of the piles tells (`fit_null`).
+
+    Raises BitextmineError for piles of too few lines to tell noise from pairs.
+    """
+    sides = [load_side(text, npy) for text, npy in zip((piles.src, piles.tgt), embeddings, strict=True)]
+    rows = [len(side.unique.rows) for side in sides]
+    if min(rows) < MIN_LINES:
+        short = sides[int(np.argmin(rows))]
+        raise BitextmineError(
+            f"{piles}: {short.text.name} has {min(rows)} different lines, too few to tell pairs from noise: adapting "
+            f"needs {MIN_LINES} of each corpus, and thousands to learn something; keep the encoder that you have"
+        )
+    checkpoint = embeddings[0].with_name(f"{embeddings[0].stem}-{embeddings[1].stem}.search.part")
+    k = options.k
+    neighbours, _ = find_neighbours(sides[0], sides[1], k + 1, work, checkpoint=checkpoint)
+    best = candidates(neighbours, k, Margin.RATIO)
+    again: Rescore | None = None
+    if isinstance(encoder.network, PieceRows):
+        again = rescorer(sides, *with_pieces(encoder, encoder))
+    pairs = retrieve_scored(best, neighbours, k, Retrieval.MAX, Margin.RATIO, again)
+    null = fit_null(neighbours, best, k=k, margin=Margin.RATIO, retrieval=Retrieval.MAX, rescore=again)
+    precision = np.cumsum(null.true) / np.arange(1, len(null.true) + 1)
+    checkpoint.unlink(missing_ok=True)
+    firsts = [np.append(side.unique.rows, -1)[side.unique.line_to_row] for side in sides]
+    return MinedPairs(
+        sides[0].unique.rows[pairs.src],
+        sides[1].unique.rows[pairs.tgt],
+        precision[: len(pairs)],
+        (firsts[0], firsts[1]),
+    )
+
+
+def gold_shares(mined: MinedPairs, kept: int, gold: Gold, piles: Piles) -> dict[str, float]:
+    """Against known pairs, in per cent: the precision of the best ``kept`` pairs, of those whose source line has a
+    known translation, and the recall. Raises BitextmineError for line numbers that the piles do not have."""
+    ends = []
+    for lines, firsts, text in zip((gold.src, gold.tgt), mined.firsts, (piles.src, piles.tgt), strict=True):
+        if int(lines.max()) >= len(firsts):
+            raise BitextmineError(
+                f"--gold: line number {int(lines.max()) + 1}, but {text.name} has {len(firsts)} lines; these files do "
+                "not belong together"
+            )
+        ends.append(firsts[lines])
+    width = len(mined.firsts[1])
+    known = np.unique(pair_codes(*ends, width)[(ends[0] >= 0) & (ends[1] >= 0)])
+    about = np.isin(mined.src[:kept], ends[0])
+    right = int(np.isin(pair_codes(mined.src[:kept], mined.tgt[:kept], width), known).sum())
+    return {"precision": 100 * right / max(1, int(about.sum())), "recall": 100 * right / max(1, len(known))}

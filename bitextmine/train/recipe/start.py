@@ -1,0 +1,99 @@
+"""A recipe that trains on from an encoder: what of its keys that encoder decides."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
+from bitextmine.encoder.foreign import read_foreign
+from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import read_json
+from bitextmine.train.recipe.keys import Model, Recipe
+
+__all__ = ["RATES", "disagreement", "start_config", "start_folder", "start_name", "with_start"]
+
+# What a recipe that does not say otherwise trains with from trained weights: learning rates a third of those from
+# random ones, so that the first steps do not undo what is known; train/quality.md has what was tried.
+RATES = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
+# Dropout is of the training, not of the weights.
+SHAPE = tuple(
+    field.name
+    for field in dataclasses.fields(Model)
+    if field.name in {other.name for other in dataclasses.fields(EncoderConfig)} - {"dropout"}
+)
+
+
+def _shape(config: EncoderConfig) -> list[str]:
+    """Which of SHAPE say something: the weight of order columns where there are any."""
+    return [name for name in SHAPE if config.order_columns or name != "order_weight"]
+
+
+def start_name(name: str | os.PathLike[str]) -> str:
+    """What model.start_from is for an encoder that someone names here: that of the package, or a folder wherever the
+    recipe lies."""
+    text = os.fspath(name)
+    return text if text in PACKAGED else str(Path(text).absolute())
+
+
+def start_folder(recipe: Recipe) -> Path:
+    """The folder of model.start_from. Raises BitextmineError where there is none."""
+    name = recipe.model.start_from
+    if name in PACKAGED:
+        return packaged(name)
+    folder = recipe.path(name)
+    if not folder.is_dir():
+        what = "not a folder" if folder.exists() else "no such model folder"
+        raise BitextmineError(
+            f"model.start_from (--from): {folder}: {what}, and not one of the packaged encoders "
+            f"({', '.join(sorted(PACKAGED))})"
+        )
+    return folder
+
+
+def start_config(recipe: Recipe) -> EncoderConfig:
+    """What the encoder of model.start_from is. Raises BitextmineError for one that 'bitextmine train' did not make."""
+    folder = start_folder(recipe)
+    if not (folder / CONFIG).is_file() or (folder / "modules.json").is_file():
+        foreign = read_foreign(folder)
+        made_by = f"an encoder of another kind ({type(foreign).__name__})" if foreign else "no model folder"
+        raise BitextmineError(
+            f"model.start_from (--from): {folder}: {made_by}; only encoders of 'bitextmine train' can be trained on"
+        )
+    return EncoderConfig.from_json(read_json(folder / CONFIG), str(folder / CONFIG))
+
+
+def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] = SHAPE) -> str:
+    """Of the model's keys in ``given`` the first that has another value than the encoder, in words; "" for none."""
+    for name in _shape(config):
+        asked, there = getattr(recipe.model, name), getattr(config, name)
+        if name in given and asked != there:
+            return (
+                f"model.{name} is {asked}, but that of {recipe.model.start_from}, which training starts from, is "
+                f"{there}: leave it out"
+            )
+    return ""
+
+
+def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
+    """The recipe with the shape of the encoder that it starts from, if it does, and with RATES where it names none.
+
+    given: the keys that somebody set, as "model.dim". Raises BitextmineError for one that disagrees with the encoder,
+    and for an encoder that cannot be trained on.
+    """
+    if not recipe.model.start_from:
+        return recipe
+    config = start_config(recipe)
+    names = [key.removeprefix("model.") for key in given if key.startswith("model.")]
+    if wrong := disagreement(recipe, config, names):
+        raise BitextmineError(f"recipe: {wrong}")
+    shape = {name: getattr(config, name) for name in _shape(config)}
+    rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
+    return dataclasses.replace(
+        recipe,
+        model=dataclasses.replace(recipe.model, **shape),
+        train=dataclasses.replace(recipe.train, **rates),
+    )
