@@ -51,6 +51,7 @@ RUNS = """
 import os, signal, sys, traceback
 from pathlib import Path
 import torch
+import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
 torch.set_num_threads(1)
 from bitextmine.train.recipe import load_recipe
 from bitextmine.train.trainer import train
