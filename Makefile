@@ -4,7 +4,7 @@
 #   TORCH=torch==2.13.0    install this torch first: a version, a local wheel, pip options, several words
 #   PYTHON=python3.12      the interpreter that makes the environment (3.11 or newer)
 #   PY=python              use this interpreter and install nothing
-#   JOBS=2                 tests run by so many processes at once
+#   JOBS=4                 so many processes run the tests (default: one for each processor; 0: no other than pytest)
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -33,7 +33,7 @@ demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and t
 	@PY=$(PY) bash mine/demo.sh
 
 test: lint ## ruff, mypy, then every test: some ten minutes on two cores
-	$(PY) -m pytest $(if $(JOBS),-n $(JOBS))
+	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile
 
 lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff check .

@@ -19,6 +19,16 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Tests run side by side, a process for each processor, on matrices of a few rows. Threads of NumPy's and torch's
+# libraries would spend ten times as long waiting for each other, and they wait by spinning. The package's own threads,
+# and those that a test asks for, are as many as ever. Here, since the libraries read it when they are loaded.
+for _name, _value in (
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("MKL_NUM_THREADS", "1"),  # torch goes by it
+    ("OMP_WAIT_POLICY", "PASSIVE"),
+):
+    os.environ.setdefault(_name, _value)
+
 # A change passes or fails by what it is: every run draws the same examples, unless HYPOTHESIS_PROFILE=random asks for
 # others. A busy machine is no reason to fail: how long an example takes says nothing about what it shows.
 settings.register_profile(

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,13 +43,9 @@ class Languages:
             raise BitextmineError(
                 f"{what} needs the package py3langid; install it with pip install 'bitextmine[languages]'"
             ) from None
-        model: Any = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        self._next = np.asarray(model.tk_nextmove)
-        self._row = np.asarray(model.tk_row, dtype=np.int64) << 8
-        self._output = np.asarray(model.tk_output, dtype=np.int32)
-        self._weights = np.asarray(model.nb_ptc, dtype=np.float32)
-        self._prior = np.asarray(model.nb_pc, dtype=np.float32)
-        self._labels = [str(label) for label in model.nb_classes]
+        model = _read(LanguageIdentifier, MODEL_FILE)
+        self._next, self._row, self._output = model.next, model.row, model.output
+        self._weights, self._prior, self._labels = model.weights, model.prior, model.labels
         # A language that is written in two scripts has two classes; the second counts for the first.
         first: dict[str, int] = {}
         self._twins = [
@@ -132,6 +129,31 @@ class Languages:
         found[np.diff(counts.indptr) == 0] = 0
         scores[order] = found
         return scores
+
+
+class _Model(NamedTuple):
+    """py3langid's: the automaton that finds features in bytes, and the weights (features, classes) of these."""
+
+    next: np.ndarray
+    row: np.ndarray
+    output: np.ndarray
+    weights: np.ndarray
+    prior: np.ndarray
+    labels: list[str]
+
+
+@cache
+def _read(kind: Any, file: str) -> _Model:
+    """Unpacking takes half a second: once in a process will do."""
+    model: Any = kind.from_model_file(file, norm_probs=True)
+    return _Model(
+        np.asarray(model.tk_nextmove),
+        np.asarray(model.tk_row, dtype=np.int64) << 8,
+        np.asarray(model.tk_output, dtype=np.int32),
+        np.asarray(model.nb_ptc, dtype=np.float32),
+        np.asarray(model.nb_pc, dtype=np.float32),
+        [str(label) for label in model.nb_classes],
+    )
 
 
 def _sample(text: str) -> str:

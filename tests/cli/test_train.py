@@ -77,7 +77,7 @@ def test_killed_and_run_again(bitextmine, folder):
         "pairs.en-fr.tsv",
         *SMALL,
         "--epochs",
-        "12",
+        "6",
         "--set",
         "train.checkpoint_seconds=0.0",
     ]
@@ -85,8 +85,8 @@ def test_killed_and_run_again(bitextmine, folder):
     bitextmine(*args, "--out", "whole", cwd=folder, env=one_thread)
     for count in (
         3,
-        40,
-        81,
+        30,
+        51,
     ):  # touches of a file in work/: at first before any step, then in the midst of saving
         child = bitextmine.start_to_die(
             folder / "hooks",

@@ -17,6 +17,7 @@ from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, fold
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import restore_rows
+from bitextmine.encoder.words import Words
 from bitextmine.errors import BitextmineError
 
 PACKAGED = packaged("default") / "tokenizer.model"
@@ -156,15 +157,46 @@ WORDS = st.sampled_from(["enmiendas", "VOTACIÓN", "votacion,", "la", "Zusammenb
 LINES = st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size=5)
 
 
-@given(LINES, st.integers(1, 30))
-def test_by_words_or_whole_lines_a_line_has_the_same_pieces(lines: list[str], most: int) -> None:
+FEW = ["aci", "cio", "cion", "mie", "ien", "ensa", "rupt"]
+
+
+def with_ngrams() -> Tokenizer:
     tokenizer = Tokenizer(PACKAGED)
-    tokenizer.encode(lines)
-    tokenizer.add_ngrams(["aci", "cio", "cion", "mie", "ien", "ensa", "rupt"])
-    fast, cut = tokenizer.encode(lines, most)
+    tokenizer.add_ngrams(FEW)
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def by_words() -> Tokenizer:
+    return with_ngrams()
+
+
+@pytest.fixture(scope="module")
+def by_lines() -> Tokenizer:
+    tokenizer = with_ngrams()
     tokenizer._words = None
-    slow, slow_cut = tokenizer.encode(lines, most)
-    assert (fast.ids == slow.ids).all() and (fast.offsets == slow.offsets).all() and cut == slow_cut
+    return tokenizer
+
+
+@given(LINES, st.integers(1, 30))
+def test_by_words_or_whole_lines_a_line_has_the_same_pieces(
+    by_words: Tokenizer, by_lines: Tokenizer, lines: list[str], most: int
+) -> None:
+    by_words._words = Words()  # that knows none of them yet
+    for _ in range(2):
+        fast, cut = by_words.encode(lines, most)
+        slow, slow_cut = by_lines.encode(lines, most)
+        assert (fast.ids == slow.ids).all() and (fast.offsets == slow.offsets).all() and cut == slow_cut
+
+
+def test_words_known_before_there_were_ngrams_are_forgotten(by_lines: Tokenizer) -> None:
+    lines = ["enmiendas VOTACIÓN", "votacion, la Zusammenbruch"]
+    tokenizer = Tokenizer(PACKAGED)
+    without, _ = tokenizer.encode(lines)
+    tokenizer.add_ngrams(FEW)
+    found, expected = tokenizer.encode(lines)[0], by_lines.encode(lines)[0]
+    assert (found.ids == expected.ids).all() and (found.offsets == expected.offsets).all()
+    assert len(found.ids) > len(without.ids)
 
 
 def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -> None:

@@ -51,8 +51,11 @@ def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str 
 
 def mined(src, tgt, x, y, *, k, dedup="exact", **options):
     a, b = side(src, x, dedup), side(tgt, y, dedup)
-    options = MiningOptions(k=k, **{"threshold": "none", **options})
-    found = mine_sides(a, b, search_both(a.vectors, b.vectors, k), options)
+    return mined_from(a, b, search_both(a.vectors, b.vectors, k), k=k, **options)
+
+
+def mined_from(a, b, neighbours, **options):
+    found = mine_sides(a, b, neighbours, MiningOptions(**{"threshold": "none", **options}))
     return list(zip(found.src_index.tolist(), found.tgt_index.tolist(), found.score.tolist(), strict=True))
 
 
@@ -96,11 +99,14 @@ def test_every_combination_agrees_with_the_oracle(drawn, dedup):
     src, x, tgt, y = drawn
     if any(not oracle.representatives(lines, v, dedup == "exact") for lines, v in ((src, x), (tgt, y))):
         return
-    for margin, retrieval, k in itertools.product(MARGINS, PLAIN, (1, 2, 4, 16)):
-        expected = oracle.mine(
-            src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup == "exact"
-        )
-        assert mined(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup) == expected
+    a, b = side(src, x, dedup), side(tgt, y, dedup)
+    for k in (1, 2, 4, 16):
+        neighbours = search_both(a.vectors, b.vectors, k)
+        for margin, retrieval in itertools.product(MARGINS, PLAIN):
+            expected = oracle.mine(
+                src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup == "exact"
+            )
+            assert mined_from(a, b, neighbours, k=k, margin=margin, retrieval=retrieval) == expected
 
 
 @pytest.fixture(scope="module")

@@ -361,7 +361,8 @@ def test_the_papers_sum_trains_end_to_end(make_recipe: Callable[..., Any], tmp_p
 
     recipe = make_recipe(
         train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0},
-        train__steps=250,
+        train__steps=100,
+        train__valid_every=50,
         train__batch=64,
         model__layers=2,
         model__dim=32,

@@ -25,7 +25,8 @@ def test_training_learns_to_find_translations(
     make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int
 ) -> None:
     recipe = make_recipe(
-        train__steps=200,
+        train__steps=120,
+        train__valid_every=40,
         model__layers=layers,
         model__dim=32,
         model__ffn=64,
@@ -39,28 +40,39 @@ def test_training_learns_to_find_translations(
     en, fr = (encoder.encode([pair[side] for pair in unseen]) for side in (0, 1))
     assert ((en @ fr.T).argmax(1) == np.arange(200)).mean() > 0.9
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    assert entries[-1]["step"] == 200 and entries[-1]["p_at_1"]["mean"] > 80
+    assert entries[-1]["step"] == 120 and entries[-1]["p_at_1"]["mean"] > 80
     assert entries[-1]["loss"] < entries[1]["loss"]
     assert entries[0]["corpora"][0]["read"] == 1600
     assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in (folder / "README.md").read_text()
 
 
-RUN = """
-import os, signal, sys
+# Each line of input, a folder and a number, is a run in a process of its own; torch is loaded once for all of them.
+RUNS = """
+import os, signal, sys, traceback
 from pathlib import Path
 import torch
+import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
 torch.set_num_threads(1)
 from bitextmine.train.recipe import load_recipe
 from bitextmine.train.trainer import train
-left = int(sys.argv[3])
 def die(event, args):  # before so many checkpoints have their name; -1: never
     global left
     if event == "os.rename" and str(args[1]).endswith("checkpoint.pt"):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(die)
-train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
+for line in sys.stdin:
+    out, left = line.split()
+    left = int(left)
+    if not (child := os.fork()):
+        sys.addaudithook(die)
+        try:
+            train(load_recipe(Path(sys.argv[1])), Path(out), show_progress=False)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -79,22 +91,28 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
         f"[vocabulary]\n{vocabulary}\n"
         f"[model]\ndim = 16\n{model}\n"
-        "[train]\nsteps = 150\nbatch = 64\nhard_negatives = 0.25\nvalid_every = 40\ncheckpoint_seconds = 0.0\n"
+        "[train]\nsteps = 60\nbatch = 64\nhard_negatives = 0.25\nvalid_every = 16\ncheckpoint_seconds = 0.0\n"
     )
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as runs:
 
-    def run(out: Path, checkpoints: int = -1) -> int:
-        return subprocess.call([sys.executable, "-c", RUN, str(path), str(out), str(checkpoints)])
+        def run(name: str, checkpoints: int = -1) -> int:
+            assert runs.stdin is not None and runs.stdout is not None
+            runs.stdin.write(f"{tmp_path / name} {checkpoints}\n")
+            runs.stdin.flush()
+            return int(runs.stdout.readline())
 
-    assert run(tmp_path / "whole") == 0
-    whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
-    saved = 0
-    for checkpoints in (1, 30, 61):
-        assert run(tmp_path / "part", checkpoints) == -signal.SIGKILL
-        saved += checkpoints - 1
-        assert _step(tmp_path / "part" / "work" / "checkpoint.pt") == (saved or -1)
-        assert not (tmp_path / "part" / "model.safetensors").exists()
-    assert run(tmp_path / "part") == 0
-    assert (tmp_path / "part" / "model.safetensors").read_bytes() == whole
+        assert run("whole") == 0
+        whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
+        saved = 0
+        for checkpoints in (1, 12, 25):
+            assert run("part", checkpoints) == -signal.SIGKILL
+            saved += checkpoints - 1
+            assert _step(tmp_path / "part" / "work" / "checkpoint.pt") == (saved or -1)
+            assert not (tmp_path / "part" / "model.safetensors").exists()
+        assert run("part") == 0
+        assert (tmp_path / "part" / "model.safetensors").read_bytes() == whole
     logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("whole", "part")]
     losses = [
         [(entry["step"], entry["contrastive"]) for entry in map(json.loads, log) if "contrastive" in entry]
