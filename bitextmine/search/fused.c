@@ -13,30 +13,53 @@
  * The same with float32 products instead of int8 ones (arithmetic FLOAT32): there the bound is that of the sums'
  * rounding, |computed - x.y| <= d 2^-24 |x| |y| (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
  *
- * No Python API: loaded with ctypes, called with the interpreter lock released; native.py declares the functions. Threads may work on tiles of
- * different columns at the same time; the state of the rows is shared between them under one lock per row.
+ * No Python API: loaded with ctypes, called with the interpreter lock released; native.py declares the functions.
+ * Threads may work on tiles of different columns at the same time; the state of the rows is shared between them under
+ * one lock per row.
+ *
+ * What a processor is good at is told apart by `isa`. PORTABLE is plain C and runs everywhere.
  */
 
 #include <math.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../compiled.h"
 
-#if (defined(__x86_64__)) && (defined(__GNUC__) || defined(__clang__))
+#if defined(__x86_64__)
 #define X86 1
+#include <cpuid.h>
 #include <immintrin.h>
+#define PAUSE() _mm_pause()
 #else
 #define X86 0
 #endif
 
-#define VERSION 1 /* of the interface, as in native.py */
+#if defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#define ARM 1
+#include <arm_neon.h>
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+#define PAUSE() __asm__ volatile("yield")
+#else
+#define ARM 0
+#endif
+
+#ifndef PAUSE
+#define PAUSE() (void)0
+#endif
+
+#define VERSION 2 /* of the interface, as in native.py */
 #define PANEL 64 /* columns of a packed panel */
 #define MR 6     /* rows of a register tile */
 #define LANES 32 /* partial sums of the exact inner product */
 
-enum { ISA_NONE = 0, ISA_AVX2 = 1, ISA_AVXVNNI = 2, ISA_AVX512 = 3 };
+enum { ISA_PORTABLE = 1, ISA_NEON = 2, ISA_DOTPROD = 3, ISA_AVX2 = 4, ISA_AVXVNNI = 5, ISA_AVX512 = 6 };
 enum { F16 = 0, F32 = 1 };
 enum { INT8 = 0, FLOAT32 = 1 };
 
@@ -79,14 +102,14 @@ typedef struct {
     int64_t rescored;
 } tile;
 
-#if X86
-
 #define FUNCTIONS(F)                                                                                                \
     F(int32_t, fused_isa, void)                                                                                     \
-    F(int64_t, fused_quantise, const void *, int32_t, int64_t, int64_t, int64_t, int32_t, int8_t *, float *,        \
-      float *, float *, int32_t *)                                                                                  \
+    F(int32_t, fused_has, int32_t)                                                                                  \
+    F(int64_t, fused_quantise, int32_t, const void *, int32_t, int64_t, int64_t, int64_t, int32_t, int8_t *,        \
+      float *, float *, float *, int32_t *)                                                                         \
     F(void, fused_pack, const int8_t *, int64_t, int64_t, int32_t, uint8_t *)                                       \
-    F(int64_t, fused_interleave, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, float *, float *)       \
+    F(int64_t, fused_interleave, int32_t, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, float *,       \
+      float *)                                                                                                      \
     F(void, fused_products, const void *, const int64_t *, const void *, const int64_t *, int64_t, int64_t,         \
       int32_t, int32_t, float *)                                                                                    \
     F(int64_t, fused_workspace, int64_t, int32_t, int32_t)                                                          \
@@ -96,13 +119,91 @@ typedef struct {
 PROTOTYPES(FUNCTIONS)
 INTERFACE(VERSION, 1, FUNCTIONS, STRUCTURES)
 
+#define IS_X86(ISA) (X86 && (ISA) >= ISA_AVX2)
+
+/* ---- rows as float32 ---- */
+
+static float half_to_float(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff, bits;
+    float f;
+    if (rest >= 0x7c00) /* infinity, NaN */
+        bits = sign | 0x7f800000 | (rest & 0x3ff) << 13;
+    else if (rest >= 0x400)
+        bits = sign | ((rest << 13) + (112u << 23));
+    else { /* zero and what is too small for a leading one: a multiple of 2^-24, which float32 holds */
+        f = (float)rest * 0x1p-24f;
+        memcpy(&bits, &f, 4);
+        bits |= sign;
+    }
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+static void widen_portable(const void *rows, int dtype, int64_t row, int64_t d, float *out) {
+    if (dtype == F32) {
+        memcpy(out, (const float *)rows + row * d, (size_t)d * sizeof(float));
+        return;
+    }
+    const uint16_t *h = (const uint16_t *)rows + row * d;
+    int64_t i = 0;
+#if ARM
+    for (; i + 4 <= d; i += 4) vst1q_f32(out + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(h + i))));
+#endif
+    for (; i < d; i++) out[i] = half_to_float(h[i]);
+}
+
+/* Every sum below is one of exact products in double precision, or an upper bound that allows for its rounding: what
+ * a processor or a compiler makes of the order and of fused operations changes no answer. */
+static int64_t quantise_portable(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int32_t levels,
+                                 int8_t *q, float *scale, float *loss, float *length, int32_t *sum) {
+    float *v = malloc((size_t)dpad * sizeof(float));
+    if (!v) return -2;
+    for (int64_t r = 0; r < n; r++) {
+        widen_portable(rows, dtype, r, d, v);
+        for (int64_t i = d; i < dpad; i++) v[i] = 0.0f;
+        float top = 0.0f, bad = 0.0f;
+        for (int64_t i = 0; i < d; i++) {
+            float a = fabsf(v[i]);
+            top = a > top ? a : top;
+            bad += v[i] - v[i]; /* NaN once anything is not finite */
+        }
+        if (bad != bad) {
+            free(v);
+            return r;
+        }
+        int some = top > 1e-30f; /* below, 1/top overflows: all of the row is then loss */
+        float s = some ? top / (float)levels : 0.0f, inv = some ? (float)levels / top : 0.0f;
+        const float nearest = 12582912.0f; /* 1.5 * 2^23: added and taken off again, it rounds to the nearest integer */
+        double lost = 0.0, len = 0.0;
+        int32_t total = 0;
+        int8_t *out = q + r * dpad;
+        for (int64_t i = 0; i < dpad; i++) {
+            float moved = v[i] * inv + nearest;
+            int32_t z = (int32_t)(moved - nearest);
+            double e = (double)v[i] - (double)z * (double)s;
+            lost += e * e;
+            len += (double)v[i] * (double)v[i];
+            total += z;
+            out[i] = (int8_t)z;
+        }
+        scale[r] = s;
+        loss[r] = (float)(sqrt(lost) * (1.0 + 1e-6)); /* rounded up, so that the bound stays one */
+        length[r] = (float)(sqrt(len) * (1.0 + 1e-6));
+        sum[r] = total;
+    }
+    free(v);
+    return -1;
+}
+
+#if X86
+
 #define T_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define T_VNNI __attribute__((target("avx2,fma,f16c,avxvnni")))
 #define T_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
 
 /* ---- rows to int8 ---- */
 
-T_AVX2 static void widen(const void *rows, int dtype, int64_t row, int64_t d, float *out) {
+T_AVX2 static void widen_avx2(const void *rows, int dtype, int64_t row, int64_t d, float *out) {
     if (dtype == F32) {
         memcpy(out, (const float *)rows + row * d, (size_t)d * sizeof(float));
         return;
@@ -113,14 +214,12 @@ T_AVX2 static void widen(const void *rows, int dtype, int64_t row, int64_t d, fl
     for (; i < d; i++) out[i] = _cvtsh_ss(h[i]);
 }
 
-/* rows (n, d) -> q (n, dpad) in [-levels, levels]; scale, loss |x - scale*q|, length |x| and the sum of q, per row.
- * Returns the first row that holds a NaN or an infinity, or -1. */
-T_AVX2 int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int32_t levels,
-                                     int8_t *q, float *scale, float *loss, float *length, int32_t *sum) {
+T_AVX2 static int64_t quantise_avx2(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad,
+                                    int32_t levels, int8_t *q, float *scale, float *loss, float *length, int32_t *sum) {
     float *v = malloc((size_t)dpad * sizeof(float));
     if (!v) return -2;
     for (int64_t r = 0; r < n; r++) {
-        widen(rows, dtype, r, d, v);
+        widen_avx2(rows, dtype, r, d, v);
         for (int64_t i = d; i < dpad; i++) v[i] = 0.0f;
         __m256 big = _mm256_setzero_ps(), fin = _mm256_setzero_ps();
         const __m256 sign = _mm256_set1_ps(-0.0f);
@@ -174,6 +273,30 @@ T_AVX2 int64_t fused_quantise(const void *rows, int32_t dtype, int64_t n, int64_
     return -1;
 }
 
+#endif
+
+static void widen(int32_t isa, const void *rows, int dtype, int64_t row, int64_t d, float *out) {
+#if X86
+    if (IS_X86(isa)) {
+        widen_avx2(rows, dtype, row, d, out);
+        return;
+    }
+#endif
+    (void)isa;
+    widen_portable(rows, dtype, row, d, out);
+}
+
+/* rows (n, d) -> q (n, dpad) in [-levels, levels]; scale, loss |x - scale*q|, length |x| and the sum of q, per row.
+ * Returns the first row that holds a NaN or an infinity, -1 if none does, -2 without memory. */
+int64_t fused_quantise(int32_t isa, const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int32_t levels,
+                       int8_t *q, float *scale, float *loss, float *length, int32_t *sum) {
+#if X86
+    if (IS_X86(isa)) return quantise_avx2(rows, dtype, n, d, dpad, levels, q, scale, loss, length, sum);
+#endif
+    (void)isa;
+    return quantise_portable(rows, dtype, n, d, dpad, levels, q, scale, loss, length, sum);
+}
+
 /* q (n, dpad) -> panels [n/64][dpad/4][64][4] of unsigned bytes q + offset; the last panel is filled with zeros. */
 void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset, uint8_t *out) {
     int64_t panels = (n + PANEL - 1) / PANEL;
@@ -198,8 +321,8 @@ void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset, uint8_
 
 /* rows (n, d) -> floats [n/width][dpad][width], filled up with zeros; length |x| per row, rounded up.
  * Returns the first row that holds a NaN or an infinity, -1 if none does, -2 without memory. */
-T_AVX2 int64_t fused_interleave(const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int64_t width,
-                                       float *out, float *length) {
+int64_t fused_interleave(int32_t isa, const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int64_t width,
+                         float *out, float *length) {
     float *v = malloc((size_t)d * sizeof(float));
     if (!v) return -2;
     int64_t groups = (n + width - 1) / width;
@@ -212,7 +335,7 @@ T_AVX2 int64_t fused_interleave(const void *rows, int32_t dtype, int64_t n, int6
                 for (int64_t i = 0; i < d; i++) to[i * width + c] = 0.0f;
                 continue;
             }
-            widen(rows, dtype, r, d, v);
+            widen(isa, rows, dtype, r, d, v);
             double s[4] = {0, 0, 0, 0};
             int64_t i = 0;
             for (; i + 4 <= d; i += 4)
@@ -233,12 +356,32 @@ T_AVX2 int64_t fused_interleave(const void *rows, int32_t dtype, int64_t n, int6
 
 /* ---- exact inner products ---- */
 
-T_AVX2 static double fold(const double *acc) {
+static double fold(const double *acc) {
     double s[8];
     for (int i = 0; i < 8; i++) s[i] = (acc[i] + acc[i + 8]) + (acc[i + 16] + acc[i + 24]);
     for (int i = 0; i < 4; i++) s[i] = s[i] + s[i + 4];
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
+
+static float exact_portable(const void *xrows, int64_t i, const void *yrows, int64_t j, int64_t d, int dtype) {
+    double acc[LANES];
+    float a[LANES], b[LANES];
+    memset(acc, 0, sizeof acc);
+    for (int64_t at = 0; at < d; at += LANES) {
+        int64_t n = d - at < LANES ? d - at : LANES;
+        if (n < LANES) {
+            memset(a, 0, sizeof a);
+            memset(b, 0, sizeof b);
+        }
+        int64_t item = dtype == F32 ? 4 : 2;
+        widen_portable((const char *)xrows + (i * d + at) * item, dtype, 0, n, a);
+        widen_portable((const char *)yrows + (j * d + at) * item, dtype, 0, n, b);
+        for (int l = 0; l < LANES; l++) acc[l] += (double)a[l] * (double)b[l];
+    }
+    return (float)fold(acc) + 0.0f;
+}
+
+#if X86
 
 T_AVX2 static float exact_avx2(const void *xrows, int64_t i, const void *yrows, int64_t j, int64_t d, int dtype) {
     double acc[LANES];
@@ -254,8 +397,8 @@ T_AVX2 static float exact_avx2(const void *xrows, int64_t i, const void *yrows, 
             memcpy(a, (const float *)xrows + i * d + at, (size_t)n * sizeof(float));
             memcpy(b, (const float *)yrows + j * d + at, (size_t)n * sizeof(float));
         } else {
-            widen((const uint16_t *)xrows + i * d + at, F16, 0, n, a);
-            widen((const uint16_t *)yrows + j * d + at, F16, 0, n, b);
+            widen_avx2((const uint16_t *)xrows + i * d + at, F16, 0, n, a);
+            widen_avx2((const uint16_t *)yrows + j * d + at, F16, 0, n, b);
         }
         for (int l = 0; l < LANES; l++) acc[l] += (double)a[l] * (double)b[l];
     }
@@ -295,9 +438,19 @@ T_512 static float exact_512(const void *xrows, int64_t i, const void *yrows, in
     return (float)fold(out) + 0.0f;
 }
 
+#endif
+
+static inline float exact_product(int32_t isa, const void *x, int64_t i, const void *y, int64_t j, int64_t d, int dtype) {
+#if X86
+    if (isa == ISA_AVX512) return exact_512(x, i, y, j, d, dtype);
+    if (IS_X86(isa)) return exact_avx2(x, i, y, j, d, dtype);
+#endif
+    (void)isa;
+    return exact_portable(x, i, y, j, d, dtype);
+}
+
 static inline float exact(const tile *t, int64_t i, int64_t j) {
-    return t->isa == ISA_AVX512 ? exact_512(t->xrows, i, t->yrows, j, t->d, t->dtype)
-                                : exact_avx2(t->xrows, i, t->yrows, j, t->d, t->dtype);
+    return exact_product(t->isa, t->xrows, i, t->yrows, j, t->d, t->dtype);
 }
 
 /* out[p] = row i[p] of x times row j[p] of y, both (.., d) of one dtype. */
@@ -312,7 +465,7 @@ void fused_products(const void *x, const int64_t *i, const void *y, const int64_
                 __builtin_prefetch(b + o);
             }
         }
-        out[p] = isa == ISA_AVX512 ? exact_512(x, i[p], y, j[p], d, dtype) : exact_avx2(x, i[p], y, j[p], d, dtype);
+        out[p] = exact_product(isa, x, i[p], y, j[p], d, dtype);
     }
 }
 
@@ -335,7 +488,13 @@ static void keep_best(float *sim, int64_t *id, int k, float s, int64_t i) {
 static inline float kth(const float *sim, const int64_t *id, int k) { return id[k - 1] < 0 ? -INFINITY : sim[k - 1]; }
 
 static inline void lock(uint8_t *l) {
-    while (__atomic_test_and_set(l, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+    /* Whoever holds it has a few instructions to go, unless the system has taken the processor from it. */
+    for (int tries = 1; __atomic_test_and_set(l, __ATOMIC_ACQUIRE); tries++) {
+        if (tries % 64)
+            PAUSE();
+        else
+            sched_yield();
+    }
 }
 
 static inline void unlock(uint8_t *l) { __atomic_clear(l, __ATOMIC_RELEASE); }
@@ -427,6 +586,71 @@ static int push(const tile *t, side *s, int64_t row, float upper, float lower, i
 
 typedef void (*product)(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start, int32_t *out);
 
+static void product_portable(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start,
+                             int32_t *out) {
+    for (int r = 0; r < MR; r++) {
+        int32_t *o = out + r * PANEL;
+        for (int c = 0; c < PANEL; c++) o[c] = start[r];
+        for (int64_t g = 0; g < groups; g++) {
+            const int8_t *a = x + r * stride + 4 * g, *b = (const int8_t *)y + g * 4 * PANEL;
+            const int32_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+            for (int c = 0; c < PANEL; c++)
+                o[c] += a0 * b[4 * c] + a1 * b[4 * c + 1] + a2 * b[4 * c + 2] + a3 * b[4 * c + 3];
+        }
+    }
+}
+
+#if ARM
+
+#define PRODUCT_ARM(NAME, TARGET, DOT)                                                                            \
+    TARGET static void NAME(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start, \
+                            int32_t *out) {                                                                       \
+        for (int c = 0; c < PANEL; c += 16) {                                                                     \
+            int32x4_t a[MR][4];                                                                                   \
+            for (int r = 0; r < MR; r++)                                                                          \
+                for (int v = 0; v < 4; v++) a[r][v] = vdupq_n_s32(start[r]);                                      \
+            const int8_t *yp = (const int8_t *)y + 4 * c, *xp = x;                                                \
+            for (int64_t g = 0; g < groups; g++, yp += 4 * PANEL, xp += 4) {                                      \
+                const int8x16_t y0 = vld1q_s8(yp), y1 = vld1q_s8(yp + 16), y2 = vld1q_s8(yp + 32),                \
+                                y3 = vld1q_s8(yp + 48);                                                           \
+                for (int r = 0; r < MR; r++) {                                                                    \
+                    int32_t w;                                                                                    \
+                    memcpy(&w, xp + r * stride, 4);                                                               \
+                    const int8x16_t b = vreinterpretq_s8_s32(vdupq_n_s32(w));                                     \
+                    a[r][0] = DOT(a[r][0], y0, b);                                                                \
+                    a[r][1] = DOT(a[r][1], y1, b);                                                                \
+                    a[r][2] = DOT(a[r][2], y2, b);                                                                \
+                    a[r][3] = DOT(a[r][3], y3, b);                                                                \
+                }                                                                                                 \
+            }                                                                                                     \
+            for (int r = 0; r < MR; r++)                                                                          \
+                for (int v = 0; v < 4; v++) vst1q_s32(out + r * PANEL + c + 4 * v, a[r][v]);                      \
+        }                                                                                                         \
+    }
+
+/* Four sums of four products: pairs of them, of 127 levels, are at most 32,258 and fit 16 bits. */
+static inline int32x4_t dot_neon(int32x4_t a, int8x16_t y, int8x16_t b) {
+    const int16x8_t low = vmull_s8(vget_low_s8(y), vget_low_s8(b)), high = vmull_high_s8(y, b);
+    return vpadalq_s16(a, vpaddq_s16(low, high));
+}
+
+PRODUCT_ARM(product_neon, , dot_neon)
+
+#if defined(__clang__)
+#define T_DOTPROD __attribute__((target("dotprod")))
+#else
+#define T_DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
+#endif
+#if (defined(__clang__) && __clang_major__ >= 16) || (!defined(__clang__) && __GNUC__ >= 8) || \
+    defined(__ARM_FEATURE_DOTPROD)
+#define HAVE_DOTPROD 1
+PRODUCT_ARM(product_dotprod, T_DOTPROD, vdotq_s32)
+#endif
+
+#endif
+
+#if X86
+
 /* Eight steps of four bytes a turn (dpad is a multiple of 32): a turn of one step runs at 40% of the speed. */
 T_512 static void product_512(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start,
                               int32_t *out) {
@@ -512,7 +736,23 @@ PRODUCT256(product_avx2, T_AVX2, DOT_AVX2)
 PRODUCT256(product_avxvnni, T_VNNI, DOT_VNNI)
 #endif
 
+#endif
+
 /* ---- float32 products of MR rows (interleaved) with a panel: out[r][c] = x_r . y_c ---- */
+
+static void float_product_portable(const float *x, const float *y, int64_t d, float *out) {
+    for (int c = 0; c < PANEL; c += 16) {
+        float a[MR][16];
+        memset(a, 0, sizeof a);
+        const float *xp = x, *yp = y + c;
+        for (int64_t i = 0; i < d; i++, xp += MR, yp += PANEL)
+            for (int r = 0; r < MR; r++)
+                for (int l = 0; l < 16; l++) a[r][l] += xp[r] * yp[l];
+        for (int r = 0; r < MR; r++) memcpy(out + r * PANEL + c, a[r], sizeof a[r]);
+    }
+}
+
+#if X86
 
 T_512 static void float_product_512(const float *x, const float *y, int64_t d, float *out) {
 #define ROWF(r) __m512 a##r##0 = _mm512_setzero_ps(), a##r##1 = a##r##0, a##r##2 = a##r##0, a##r##3 = a##r##0;
@@ -596,8 +836,45 @@ T_AVX2 static uint32_t float_reach_avx2(const float *dots, const float *loss, co
     return any;
 }
 
+#endif
+
 /* ---- which of a register tile's bounds reach their row's or their column's limit ----
  * upper[r][c] is filled in; returns a bit for each chunk of 16 columns that has any. */
+
+static uint32_t float_reach_portable(const float *dots, const float *loss, const float *limit, const float *yloss,
+                                     const float *ylimit, float *upper) {
+    uint32_t any = 0;
+    for (int r = 0; r < MR; r++)
+        for (int c = 0; c < 4; c++) {
+            int hit = 0;
+            for (int l = 16 * c; l < 16 * c + 16; l++) {
+                const float v = dots[r * PANEL + l] + (yloss[l] + loss[r]), least = ylimit[l] < limit[r] ? ylimit[l] : limit[r];
+                upper[r * PANEL + l] = v;
+                hit |= v >= least;
+            }
+            any |= (uint32_t)hit << (r * 4 + c);
+        }
+    return any;
+}
+
+static uint32_t reach_portable(const int32_t *dots, const float *scale, const float *loss, const float *limit,
+                               const float *yscale, const float *yloss, const float *ylimit, float *upper) {
+    uint32_t any = 0;
+    for (int r = 0; r < MR; r++)
+        for (int c = 0; c < 4; c++) {
+            int hit = 0;
+            for (int l = 16 * c; l < 16 * c + 16; l++) {
+                const float v = (float)dots[r * PANEL + l] * scale[r] * yscale[l] + (yloss[l] + loss[r]);
+                const float least = ylimit[l] < limit[r] ? ylimit[l] : limit[r];
+                upper[r * PANEL + l] = v;
+                hit |= v >= least;
+            }
+            any |= (uint32_t)hit << (r * 4 + c);
+        }
+    return any;
+}
+
+#if X86
 
 T_512 static uint32_t reach_512(const int32_t *dots, const float *scale, const float *loss, const float *limit,
                                 const float *yscale, const float *yloss, const float *ylimit, float *upper) {
@@ -633,6 +910,8 @@ T_AVX2 static uint32_t reach_avx2(const int32_t *dots, const float *scale, const
     return any;
 }
 
+#endif
+
 /* ---- a tile ---- */
 
 static void *carve(char **at, size_t bytes) {
@@ -650,12 +929,12 @@ static side carve_side(char **at, int64_t rows, int32_t k, int32_t cap) {
     return s;
 }
 
+static int64_t side_bytes(int64_t rows, int32_t k, int32_t cap) {
+    return rows * (int64_t)(cap * sizeof(candidate) + sizeof(int32_t) + k * sizeof(float) + sizeof(float)) + 4 * 64;
+}
+
 int64_t fused_workspace(int64_t rows, int32_t k, int32_t cap) {
-    char *at = (char *)0;
-    carve_side(&at, rows + MR, k, cap);
-    carve_side(&at, PANEL, k, cap);
-    carve(&at, 2 * MR * PANEL * 4 + 4096);
-    return (int64_t)(at - (char *)0);
+    return side_bytes(rows + MR, k, cap) + side_bytes(PANEL, k, cap) + 2 * MR * PANEL * 4 + 4096;
 }
 
 static void clear(side *s, int64_t from, int64_t to, int32_t k) {
@@ -663,6 +942,33 @@ static void clear(side *s, int64_t from, int64_t to, int32_t k) {
         s->count[i] = 0;
         for (int32_t e = 0; e < k; e++) s->lower[i * k + e] = -INFINITY;
     }
+}
+
+static uint32_t float_tile(int32_t isa, const float *x, const float *y, int64_t d, float *dots, const float *loss,
+                           const float *limit, const float *yloss, const float *ylimit, float *upper) {
+#if X86
+    if (isa == ISA_AVX512) {
+        float_product_512(x, y, d, dots);
+        return float_reach_512(dots, loss, limit, yloss, ylimit, upper);
+    }
+    if (IS_X86(isa)) {
+        float_product_avx2(x, y, d, dots);
+        return float_reach_avx2(dots, loss, limit, yloss, ylimit, upper);
+    }
+#endif
+    (void)isa;
+    float_product_portable(x, y, d, dots);
+    return float_reach_portable(dots, loss, limit, yloss, ylimit, upper);
+}
+
+static uint32_t reach(int32_t isa, const int32_t *dots, const float *scale, const float *loss, const float *limit,
+                      const float *yscale, const float *yloss, const float *ylimit, float *upper) {
+#if X86
+    if (isa == ISA_AVX512) return reach_512(dots, scale, loss, limit, yscale, yloss, ylimit, upper);
+    if (IS_X86(isa)) return reach_avx2(dots, scale, loss, limit, yscale, yloss, ylimit, upper);
+#endif
+    (void)isa;
+    return reach_portable(dots, scale, loss, limit, yscale, yloss, ylimit, upper);
 }
 
 /* All pairs of the block's rows with the tile's columns. Rows come in steps that stay in the second-level cache. */
@@ -673,12 +979,21 @@ int64_t fused_tile(tile *t) {
     int32_t *dots = carve(&at, MR * PANEL * sizeof(int32_t));
     float *upper = carve(&at, MR * PANEL * sizeof(float));
     float *yscale = carve(&at, PANEL * sizeof(float)), *yloss = carve(&at, PANEL * sizeof(float));
-    const int levels_offset = t->isa == ISA_AVX2 ? 64 : 128;
-    product multiply = product_avx2;
+    const int levels_offset = t->isa == ISA_AVX2 ? 64 : IS_X86(t->isa) ? 128 : 0; /* x86 multiplies unsigned by signed */
+    product multiply = product_portable;
+#if X86
+    if (t->isa == ISA_AVX2) multiply = product_avx2;
 #ifdef HAVE_AVXVNNI
     if (t->isa == ISA_AVXVNNI) multiply = product_avxvnni;
 #endif
     if (t->isa == ISA_AVX512) multiply = product_512;
+#endif
+#if ARM
+    if (t->isa == ISA_NEON) multiply = product_neon;
+#ifdef HAVE_DOTPROD
+    if (t->isa == ISA_DOTPROD) multiply = product_dotprod;
+#endif
+#endif
     t->rescored = 0;
     clear(&rows, 0, t->rows, k);
     for (int64_t i = 0; i < t->rows; i++) {
@@ -717,18 +1032,11 @@ int64_t fused_tile(tile *t) {
                 uint32_t any;
                 if (wide) {
                     const float *x = (const float *)t->xq + i * t->dpad, *y = (const float *)panel;
-                    if (t->isa == ISA_AVX512) {
-                        float_product_512(x, y, t->dpad, (float *)dots);
-                        any = float_reach_512((const float *)dots, loss, limit, yloss, cols.limit, upper);
-                    } else {
-                        float_product_avx2(x, y, t->dpad, (float *)dots);
-                        any = float_reach_avx2((const float *)dots, loss, limit, yloss, cols.limit, upper);
-                    }
+                    any = float_tile(t->isa, x, y, t->dpad, (float *)dots, loss, limit, yloss, cols.limit, upper);
                 } else {
                     /* xq is allocated MR rows longer than the block, so the last step reads zeros */
                     multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, dots);
-                    any = t->isa == ISA_AVX512 ? reach_512(dots, scale, loss, limit, yscale, yloss, cols.limit, upper)
-                                               : reach_avx2(dots, scale, loss, limit, yscale, yloss, cols.limit, upper);
+                    any = reach(t->isa, dots, scale, loss, limit, yscale, yloss, cols.limit, upper);
                 }
                 while (any) {
                     int bit = __builtin_ctz(any), r = bit >> 2, c0 = (bit & 3) * 16;
@@ -750,26 +1058,44 @@ int64_t fused_tile(tile *t) {
     return t->rescored;
 }
 
-int32_t fused_isa(void) {
+/* Whether this processor, and this library, has an instruction set. */
+int32_t fused_has(int32_t isa) {
+    if (isa == ISA_PORTABLE) return 1;
+#if X86
+    /* (Not every compiler's __builtin_cpu_supports knows f16c and avxvnni.) */
+    unsigned a = 0, b = 0, c = 0, d = 0;
     __builtin_cpu_init();
-    if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")))
-        return ISA_NONE;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni"))
-        return ISA_AVX512;
+    const int f16c = __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+    if (!(f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return 0;
+    if (isa == ISA_AVX2) return 1;
 #ifdef HAVE_AVXVNNI
-    if (__builtin_cpu_supports("avxvnni")) return ISA_AVXVNNI;
+    if (isa == ISA_AVXVNNI) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 #endif
-    return ISA_AVX2;
+    if (isa == ISA_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vnni");
+#endif
+#if ARM
+    if (isa == ISA_NEON) return 1;
+#ifdef HAVE_DOTPROD
+    if (isa == ISA_DOTPROD) {
+#if defined(__linux__)
+        return (int32_t)(getauxval(AT_HWCAP) >> 20 & 1); /* HWCAP_ASIMDDP */
+#elif defined(__APPLE__)
+        int there = 0;
+        size_t size = sizeof there;
+        return !sysctlbyname("hw.optional.arm.FEAT_DotProd", &there, &size, 0, 0) && there;
+#endif
+    }
+#endif
+#endif
+    return 0;
 }
 
-#else
-
-/* Another processor: nothing here, blocks.py works with torch. */
-#define FUNCTIONS(F) F(int32_t, fused_isa, void)
-PROTOTYPES(FUNCTIONS)
-INTERFACE(VERSION, 0, FUNCTIONS, NO_STRUCTURES)
-
-int32_t fused_isa(void) { return ISA_NONE; }
-
-#endif
+/* The best one. */
+int32_t fused_isa(void) {
+    int32_t isa = ISA_AVX512;
+    while (!fused_has(isa)) isa--;
+    return isa;
+}

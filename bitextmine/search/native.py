@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bitextmine import compiled
 from bitextmine.compiled import ADDRESS, FLOATS, INT8S, INT32, INT32S, INT64, INT64S, NOTHING, ROWS, UINT8S
 
-ISA = {"avx2": 1, "avxvnni": 2, "avx512vnni": 3}
+ISA = {"portable": 1, "neon": 2, "dotprod": 3, "avx2": 4, "avxvnni": 5, "avx512vnni": 6}
 ISA_NAMES = {code: name for name, code in ISA.items()}
 
 
@@ -33,15 +33,16 @@ class Tile(ctypes.Structure):
 
 INTERFACE = compiled.Interface(
     "bitextmine.search._fused",
-    version=1,
+    version=2,
     functions={
         "fused_isa": (INT32,),
+        "fused_has": (INT32, INT32),
         "fused_quantise": (
-            *(INT64, ROWS, INT32, INT64, INT64, INT64, INT32),
+            *(INT64, INT32, ROWS, INT32, INT64, INT64, INT64, INT32),
             *(INT8S, FLOATS, FLOATS, FLOATS, INT32S),
         ),
         "fused_pack": (NOTHING, INT8S, INT64, INT64, INT32, UINT8S),
-        "fused_interleave": (INT64, ROWS, INT32, INT64, INT64, INT64, INT64, FLOATS, FLOATS),
+        "fused_interleave": (INT64, INT32, ROWS, INT32, INT64, INT64, INT64, INT64, FLOATS, FLOATS),
         "fused_products": (NOTHING, ROWS, INT64S, ROWS, INT64S, INT64, INT64, INT32, INT32, FLOATS),
         "fused_workspace": (INT64, INT64, INT32, INT32),
         "fused_tile": (INT64, ADDRESS),
@@ -51,15 +52,20 @@ INTERFACE = compiled.Interface(
 
 
 def library() -> ctypes.CDLL | None:
-    """The library, None where it cannot be had (`compiled.library`) and on a processor without AVX2."""
-    lib = compiled.library(INTERFACE)
-    return lib if lib is not None and lib.fused_isa() else None
+    """The library, None where it cannot be had (`compiled.library`)."""
+    return compiled.library(INTERFACE)
 
 
 def instruction_set() -> str | None:
-    """The best of ISA that this processor has, None where the compiled search cannot run."""
+    """The best of ISA that this processor has, None where there is no compiled search."""
     lib = library()
     return None if lib is None else ISA_NAMES[lib.fused_isa()]
+
+
+def instruction_sets() -> list[str]:
+    """Those of ISA that this processor has, the best last."""
+    lib = library()
+    return [] if lib is None else [name for name, code in ISA.items() if lib.fused_has(code)]
 
 
 def compiled_products(

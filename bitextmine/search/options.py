@@ -32,8 +32,11 @@ class Arithmetic(StrEnum):
 
 
 class InstructionSet(StrEnum):
-    """What the compiled engine can use of a processor, the oldest first."""
+    """What the compiled engine can use of a processor: plain C, of ARM, of x86."""
 
+    PORTABLE = "portable"
+    NEON = "neon"
+    DOTPROD = "dotprod"
     AVX2 = "avx2"
     AVXVNNI = "avxvnni"
     AVX512VNNI = "avx512vnni"

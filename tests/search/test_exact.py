@@ -12,7 +12,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.search import native
 from bitextmine.search.engines.blocks import BlockSearch
 from bitextmine.search.exact import search_both, search_one
-from bitextmine.search.native import ISA, instruction_set
+from bitextmine.search.native import instruction_sets
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
 from bitextmine.search.rows import VectorRows
@@ -21,12 +21,11 @@ from bitextmine.system import parse_size
 
 from . import oracle
 
-BEST = instruction_set()
-HERE = [InstructionSet(name) for name, code in ISA.items() if BEST is not None and code <= ISA[BEST]]
+HERE = [InstructionSet(name) for name in instruction_sets()]
 COMPILED = [{"engine": Engine.COMPILED, "instruction_set": isa} for isa in HERE]
 if HERE:
     FLOATS = {"engine": Engine.COMPILED, "arithmetic": Arithmetic.FLOAT32}
-    COMPILED += [FLOATS, {**FLOATS, "instruction_set": InstructionSet.AVX2}]
+    COMPILED += [FLOATS, *({**FLOATS, "instruction_set": isa} for isa in HERE if isa in ("portable", "avx2"))]
 PLAIN = {"engine": Engine.TORCH, "arithmetic": Arithmetic.FLOAT32}
 TORCH = [{"engine": Engine.TORCH, "arithmetic": a} for a in (Arithmetic.BFLOAT16, Arithmetic.FLOAT16)]
 METHODS = [*COMPILED, PLAIN, *TORCH]

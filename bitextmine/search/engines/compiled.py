@@ -1,7 +1,6 @@
 """The compiled search: int8 or float32 products with the selection fused in, every survivor rescored exactly.
 
-Built from fused.c where a C compiler is at hand; without it, or on a processor without AVX2, blocks.py does
-the same work with torch. The answer is the same, to the byte.
+Built from fused.c where a C compiler is at hand; without it blocks.py does the same work with torch. The answer is the same, to the byte.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class FusedSearch:
             raise RuntimeError("the compiled search is not available here")
         best = lib.fused_isa()
         self._isa = best if isa is None else ISA[isa]
-        if self._isa > best:
+        if not lib.fused_has(self._isa):
             raise BitextmineError(f"this processor has {ISA_NAMES[best]}, not {isa}")
         self._lib, self._x, self._y, self._names = lib, x, y, names
         self._threads = max(1, threads)
@@ -80,6 +79,8 @@ class FusedSearch:
         self._dpad = _padded(x.dim)
         # AVX2 adds pairs of products in 16 bits, which leaves room for 6 bits and a sign on one side
         self._levels = 63 if self._isa == ISA["avx2"] else 127
+        # x86 multiplies unsigned bytes by signed ones
+        self._offset = self._levels + 1 if self._isa >= ISA["avx2"] else 0
         self._tiles = range(0, len(y), _TILE)
         self.block_rows = min(max(_LEAST_ROWS, len(x)), _MOST_ROWS)
         while self.block_rows > _LEAST_ROWS and self._working(self.block_rows, k) > memory:
@@ -105,7 +106,18 @@ class FusedSearch:
         total = np.empty(n, dtype=np.int32)
         codes[n:] = 0
         bad = self._lib.fused_quantise(
-            rows, rows.dtype == np.float32, n, d, self._dpad, levels, codes, scale, loss, length, total
+            self._isa,
+            rows,
+            rows.dtype == np.float32,
+            n,
+            d,
+            self._dpad,
+            levels,
+            codes,
+            scale,
+            loss,
+            length,
+            total,
         )
         self._check(bad, rows, name, first)
         return _Packed(codes, scale, total, loss, _usable(length, name))
@@ -114,7 +126,9 @@ class FusedSearch:
         n, d = rows.shape
         out = cache_aligned(-(-n // width) * width * self._dpad * 4).view(np.float32)
         length = np.empty(n, dtype=np.float32)
-        bad = self._lib.fused_interleave(rows, rows.dtype == np.float32, n, d, self._dpad, width, out, length)
+        bad = self._lib.fused_interleave(
+            self._isa, rows, rows.dtype == np.float32, n, d, self._dpad, width, out, length
+        )
         self._check(bad, rows, name, first)
         return _Packed(out, None, None, np.zeros(n, dtype=np.float32), _usable(length, name))
 
@@ -134,7 +148,7 @@ class FusedSearch:
             return self._interleave(rows, _PANEL, self._names[1], start)
         q = self._quantise(rows, self._levels, 0, self._names[1], start)
         panels = cache_aligned(-(-len(rows) // _PANEL) * _PANEL * self._dpad)
-        self._lib.fused_pack(q.codes, len(rows), self._dpad, self._levels + 1, panels)
+        self._lib.fused_pack(q.codes, len(rows), self._dpad, self._offset, panels)
         return _Packed(panels, q.scale, None, q.error, q.lengths)
 
     def _errors(self, x: _Packed, y: _Packed) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:

@@ -51,8 +51,7 @@ def _compiled(
 ) -> tuple[SearchEngine, int]:
     if not compiled_runs(x.dim):
         raise BitextmineError(
-            "the compiled search was not built, this processor lacks AVX2, or "
-            f"{x.dim} dimensions are too many for it; use engine torch"
+            f"the compiled search was not built, or {x.dim} dimensions are too many for it; use engine torch"
         )
     threads = options.threads or processors()
     arithmetic = options.arithmetic or Arithmetic.INT8
