@@ -100,7 +100,7 @@ class _Adaptation:
         self.folder = resolve(model)
         self.place = out / "work"
         # Refused before any work: an encoder of another kind.
-        round_recipe(self.start, [(Path("pairs.tsv"), ("en", "fr"))], 1, options)
+        round_recipe(self.start, self.place, [("pairs.tsv", ("en", "fr"))], 1, options)
         self.texts: list[FileText] = []
         for one in piles:
             for text in (one.src, one.tgt):
@@ -193,7 +193,9 @@ class _Adaptation:
                 )
             log.info("%s: going on with what is there", self.place)
             return
-        if self.out.is_dir() and any(path.name != LOG for path in self.out.iterdir()):
+        # Nothing but what a run leaves that was killed before its note, or found nothing to learn.
+        begun = [path for folder in (self.out, self.place) if folder.is_dir() for path in folder.iterdir()]
+        if any(path != self.place and path.name not in (LOG, ".adapt.json.tmp") for path in begun):
             raise BitextmineError(f"{self.out}: the folder is not empty; name another one for the encoder")
         self.place.mkdir(parents=True, exist_ok=True)
         write_json(note, {"kind": "bitextmine-adapt", "digest": digest})
@@ -216,11 +218,15 @@ class _Adaptation:
         folder = self._encoder_folder(number)
         if (folder / CONFIG).exists():
             return
-        before = self.place / f"round-{number - 1}"
-        corpora = [(before / self._name(i), one.langs) for i, one in enumerate(self.piles)]
-        counts = read_json(before / "mined.json")["written"]
-        corpora = [corpus for corpus, count in zip(corpora, counts, strict=True) if count]
-        train(round_recipe(self.start, corpora, sum(counts), self.options), folder, device=self.work.device)
+        before = f"round-{number - 1}"
+        counts = read_json(self.place / before / "mined.json")["written"]
+        corpora = [
+            (f"{before}/{self._name(i)}", one.langs)
+            for i, (one, count) in enumerate(zip(self.piles, counts, strict=True))
+            if count
+        ]
+        recipe = round_recipe(self.start, self.place, corpora, sum(counts), self.options)
+        train(recipe, folder, device=self.work.device)
 
     def _mined(self, number: int) -> dict[str, Any]:
         """Mines with the encoder of a round, and writes what the next one trains on."""

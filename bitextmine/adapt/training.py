@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +19,14 @@ RATE = 2e-3
 
 
 def round_recipe(
-    start: str, corpora: Sequence[tuple[Path, tuple[str, str]]], pairs: int, options: AdaptOptions
+    start: str,
+    folder: Path,
+    corpora: Sequence[tuple[str, tuple[str, str]]],
+    pairs: int,
+    options: AdaptOptions,
 ) -> Recipe:
-    """start: the encoder, as model.start_from has it; corpora: TSV files with their languages, of ``pairs`` pairs.
+    """start: the encoder, as model.start_from has it; corpora: TSV files in ``folder`` with their languages, of
+    ``pairs`` pairs.
 
     Half of the pieces are left out in training: the pairs are those that the encoder finds already, and with all of
     their words they would teach it nothing. Every round begins with the first encoder: what a round got wrong does not
@@ -38,12 +42,13 @@ def round_recipe(
     )
     recipe = Recipe(
         data=Data(
-            corpora=tuple(Corpus(langs=langs, pairs=str(path.absolute())) for path, langs in corpora),
+            corpora=tuple(Corpus(langs=langs, pairs=name) for name, langs in corpora),
             valid_pairs=0,
             check_languages=False,
         ),
         model=Model(start_from=start),
-        train=dataclasses.replace(training),
+        train=training,
+        base=folder,
     )
     given = {
         "train.steps",
