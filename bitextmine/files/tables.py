@@ -115,6 +115,7 @@ class Malformed:
 
     def __init__(self, table: Table) -> None:
         self._name = display_name(table.path)
+        self._text = form_of(table.path) == Form.TSV
         self._before = int(table.rows.header_line)
         self.rows = self.count = 0
         self.first = ""  # which row it was, and what was wrong with it
@@ -138,9 +139,14 @@ class Malformed:
     def _check(self) -> None:
         if self.count > _NEARLY_ALL * self.rows:
             good = self.rows - self.count
+            check = (
+                "that tabs separate the cells, and --scol, --tcol and --header"
+                if self._text
+                else "what the file is"
+            )
             raise BitextmineError(
                 f"{self.first}; {'not one' if not good else f'only {good:,}'} of {self.rows:,} rows can be read as a "
-                "pair: check that tabs separate the cells, and --scol, --tcol and --header"
+                f"pair: check {check}"
             )
 
 

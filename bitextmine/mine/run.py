@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bitextmine.console import progress
 from bitextmine.embeddings.store import check_place
 from bitextmine.errors import BitextmineError
+from bitextmine.files.ours import Made, is_ours
 from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import Bitext, check_output, inputs_of
 from bitextmine.mine.candidates import NeighboursLike, Rescore, candidates
@@ -130,8 +131,8 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
         for side in sides:
             side.check_vectors()
     except BitextmineError:
-        if checkpoint is not None:
-            checkpoint.unlink(missing_ok=True)
+        if checkpoint is not None and is_ours(checkpoint, Made.SEARCH):
+            checkpoint.unlink()
         raise
     if error is not None:
         raise error

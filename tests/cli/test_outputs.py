@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 MINE = ("mine", "--src", "en", "--tgt", "fr", "--threshold", "none")
+RULES = ("--max", "length_ratio=1.2", "--duplicates", "exact")
 NO_MODEL = ("--model", "no-such-model")  # it would be missed before any work on texts
 FORMS = ["jsonl", "jsonl.zst", "tmx", "tmx.gz", "tsv.bz2", "parquet"]
 
@@ -58,7 +59,7 @@ def texts(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
     options: dict[str, Any] = {"cwd": folder, "env": {"BITEXTMINE_MODEL": str(tiny_model)}}
     bitextmine(*MINE, "--ids", "-o", "pairs.tsv", **options)
     bitextmine("score", "pairs.tsv", "-o", "scored.tsv", **options)
-    bitextmine("filter", "scored.tsv", "-o", "kept.tsv", "--rejected", "bad.tsv", **options)
+    bitextmine("filter", "scored.tsv", *RULES, "-o", "kept.tsv", "--rejected", "bad.tsv", **options)
     return folder
 
 
@@ -81,16 +82,11 @@ def test_the_chain_in_every_form(bm, texts, tmp_path, form):
         (tmp_path / name).write_bytes((texts / name).read_bytes())
     bm(*MINE, "--ids", "-o", f"pairs.{form}")
     bm("score", f"pairs.{form}", "-o", f"scored.{form}")
-    bm("filter", f"scored.{form}", "-o", f"kept.{form}", "--rejected", f"bad.{form}")
+    bm("filter", f"scored.{form}", *RULES, "-o", f"kept.{form}", "--rejected", f"bad.{form}")
     for name in ("kept", "bad"):
         bm("filter", f"{name}.{form}", "--preset", "none", "-o", f"{name}-again.tsv")
-        assert table(tmp_path / f"{name}-again.tsv") == [
-            {key: row[key] for key in again}
-            for row, again in zip(
-                table(texts / f"{name}.tsv"), table(tmp_path / f"{name}-again.tsv"), strict=True
-            )
-        ]
-    assert table(tmp_path / "kept-again.tsv")
+        again = table(tmp_path / f"{name}-again.tsv")
+        assert again and again == table(texts / f"{name}.tsv")
     for source, target in ((texts / "kept.tsv", "a.html"), (f"kept.{form}", "b.html")):
         assert "pairs" in bm("report", source, "-o", target).err
     gold = tmp_path / "gold.tsv"
@@ -288,7 +284,8 @@ def test_files_of_others_beside_a_corpus(bm, tmp_path, foreign):
         bm(*command, "--force")
         assert json.loads((tmp_path / "corpus.fr.json").read_text())["kind"] == "embedding"
         assert len(np.load(tmp_path / "corpus.fr.npy")) == 5
-        assert not (tmp_path / "corpus.fr.npy.part").exists()
+        if command[0] != "index":  # which has nothing to embed by now
+            assert not (tmp_path / "corpus.fr.npy.part").exists()
 
 
 @pytest.mark.usefixtures("inputs")
