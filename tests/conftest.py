@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +43,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # test could be interrupted, and the tests that do so would fail.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+Once = Callable[[str, Callable[[Path], None]], Path]
 
 _TRAINING_PAIRS = 1500
 # `bitextmine train` options for a model that is made in seconds
@@ -232,33 +236,46 @@ def parallel_text(sentence_pairs: list[tuple[str, str]]) -> Callable[..., list[t
 
 
 @pytest.fixture(scope="session")
-def tiny_model(
-    bitextmine: Command, sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """A model folder that `bitextmine train` made in a few seconds; it knows the made-up sentences well."""
-    folder = tmp_path_factory.mktemp("tiny")
-    pairs = folder / "pairs.en-fr.tsv"
-    pairs.write_text(
-        "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[:_TRAINING_PAIRS]), encoding="utf-8"
-    )
-    bitextmine("train", "--pairs", pairs, "--out", folder / "model", *_TINY)
-    return folder / "model"
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Makes a folder by a name, in which something is made that takes long: once for all the processes that run tests
+    side by side. To be read only."""
+
+    def make_once(name: str, make: Callable[[Path], None]) -> Path:
+        base = tmp_path_factory.getbasetemp()
+        base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (base / name / "done").exists():
+                shutil.rmtree(base / name, ignore_errors=True)
+                (base / name).mkdir()
+                make(base / name)
+                (base / name / "done").touch()
+        return base / name
+
+    return make_once
 
 
 @pytest.fixture(scope="session")
-def other_model(bitextmine: Command, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_model(bitextmine: Command, sentence_pairs: list[tuple[str, str]], once: Once) -> Path:
+    """A model folder that `bitextmine train` made in a few seconds; it knows the made-up sentences well."""
+
+    def make(folder: Path) -> None:
+        pairs = folder / "pairs.en-fr.tsv"
+        pairs.write_text(
+            "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[:_TRAINING_PAIRS]), encoding="utf-8"
+        )
+        bitextmine("train", "--pairs", pairs, "--out", folder / "model", *_TINY)
+
+    return once("tiny", make) / "model"
+
+
+@pytest.fixture(scope="session")
+def other_model(bitextmine: Command, tiny_model: Path, once: Once) -> Path:
     """Another model, hardly trained, of the same vocabulary and another dimension (24)."""
-    folder = tmp_path_factory.mktemp("other")
-    bitextmine(
-        "train",
-        "--pairs",
-        tiny_model.parent / "pairs.en-fr.tsv",
-        "--out",
-        folder / "model",
-        *_TINY,
-        "--dim",
-        "24",
-        "--epochs",
-        "1",
-    )
-    return folder / "model"
+    pairs = tiny_model.parent / "pairs.en-fr.tsv"
+
+    def make(folder: Path) -> None:
+        more = ("--dim", "24", "--epochs", "1")
+        bitextmine("train", "--pairs", pairs, "--out", folder / "model", *_TINY, *more)
+
+    return once("other", make) / "model"
