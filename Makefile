@@ -40,10 +40,8 @@ lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-wheel: $(DEV) ## build dist/bitextmine-*.whl
-	rm -rf build
-	$(PY) -m pip wheel --no-deps --wheel-dir dist .
-	rm -rf build
+wheel: $(DEV) ## build dist/bitextmine-*.whl, for x86-64 and aarch64, with the compiled modules inside
+	.ci/wheels $(PY)
 
 clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist bitextmine.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

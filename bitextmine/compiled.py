@@ -3,7 +3,8 @@
 A compiled module is a library of C functions beside the Python file that uses them. It exports a table of its
 functions, with the types of their arguments, and of the sizes of its structures (`compiled.h`). Python says the same
 with an `Interface`. Only where both agree are the functions called: a library that was built from other sources, or for
-another machine, is refused with a warning, and NumPy or torch do its work, with the same results.
+another machine, is refused with a warning, and NumPy or torch do its work, with the same results. Where none was built
+at all, that is said once, as all takes about ten times as long.
 
 The environment variable BITEXTMINE_COMPILED says what is wanted: "require" makes a library that is missing or refused
 an error, "off" leaves all of them aside, "auto" is as above, and so is no value.
@@ -172,8 +173,16 @@ def library(interface: Interface) -> ctypes.CDLL | None:
 def _try(interface: Interface, quiet: bool) -> ctypes.CDLL | Refused | None:
     try:
         return load(interface, interface.folder)
+    except NotBuilt as e:
+        if not (quiet or any(isinstance(other, NotBuilt) for other in _LOADED.values())):
+            log.warning(
+                "the compiled modules were not built here: going on without them, about ten times as slowly. To build "
+                "them: install a C compiler, then %s",
+                REBUILD,
+            )
+        return e
     except Refused as e:
-        if not (quiet or isinstance(e, NotBuilt)):
+        if not quiet:
             log.warning("%s; going on without it, more slowly. To build it: %s", e, REBUILD)
         return e
 

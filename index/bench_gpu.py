@@ -1,6 +1,7 @@
 """Time the exact both-way search on a GPU, next to the GPU's own matrix product and to torch matmul + topk.
 
-Example:  python index/bench_gpu.py
+Example:  python index/bench_gpu.py --everything
+          python index/bench_gpu.py
           python index/bench_gpu.py --rows 200000 --k 4 --sweep
           python index/bench_gpu.py --config cols=128,warps=4,persistent=1 --json gpu.json
 
@@ -16,6 +17,9 @@ A TFLOP/s counts 2 x rows x rows x dim operations, once for both directions. Thr
 
 The peak is a large square product of random float16 numbers, measured between the others. Sampled rows of both
 sides are searched again in float64, and their neighbours must be the same to the bit.
+
+--everything is for the day a GPU is at hand: it tries other sizes of the kernels (--sweep), says where the time goes
+(--breakdown), checks attention over more sentences than CUDA's own kernels take, and writes gpu.json.
 
 On a CPU, to see whether all this runs:
   TRITON_INTERPRET=1 python index/bench_gpu.py --device cpu --rows 100 --dim 32 --k 2 --peak-size 64
@@ -159,6 +163,15 @@ def check(queries: torch.Tensor, pool: torch.Tensor, keys: torch.Tensor, sample:
     return found, len(rows) * k, same
 
 
+def attention(rows: int, device: torch.device) -> float:
+    """The largest difference of attention in float16 over so many sentences to that on the CPU, in float32."""
+    from bitextmine.encoder.transformer import attend
+
+    q, k, v = torch.randn((3, rows, 2, 5, 16), generator=torch.Generator().manual_seed(0)).half()
+    found = attend(*(t.to(device) for t in (q, k, v))).cpu().float()
+    return float((found - attend(q.float(), k.float(), v.float())).abs().max())
+
+
 def breakdown(searcher: Searcher) -> dict[str, float]:
     """Seconds of GPU time of each kernel in one search, the longest first."""
     from torch.profiler import ProfilerActivity, profile
@@ -247,7 +260,12 @@ def arguments() -> argparse.Namespace:
         "--breakdown", action="store_true", help="where the GPU's time goes, by torch.profiler"
     )
     parser.add_argument("--json", type=Path, help="write all numbers here")
-    return parser.parse_args()
+    parser.add_argument("--everything", action="store_true", help="all of the above, to gpu.json")
+    args = parser.parse_args()
+    if args.everything:
+        args.sweep = args.breakdown = True
+        args.json = args.json or Path("gpu.json")
+    return args
 
 
 def main() -> None:
@@ -274,6 +292,9 @@ def main() -> None:
     }
     print(f"{name}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{args.rows} x {args.rows} rows, d = {args.dim}, {config}")
+    if args.everything:
+        report["attention_error"] = attention(70_000, device)
+        print(f"attention over 70,000 sentences: {report['attention_error']:.1e} from the CPU's")
     vectors = planted(args.rows, args.dim, device, args.seed)
     if args.sweep:
         report["sweep"] = sweep(vectors, int(args.k.split(",")[0]), device, config, args.sweep_rows)

@@ -108,7 +108,7 @@ class Transformer(TorchNetwork):
                 weights = torch.bmm(q, k.transpose(1, 2)).mul_(size**-0.5).softmax(-1)
                 attended = torch.bmm(weights, v).view(rows, heads, length, size)
             else:
-                attended = _attention(*split)
+                attended = attend(*split)
             out[begin:end].view(rows, length, heads, size).copy_(attended.transpose(1, 2))
         return out
 
@@ -118,7 +118,7 @@ class Transformer(TorchNetwork):
         return {"kind": f"encoder ({kind})", **self.config.describe(), "parameters": self._parameters}
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """scaled_dot_product_attention() of (rows, heads, length, size), whose kernels on a GPU fail above 65,535 rows."""
     if len(q) <= MOST_ROWS:
         return functional.scaled_dot_product_attention(q, k, v)

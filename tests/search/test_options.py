@@ -26,7 +26,7 @@ from bitextmine.search.options import Arithmetic, Engine, InstructionSet, Search
         ({"arithmetic": "int8"}, "engine auto chooses it itself; name the engine"),
         (
             {"engine": "compiled", "instruction_set": "sse2"},
-            "unknown instruction set 'sse2': expected avx2, avxvnni",
+            "unknown instruction set 'sse2': expected portable, neon, dotprod, avx2, avxvnni",
         ),
         (
             {"engine": "torch", "instruction_set": "avx2"},

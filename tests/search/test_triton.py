@@ -156,7 +156,7 @@ def test_other_ways_to_load(option):
 
 @pytest.fixture
 def bfloat16_products(monkeypatch):
-    """Triton's interpreter multiplies the bits of bfloat16 numbers as if they were integers: here it multiplies them."""
+    """Triton's interpreter multiplies the bits of bfloat16 numbers as integers: here it multiplies the numbers."""
     if not INTERPRETED:
         return
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle

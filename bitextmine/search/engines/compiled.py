@@ -1,6 +1,7 @@
 """The compiled search: int8 or float32 products with the selection fused in, every survivor rescored exactly.
 
-Built from fused.c where a C compiler is at hand; without it blocks.py does the same work with torch. The answer is the same, to the byte.
+Built from fused.c where a C compiler is at hand; without it blocks.py does the same work with torch. The answer is
+the same, to the byte.
 """
 
 from __future__ import annotations
