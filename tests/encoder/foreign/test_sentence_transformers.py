@@ -290,3 +290,17 @@ def test_without_the_library_the_extra_is_named(static: Path, monkeypatch: pytes
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(BitextmineError, match=r"bitextmine\[transformers\]"):
         load_encoder(static)
+
+
+def test_a_static_embedding_is_cut_where_its_tokenizer_says(static: Path) -> None:
+    before = load_encoder(static).encode(LINES)
+    tokenizer = tokenizers.Tokenizer.from_file(str(static / "tokenizer.json"))
+    tokenizer.enable_truncation(7)
+    tokenizer.save(str(static / "tokenizer.json"))
+    encoder = load_encoder(static)
+    assert encoder.max_pieces == 7
+    found = encoder.encode(LINES)
+    assert (found[6] @ before[6]) < 0.999  # the longest line of different words
+    st = pytest.importorskip("sentence_transformers")
+    theirs = st.SentenceTransformer(str(static), device="cpu").encode([LINES[i] for i in SOME])
+    np.testing.assert_allclose(found[SOME], theirs, atol=1e-5)
