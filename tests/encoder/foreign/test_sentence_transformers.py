@@ -293,14 +293,15 @@ def test_without_the_library_the_extra_is_named(static: Path, monkeypatch: pytes
 
 
 def test_a_static_embedding_is_cut_where_its_tokenizer_says(static: Path) -> None:
-    before = load_encoder(static).encode(LINES)
+    line = "the cat sat on the mat and the dog in the café"
+    before = load_encoder(static).encode(line)
     tokenizer = tokenizers.Tokenizer.from_file(str(static / "tokenizer.json"))
-    tokenizer.enable_truncation(7)
+    tokenizer.enable_truncation(4)
     tokenizer.save(str(static / "tokenizer.json"))
     encoder = load_encoder(static)
-    assert encoder.max_pieces == 7
-    found = encoder.encode(LINES)
-    assert (found[6] @ before[6]) < 0.999  # the longest line of different words
+    assert encoder.max_pieces == 4
+    found = encoder.encode(line)
+    assert found @ before < 0.99
     st = pytest.importorskip("sentence_transformers")
-    theirs = st.SentenceTransformer(str(static), device="cpu").encode([LINES[i] for i in SOME])
-    np.testing.assert_allclose(found[SOME], theirs, atol=1e-5)
+    theirs = st.SentenceTransformer(str(static), device="cpu").encode([line])
+    np.testing.assert_allclose(found, theirs[0], atol=1e-5)
