@@ -19,7 +19,7 @@ ROOMS = [
     ["cli"],
     ["bitextmine", "info"],
     ["adapt", "report"],
-    ["align", "clean", "evaluate", "train"],
+    ["align", "clean", "evaluate", "export", "train"],
     ["mine"],
     ["index"],
     ["embeddings"],

@@ -27,13 +27,28 @@ from bitextmine.cli.types import NpyFile
     help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
 )
 @click.option(
+    "--vectors",
+    metavar="FILE",
+    help="Take these, made by another tool: a .npy, or LASER's float32 or float16 without a header (one corpus only; "
+    "use them with --model precomputed).",
+)
+@options.count("--dim", default=None, help="Numbers in each of --vectors that have no header.")
+@click.option(
     "--force", is_flag=True, help="Embed again what is up to date, and write over files of other programs."
 )
 @options.device
 @options.batch_tokens
 @options.errors
 @options.max_line
-def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **options: Any) -> None:
+def embed(
+    corpora: tuple[str, ...],
+    model: str,
+    device: str,
+    out: str | None,
+    vectors: str | None,
+    dim: int | None,
+    **options: Any,
+) -> None:
     """Turn each line of a corpus into a vector.
 
     Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
@@ -42,9 +57,19 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
     \b
     bitextmine embed corpus.en corpus.fr.gz
     zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
+    bitextmine embed corpus.fr --vectors laser.raw --dim 1024
     """
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
+    if dim is not None and vectors is None:
+        raise click.UsageError("--dim is for --vectors")
+    if vectors is not None:
+        if len(corpora) > 1 or corpora[0] == "-":
+            raise click.UsageError("--vectors are of one corpus, in a file")
+        from bitextmine.embeddings.vectors import adopt_vectors
+
+        adopt_vectors(corpora[0], vectors, dim=dim, out=out, lang=options["lang"], errors=options["errors"])
+        return
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder
 

@@ -12,6 +12,7 @@ from bitextmine.cli.align import align
 from bitextmine.cli.embed import embed
 from bitextmine.cli.encoder import encoder
 from bitextmine.cli.evaluate import evaluate
+from bitextmine.cli.export import export
 from bitextmine.cli.filter import filter_command
 from bitextmine.cli.index import index
 from bitextmine.cli.info import info
@@ -50,6 +51,7 @@ for _command in (
     train,
     adapt,
     encoder,
+    export,
     embed,
     index,
     mine,

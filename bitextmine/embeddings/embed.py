@@ -20,6 +20,7 @@ from bitextmine.embeddings.store import check_fresh, check_place, embedding_path
 from bitextmine.embeddings.writer import EmbeddingWriter, sweep
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.precomputed import PRECOMPUTED, refuse
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import staging
 from bitextmine.files.corpora import corpus_language
@@ -145,6 +146,8 @@ def _embed(
         check_place(job.text, encoder.dim, npy=job.npy)
     if not force and reason != "not embedded yet":
         log.info("%s: embedding again: %s", job.npy, reason)
+    if encoder.name == PRECOMPUTED:
+        refuse(job.name)
     if encoder.languages and job.lang not in encoder.languages:
         log.warning(
             "%s: the encoder '%s' was not trained on '%s' (only on %s): expect poor vectors",

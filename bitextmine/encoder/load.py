@@ -11,6 +11,7 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
 from bitextmine.encoder.hub import hub_name
+from bitextmine.encoder.precomputed import PRECOMPUTED, Precomputed
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
@@ -25,6 +26,7 @@ def load_encoder(
     """An encoder by the name of a packaged one, from a model folder, from a folder of sentence-transformers or LASER,
     or by its name on the hub (ORG/NAME, ORG/NAME@REVISION; `hub`), ready on ``device`` (auto, cpu, cuda, cuda:N).
 
+    "precomputed" stands for vectors that another tool made of corpora, taken in by ``embed --vectors``.
     An encoder of the hub has ORG/NAME for its name, and ORG/NAME@COMMIT for its hash, which signatures show.
 
     ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
@@ -35,6 +37,9 @@ def load_encoder(
     """
     if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the folder one is in
         raise UsageError(f"model: expected an encoder's name or folder, found {model!r}")
+    if os.fspath(model) == PRECOMPUTED:
+        nothing = Precomputed()
+        return Encoder(nothing, nothing, name=PRECOMPUTED, hash=PRECOMPUTED, max_pieces=1)
     on_hub = None if os.fspath(model) in PACKAGED else hub_name(model)
     folder = resolve(model)
     name = Path(folder).resolve().name if on_hub is None else on_hub[0]

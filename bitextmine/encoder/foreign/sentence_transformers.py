@@ -29,7 +29,7 @@ MODULES = "modules.json"
 # What is read of each module's folder, and so decides what the vectors are.
 FILES = ("*.json", "*.safetensors")
 
-# The longest sentence of a static embedding, which has no limit of its own.
+# The longest sentence of a static embedding whose tokenizer.json does not say where to cut.
 STATIC_PIECES = 8192
 
 # Characters tokenised per piece wanted; the rest of a longer line is left out.
@@ -65,13 +65,14 @@ class Import:
         settings = _optional_json(where / "sentence_bert_config.json")
         prompts = _optional_json(folder / "config_sentence_transformers.json")
         prompt = prompts.get("prompts", {}).get(prompts.get("default_prompt_name") or "", "")
-        self.max_pieces = STATIC_PIECES if self._static else _longest(where, settings)
         self.tokenizer = FastTokenizer(
             where / "tokenizer.json",
             special=not self._static,
             lower=bool(settings.get("do_lower_case")),
             prompt=prompt,
         )
+        longest = self.tokenizer.longest or STATIC_PIECES
+        self.max_pieces = longest if self._static else _longest(where, settings)
 
     def _check_order(self) -> None:
         wanted = ["StaticEmbedding"] if self._static else ["Transformer", "Pooling"]
@@ -109,7 +110,10 @@ class Import:
 
 
 class FastTokenizer:
-    """A tokenizer.json as the tokenizers library runs it. Raises BitextmineError when there is none, or no library."""
+    """A tokenizer.json as the tokenizers library runs it. Raises BitextmineError when there is none, or no library.
+
+    Attributes: longest (int or None), the pieces that the file itself says to cut at.
+    """
 
     def __init__(self, path: Path, *, special: bool = True, lower: bool = False, prompt: str = "") -> None:
         try:
@@ -127,6 +131,8 @@ class FastTokenizer:
         except Exception as e:  # the library raises this very type
             raise BitextmineError(f"{path}: not a tokenizer that the tokenizers library reads ({e})") from e
         self._model.no_padding()
+        cut = self._model.truncation
+        self.longest: int | None = cut["max_length"] if cut else None
         self._special, self._lower, self._prompt = special, lower, prompt
 
     def encode(

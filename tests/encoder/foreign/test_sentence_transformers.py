@@ -290,3 +290,18 @@ def test_without_the_library_the_extra_is_named(static: Path, monkeypatch: pytes
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(BitextmineError, match=r"bitextmine\[transformers\]"):
         load_encoder(static)
+
+
+def test_a_static_embedding_is_cut_where_its_tokenizer_says(static: Path) -> None:
+    line = "the cat sat on the mat and the dog in the café"
+    before = load_encoder(static).encode(line)
+    tokenizer = tokenizers.Tokenizer.from_file(str(static / "tokenizer.json"))
+    tokenizer.enable_truncation(4)
+    tokenizer.save(str(static / "tokenizer.json"))
+    encoder = load_encoder(static)
+    assert encoder.max_pieces == 4
+    found = encoder.encode(line)
+    assert found @ before < 0.99
+    st = pytest.importorskip("sentence_transformers")
+    theirs = st.SentenceTransformer(str(static), device="cpu").encode([line])
+    np.testing.assert_allclose(found, theirs[0], atol=1e-5)

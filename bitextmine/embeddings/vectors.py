@@ -1,0 +1,158 @@
+"""Vectors that another tool made of a corpus, taken as its embedding: .npy files, and LASER's, which have no header."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bitextmine.arguments import whole_number
+from bitextmine.console import counted, progress
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import embedding_paths
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.encoder.precomputed import PRECOMPUTED
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import LineHasher, iter_lines
+
+__all__ = ["adopt_vectors", "open_precomputed"]
+
+log = logging.getLogger(__name__)
+
+BLOCK_ROWS = 4096
+
+
+def adopt_vectors(
+    corpus: str | os.PathLike[str],
+    vectors: str | os.PathLike[str],
+    *,
+    dim: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    lang: str | None = None,
+    errors: str = "strict",
+    show_progress: bool | None = None,
+) -> Path:
+    """Makes vectors of another tool the embedding of a corpus, and returns the path of its .npy: row i for line i,
+    brought to length 1, float16; the zero row for a blank line. `mine` and `index` then take it as that of the model
+    "precomputed".
+
+    vectors, dim: as `open_precomputed` has them. out: as in `embed_corpus`.
+
+    Raises BitextmineError for a file of another number of rows than the corpus has lines, for numbers that are NaN or
+    infinite (naming the line), for a file that is no matrix of floats; UsageError where --dim is wanted.
+    """
+    language = corpus_language(corpus, lang)
+    npy = Path(out) if out is not None else embedding_paths(corpus)[0]
+    if os.path.realpath(npy) == os.path.realpath(vectors):
+        raise BitextmineError(
+            f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
+        )
+    hasher = LineHasher()
+    blank: list[int] = []
+    for number, line in enumerate(iter_lines(corpus, errors)):
+        hasher.update([line])
+        if not line.strip():
+            blank.append(number)
+    if not hasher.lines:
+        raise BitextmineError(f"{corpus}: empty: there is no line to embed")
+    matrix = open_precomputed(vectors, hasher.lines, dim)
+    with open(vectors, "rb") as file:
+        digest = hashlib.file_digest(file, "blake2b").hexdigest()
+    text = hasher.hexdigest()
+    identity: dict[str, Any] = {"text_sha256": text, "model_hash": PRECOMPUTED, "vectors": digest}
+    hidden = None if show_progress is None else not show_progress
+    empty = np.zeros(hasher.lines, dtype=bool)
+    empty[blank] = True
+    name = Path(corpus).name
+    with (
+        EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity) as writer,
+        progress(len(matrix), f"embed {name}", "lines", disable=hidden) as bar,
+    ):
+        for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
+            rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
+            wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+            if len(wrong):
+                raise BitextmineError(
+                    f"{vectors}: row {start + int(wrong[0]) + 1} holds NaN or infinite numbers"
+                )
+            length = np.linalg.norm(rows, axis=1, keepdims=True)
+            units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+            units[empty[start : start + len(rows)]] = 0
+            writer.write(start, units)
+            bar.update(len(rows))
+        writer.finish(
+            Manifest(
+                rows=len(matrix),
+                dim=matrix.shape[1],
+                lang=language,
+                corpus=name,
+                text_sha256=text,
+                model=PRECOMPUTED,
+                model_hash=PRECOMPUTED,
+            )
+        )
+    log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
+    return npy
+
+
+def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = None) -> np.ndarray:
+    """The vectors (rows, dim) of a file, floats as they are stored, as a read-only map.
+
+    A .npy of float16, float32 or float64; or, where there is no such header, little-endian float32 or float16, row
+    after row, as LASER writes them: `dim` numbers each, of four bytes or of two, whichever makes so many rows.
+
+    Raises BitextmineError where that does not come out, with the numbers; UsageError for a file without a header where
+    dim is not given.
+    """
+    dim = None if dim is None else whole_number("dim", dim)
+    try:
+        with open(path, "rb") as file:
+            has_header = file.read(6) == b"\x93NUMPY"
+            size = os.fstat(file.fileno()).st_size
+        if has_header:
+            return _checked_npy(path, rows, dim)
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+    if dim is None:
+        raise UsageError(
+            f"{path}: no .npy; for vectors without a header give --dim, how many numbers each has"
+        )
+    for kind in (np.dtype("<f4"), np.dtype("<f2")):
+        if size == rows * dim * kind.itemsize and size:
+            return np.memmap(path, dtype=kind, mode="r", shape=(rows, dim))
+    if size % (2 * dim):
+        raise BitextmineError(
+            f"{path}: {size:,} bytes are no whole number of rows of {dim} numbers, of two bytes or of four; is --dim "
+            "right?"
+        )
+    wide = f"{size // (4 * dim):,} in float32, " if not size % (4 * dim) else ""
+    raise BitextmineError(
+        f"{path}: {size:,} bytes are rows of {dim} numbers: {wide}{size // (2 * dim):,} in float16; but the text has "
+        f"{counted(rows, 'line')}"
+    )
+
+
+def _checked_npy(path: str | os.PathLike[str], rows: int, dim: int | None) -> np.ndarray:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+        raise BitextmineError(f"{path}: not a whole .npy file ({e})") from None
+    if found.ndim != 2 or found.dtype.kind != "f" or found.dtype.itemsize > 8 or not found.shape[1]:
+        raise BitextmineError(
+            f"{path}: holds {found.dtype} numbers of shape {found.shape}, not float16, float32 or float64 of shape "
+            "(lines, dim)"
+        )
+    if dim not in (None, found.shape[1]):
+        raise BitextmineError(f"{path}: vectors of {found.shape[1]} numbers, but --dim {dim} was given")
+    if len(found) != rows:
+        raise BitextmineError(
+            f"{path}: {counted(len(found), 'row')}, but the text has {counted(rows, 'line')}"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Encoders for other libraries: folders that sentence-transformers loads, and graphs for ONNX Runtime."""

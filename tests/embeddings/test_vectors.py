@@ -1,0 +1,146 @@
+"""Vectors of other tools as embeddings: .npy of any floats, LASER's raw ones, and what does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.embeddings import vectors as module
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.vectors import adopt_vectors, open_precomputed
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError, UsageError
+
+LINES = ["one", "", "two", "  ", "three", "four", "five"]
+DIM = 6
+MADE = np.random.default_rng(1).normal(size=(len(LINES), DIM)) * 3
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.en"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+def write(path: Path, array: np.ndarray, header: bool) -> Path:
+    if header:
+        np.save(path, array)
+    else:
+        array.tofile(path)
+    return path
+
+
+def wanted(array: np.ndarray) -> np.ndarray:
+    units = array / np.linalg.norm(array, axis=1, keepdims=True)
+    return np.array([row if line.strip() else 0 * row for line, row in zip(LINES, units, strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "header"),
+    [("f2", True), ("f4", True), ("f8", True), ("F order", True), ("f2", False), ("f4", False)],
+)
+@pytest.mark.parametrize("block", [2, 4096])
+def test_rows_are_brought_to_length_1(
+    kind: str, header: bool, block: int, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK_ROWS", block)
+    array = np.asfortranarray(MADE) if kind == "F order" else MADE.astype(kind)
+    name = "v.npy" if header else "v.raw"
+    npy = adopt_vectors(corpus, write(tmp_path / name, array, header), dim=None if header else DIM)
+    found, manifest = open_embedding(npy)
+    assert npy == tmp_path / "corpus.en.npy"
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, wanted(array.astype(float)), atol=1e-3)
+    assert (manifest.model, manifest.model_hash, manifest.lang) == ("precomputed", "precomputed", "en")
+
+
+@pytest.mark.parametrize(
+    ("array", "dim", "kind", "message"),
+    [
+        (MADE.astype("f4").tobytes(), None, UsageError, "give --dim"),
+        (
+            MADE.astype("f4").tobytes()[:-1],
+            DIM,
+            BitextmineError,
+            "167 bytes are no whole number of rows of 6 numbers",
+        ),
+        (
+            MADE.astype("f4").tobytes(),
+            5,
+            BitextmineError,
+            "168 bytes are no whole number of rows of 5 numbers",
+        ),
+        (
+            MADE[:6].astype("f4").tobytes(),
+            DIM,
+            BitextmineError,
+            "6 in float32, 12 in float16; but the text has 7",
+        ),
+        (MADE[:5].astype("f2").tobytes(), DIM, BitextmineError, "5 in float16; but the text has 7 lines"),
+        (b"", DIM, BitextmineError, "0 bytes"),
+        (MADE[:6], None, BitextmineError, "6 rows, but the text has 7 lines"),
+        (MADE, 5, BitextmineError, "vectors of 6 numbers, but --dim 5"),
+        (MADE.astype(int), None, BitextmineError, "holds int64 numbers of shape (7, 6)"),
+        (MADE.ravel(), None, BitextmineError, "of shape (42,)"),
+        (b"\x93NUMPY\x01\x00", None, BitextmineError, "not a whole .npy file"),
+        (np.where(np.arange(7)[:, None] == 4, np.nan, MADE), None, BitextmineError, "row 5 holds NaN"),
+        (MADE, 0, UsageError, "dim must be at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(
+    array: np.ndarray | bytes, dim: int | None, kind: type, message: str, corpus: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "vectors"
+    if isinstance(array, bytes):
+        path.write_bytes(array)
+    else:
+        with path.open("wb") as file:
+            np.save(file, array)
+    with pytest.raises(BitextmineError) as raised:
+        adopt_vectors(corpus, path, dim=dim)
+    assert type(raised.value) is kind
+    assert message in str(raised.value)
+    assert not (tmp_path / "corpus.en.npy").exists()
+
+
+def test_objects_are_not_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.array([[object()]], dtype=object), allow_pickle=True)
+    with pytest.raises(BitextmineError, match=r"not a whole \.npy file"):
+        open_precomputed(tmp_path / "v.npy", 1)
+
+
+def test_the_name_encodes_nothing() -> None:
+    with pytest.raises(BitextmineError, match="--model precomputed encodes nothing"):
+        load_encoder("precomputed").encode(["a"])
+
+
+def test_mining_with_the_vectors_of_another_tool(bitextmine, tmp_path: Path) -> None:
+    """Two corpora whose vectors, in a LASER file and in a .npy, say that line i goes with line n - 1 - i."""
+    n = 60
+    rng = np.random.default_rng(5)
+    made = rng.normal(size=(n, 16)).astype("f4")
+    (tmp_path / "c.en").write_text("".join(f"english number {i}\n" for i in range(n)))
+    (tmp_path / "c.fr").write_text("".join(f"numéro français {i}\n" for i in range(n)), encoding="utf-8")
+    (made + rng.normal(0, 0.05, made.shape)).astype("f2").tofile(tmp_path / "en.raw")
+    np.save(tmp_path / "fr.npy", made[::-1])
+    run = lambda *args: bitextmine(*args, cwd=tmp_path)  # noqa: E731
+    run("embed", "c.en", "--vectors", "en.raw", "--dim", "16")
+    run("embed", "c.fr", "--vectors", "fr.npy")
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", "precomputed")
+    mined = run(*mine, "--ids", "--threshold", "none")
+    pairs = {tuple(map(int, line.split("\t")[1:3])) for line in mined.out.splitlines()}
+    assert pairs == {(i, n + 1 - i) for i in range(1, n + 1)}
+    assert "|model:precomputed|" in mined.err
+    with (tmp_path / "c.en").open("a") as file:
+        file.write("one more\n")
+    said = bitextmine.fails(*mine, cwd=tmp_path)
+    assert "c.en: --model precomputed encodes nothing" in said
+    assert not list(tmp_path.glob("*.part*"))
+    said = bitextmine.fails("embed", "c.en", "--vectors", "en.raw", "--dim", "16", cwd=tmp_path)
+    assert "60 in float16; but the text has 61 lines" in said
+    assert "--dim is for --vectors" in bitextmine("embed", "c.en", "--dim", "4", code=2, cwd=tmp_path).err
+    assert "give --dim" in bitextmine("embed", "c.en", "--vectors", "en.raw", code=2, cwd=tmp_path).err
+    assert "of one corpus" in bitextmine("embed", "c.en", "c.fr", "--vectors", "a", code=2, cwd=tmp_path).err
