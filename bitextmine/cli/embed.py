@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from bitextmine.cli import options
+from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import NpyFile
 
@@ -26,6 +27,8 @@ from bitextmine.cli.types import NpyFile
     metavar="FILE.npy",
     help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
 )
+@options.cache
+@options.wait
 @click.option(
     "--force", is_flag=True, help="Embed again what is up to date, and write over files of other programs."
 )
@@ -33,16 +36,21 @@ from bitextmine.cli.types import NpyFile
 @options.batch_tokens
 @options.errors
 @options.max_line
-def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **options: Any) -> None:
+def embed(
+    corpora: tuple[str, ...], model: str, device: str, out: str | None, cache: str | None, **options: Any
+) -> None:
     """Turn each line of a corpus into a vector.
 
     Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
-    corpus.fr. An embedding of the same text and model is left as it is; an interrupted one is taken up.
+    corpus.fr. An embedding of the same text and model is left as it is; an interrupted one is taken up. Where
+    corpus.fr.npy has the vectors of another model, those of this one get a name of their own.
 
     \b
     bitextmine embed corpus.en corpus.fr.gz
     zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
     """
+    if out is not None:
+        cache = cache if explicit("cache") else None  # the environment's gives way
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
@@ -50,6 +58,8 @@ def embed(corpora: tuple[str, ...], model: str, device: str, out: str | None, **
 
     encoder = load_encoder(model, device)
     for corpus in corpora:
-        check_embedding(corpus, encoder, out=out, lang=options["lang"], overwrite=options["force"])
+        check_embedding(
+            corpus, encoder, out=out, cache=cache, lang=options["lang"], overwrite=options["force"]
+        )
     for corpus in corpora:
-        embed_corpus(corpus, encoder, out=out, **options)
+        embed_corpus(corpus, encoder, out=out, cache=cache, **options)
