@@ -77,7 +77,7 @@ class EmbeddingWriter:
         *,
         sync_seconds: float = SYNC_SECONDS,
         still_free: Callable[[], bool] = lambda: True,
-        elsewhere: str = "--cache",
+        elsewhere: str = "--out",
     ) -> None:
         self.npy_path = Path(npy_path)
         self.part_path, self.state_path = part_path(npy_path), state_path(npy_path)

@@ -45,7 +45,7 @@ def mine_texts(
     *,
     model: str | os.PathLike[str] | Encoder = "default",
     output: str | os.PathLike[str] | None = None,
-    embedded: Mapping[FileText | LinesText, Path] | None = None,
+    embedded: Mapping[FileText, Path] | None = None,
 ) -> Bitext:
     """Mine sentence pairs out of two texts; write them with the result's ``write``.
 
@@ -86,7 +86,10 @@ def mine_texts(
     for text in texts:
         if isinstance(text, FileText):
             check_file(text, encoder, work)
-    embeddings = [(embedded or {}).get(text) or _embedded(text, encoder, work) for text in texts]
+    embeddings = [
+        embedded[text] if embedded and isinstance(text, FileText) else _embedded(text, encoder, work)
+        for text in texts
+    ]
     made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
     del encoder
     in_memory = IN_MEMORY if work.memory is None else min(IN_MEMORY, work.memory // 8)

@@ -13,7 +13,7 @@ from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import check_output, inputs_of
 from bitextmine.mine.options import WorkOptions
 from bitextmine.mine.run import check_file, check_two, embedded_file
-from bitextmine.mine.texts import FileText, LinesText, find_text
+from bitextmine.mine.texts import FileText, find_text
 
 __all__ = ["embed_all", "find_pairs", "output_names"]
 
@@ -87,7 +87,7 @@ def output_names(
 
 def embed_all(
     pairs: Sequence[Pair], outputs: Sequence[str | os.PathLike[str]], encoder: Encoder, work: WorkOptions
-) -> dict[FileText | LinesText, Path]:
+) -> dict[FileText, Path]:
     """The embedding files of all corpora, for `mine_texts`; made where they are missing.
 
     Raises BitextmineError for corpora and outputs that `mine_texts` refuses, before the work.
