@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from bitextmine.cli import options
+from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import NpyFile
 
@@ -26,6 +27,8 @@ from bitextmine.cli.types import NpyFile
     metavar="FILE.npy",
     help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
 )
+@options.cache
+@options.wait
 @click.option(
     "--vectors",
     metavar="FILE",
@@ -45,6 +48,7 @@ def embed(
     model: str,
     device: str,
     out: str | None,
+    cache: str | None,
     vectors: str | None,
     dim: int | None,
     **options: Any,
@@ -52,13 +56,16 @@ def embed(
     """Turn each line of a corpus into a vector.
 
     Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
-    corpus.fr. An embedding of the same text and model is left as it is; an interrupted one is taken up.
+    corpus.fr. An embedding of the same text and model is left as it is; an interrupted one is taken up. Where
+    corpus.fr.npy has the vectors of another model, those of this one get a name of their own.
 
     \b
     bitextmine embed corpus.en corpus.fr.gz
     zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
     bitextmine embed corpus.fr --vectors laser.raw --dim 1024
     """
+    if out is not None:
+        cache = cache if explicit("cache") else None  # the environment's gives way
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if dim is not None and vectors is None:
@@ -66,6 +73,8 @@ def embed(
     if vectors is not None:
         if len(corpora) > 1 or corpora[0] == "-":
             raise click.UsageError("--vectors are of one corpus, in a file")
+        if explicit("cache"):
+            raise click.UsageError("--vectors go beside their corpus, or where --out says: not into --cache")
         from bitextmine.embeddings.vectors import adopt_vectors
 
         adopt_vectors(corpora[0], vectors, dim=dim, out=out, lang=options["lang"], errors=options["errors"])
@@ -75,6 +84,8 @@ def embed(
 
     encoder = load_encoder(model, device)
     for corpus in corpora:
-        check_embedding(corpus, encoder, out=out, lang=options["lang"], overwrite=options["force"])
+        check_embedding(
+            corpus, encoder, out=out, cache=cache, lang=options["lang"], overwrite=options["force"]
+        )
     for corpus in corpora:
-        embed_corpus(corpus, encoder, out=out, **options)
+        embed_corpus(corpus, encoder, out=out, cache=cache, **options)

@@ -174,6 +174,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
 )
 @click.option("--out", required=True, metavar="FILE", help="The scorer to write (safetensors).")
 @force
+@options.max_line
 def fit_scorer_command(
     trained: str,
     recipe: str,

@@ -50,6 +50,8 @@ from bitextmine.index.kinds import KINDS
 )
 @options.model
 @options.lang
+@options.cache
+@options.wait
 @options.device
 @options.batch_tokens
 @options.errors
@@ -61,6 +63,8 @@ def index(
     lang: str | None,
     batch_tokens: int | None,
     errors: str,
+    cache: str | None,
+    wait: bool,
     **options: Any,
 ) -> None:
     """Build a FAISS index of a corpus, for searches too large to be exact.
@@ -74,23 +78,39 @@ def index(
     """
     from bitextmine.console import progress
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
-    from bitextmine.embeddings.store import embedding_paths
+    from bitextmine.embeddings.places import place_of
     from bitextmine.encoder import load_encoder
+    from bitextmine.files.streams import read_once
     from bitextmine.index.file import check_index_output, index_corpus
 
+    for corpus in corpora:
+        if read_once(corpus):
+            raise click.UsageError(
+                f"{corpus}: what comes out of a pipe has no vectors to lie beside; embed it first, as in "
+                "'bitextmine embed - --lang fr --out corpus.fr.npy', and index the .npy"
+            )
     force = options["force"]
     encoder = None if all(corpus.endswith(".npy") for corpus in corpora) else load_encoder(model, device)
     for corpus in corpora:
-        vectors = corpus if corpus.endswith(".npy") else str(embedding_paths(corpus)[0])
-        check_index_output(vectors, force=force)
-        if encoder is not None and not corpus.endswith(".npy"):
-            check_embedding(corpus, encoder, lang=lang, overwrite=force)
+        if encoder is None or corpus.endswith(".npy"):
+            check_index_output(corpus, force=force)
+            continue
+        check_embedding(corpus, encoder, cache=cache, lang=lang, overwrite=force)
+        if cache is None:
+            check_index_output(place_of(corpus, encoder.hash), force=force)
     for corpus in corpora:
         vectors = corpus
         if encoder is not None and not corpus.endswith(".npy"):
             vectors = str(
                 embed_corpus(
-                    corpus, encoder, lang=lang, errors=errors, batch_tokens=batch_tokens, overwrite=force
+                    corpus,
+                    encoder,
+                    lang=lang,
+                    errors=errors,
+                    batch_tokens=batch_tokens,
+                    overwrite=force,
+                    cache=cache,
+                    wait=wait,
                 )
             )
         with progress(None, f"index {corpus}", "vectors") as bar:

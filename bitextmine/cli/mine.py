@@ -18,18 +18,25 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     example="bitextmine mine --src en --tgt fr",
     resume="the same command again goes on where this one stopped",
 )
+@click.argument("corpora", metavar="[SRC TGT]", nargs=-1)
 @click.option(
-    "--src", type=Language(), metavar="L", help="Source language: its corpus is looked for in --dir."
+    "--src",
+    type=Language(),
+    multiple=True,
+    metavar="L",
+    help="Source language: its corpus is looked for in --dir. Given again, another source.",
 )
-@click.option("--tgt", type=Language(), metavar="L", help="Target language, likewise.")
+@click.option("--tgt", type=Language(), multiple=True, metavar="L", help="Target language, likewise.")
 @click.option(
     "--dir", "directory", default=".", metavar="FOLDER", help="Where the corpora lie.  [default: here]"
 )
 @click.option(
     "--name", metavar="NAME", help="Which corpora, if --dir holds several: news for news.en and news.fr."
 )
-@click.option("--src-file", metavar="FILE", help="The source corpus itself, instead of a search.")
-@click.option("--tgt-file", metavar="FILE", help="The target corpus, likewise.")
+@click.option(
+    "--src-file", multiple=True, metavar="FILE", help="The source corpus itself, instead of a search."
+)
+@click.option("--tgt-file", multiple=True, metavar="FILE", help="The target corpus, likewise.")
 @options.model
 @options.neighbours("Neighbours that a margin is taken over.")
 @options.margin("Score.")
@@ -64,9 +71,11 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     "--output",
     default="-",
     metavar="FILE",
-    help="Where the pairs go, with FILE.json: .tsv, .jsonl, .tmx or .parquet; .gz, .bz2, .xz or .zst behind compress."
-    "  [default: standard output]",
+    help="Where the pairs go, with FILE.json: .tsv, .jsonl, .tmx or .parquet; .gz, .bz2, .xz or .zst behind compress; "
+    "{src} and {tgt} stand for the languages.  [default: standard output]",
 )
+@options.cache
+@options.wait
 @click.option(
     "--force", is_flag=True, help="Embed again what is up to date, and write over files of other programs."
 )
@@ -76,12 +85,13 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
 @options.errors
 @options.max_line
 def mine(
-    src: str | None,
-    tgt: str | None,
+    corpora: tuple[str, ...],
+    src: tuple[str, ...],
+    tgt: tuple[str, ...],
     directory: str,
     name: str | None,
-    src_file: str | None,
-    tgt_file: str | None,
+    src_file: tuple[str, ...],
+    tgt_file: tuple[str, ...],
     model: str,
     output: str,
     ids: bool,
@@ -90,25 +100,33 @@ def mine(
     """Find the sentence pairs in two corpora.
 
     Prints score, source sentence, target sentence, separated by tabs, best first. Corpora that are not embedded, or
-    whose text or model changed, are embedded first.
+    whose text or model changed, are embedded first. Of several languages each source is mined with each target, and
+    every corpus is embedded once.
 
     \b
     bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz
-    bitextmine mine --src-file a.en --tgt-file b.fr --threshold 1.1 | cut -f 2,3
+    bitextmine mine a.en b.fr --threshold 1.1 | cut -f 2,3
+    bitextmine mine --src en --tgt fr --tgt de -o mined.{src}-{tgt}.tsv
     """
-    for side, lang, path in (("src", src, src_file), ("tgt", tgt, tgt_file)):
-        if lang is None and path is None:
-            raise click.UsageError(f"give --{side} or --{side}-file")
+    from bitextmine.encoder import load_encoder
     from bitextmine.mine.options import split_options
     from bitextmine.mine.run import mine_texts
-    from bitextmine.mine.texts import find_text
+    from bitextmine.mine.several import embed_all, find_pairs, output_names
 
     mining, work = split_options(options)
-    source, target = (
-        find_text(side, lang, path, directory, name, work.errors)
-        for side, lang, path in (("source", src, src_file), ("target", tgt, tgt_file))
-    )
-    bitext = mine_texts(source, target, mining, work, model=model, output=output)
-    bitext.write(output, ids, force=work.force)
-    bitext.discard_checkpoint()
-    click.echo(bitext.to_table(), err=True)
+    pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, work.errors)
+    outputs = output_names(output, pairs, mining.gold)
+    embedded, encoder = None, None
+    if len(pairs) > 1:
+        encoder = load_encoder(model, work.device)
+        embedded = embed_all(pairs, outputs, encoder, work)
+    done = []
+    for (source, target), place in zip(pairs, outputs, strict=True):
+        bitext = mine_texts(
+            source, target, mining, work, model=encoder or model, output=place, embedded=embedded
+        )
+        bitext.write(place, ids, force=work.force)
+        done.append(bitext)
+        click.echo(bitext.to_table(), err=True)
+    for bitext in done:  # until then, a run that is killed finds what has been searched
+        bitext.discard_checkpoint()

@@ -61,6 +61,18 @@ max_line = click.option(
     callback=_set_max_line,
     help="Longest line that is read; a longer one is an error, before it fills the memory.",
 )
+cache = click.option(
+    "--cache",
+    envvar="BITEXTMINE_CACHE",
+    metavar="FOLDER",
+    help="Keep vectors here, as where corpora cannot be written beside.  [default: beside them, or $BITEXTMINE_CACHE]",
+)
+wait = click.option(
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="Wait for an embedding that another process is writing, or stop.",
+)
 form = click.option(
     "--format",
     "form",
@@ -164,3 +176,9 @@ resamples = count("--resamples", default=2000, help="Of the bootstrap.")
 lang = click.option(
     "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
 )
+
+
+def explicit(name: str) -> bool:
+    """Whether an option was given on the command line, and not by the environment or by default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source == click.core.ParameterSource.COMMANDLINE

@@ -16,15 +16,18 @@ import numpy as np
 
 from bitextmine.console import counted, progress
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import check_fresh, check_place, embedding_paths
-from bitextmine.embeddings.writer import EmbeddingWriter, sweep
+from bitextmine.embeddings.npy import part_path
+from bitextmine.embeddings.places import cached_path, embedding_paths, make_cache, place_of
+from bitextmine.embeddings.store import check_fresh, check_place
+from bitextmine.embeddings.writer import BeingWritten, EmbeddingWriter, PlaceTaken, sweep
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.precomputed import PRECOMPUTED, refuse
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import staging
+from bitextmine.files.atomic import staging, wait_for_lock
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.streams import read_once
 
 __all__ = ["check_embedding", "embed_corpus"]
 
@@ -61,37 +64,52 @@ def embed_corpus(
     encoder: Encoder,
     *,
     out: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     lang: str | None = None,
     errors: str = "strict",
     batch_tokens: int | None = None,
     chunk_lines: int | None = None,
     force: bool = False,
     overwrite: bool = False,
+    wait: bool = True,
+    elsewhere: str = "--cache",
     show_progress: bool | None = None,
 ) -> Path:
     """Embeds a corpus and returns the path of its .npy: float16 (lines, dim), row i for line i, unit length.
 
     Empty and blank lines get the zero row. ``out`` defaults to the corpus' own name without its compression
-    suffix, plus .npy; the manifest goes beside it. A finished embedding of the same text and model is left as
-    it is unless ``force``; one that a killed run left unfinished is taken up where it stopped, and ends in the
-    same bytes. What lies there and is no embedding of ours is written over with ``force`` or ``overwrite`` only.
-    ``corpus`` "-" reads stdin, and needs ``out`` and ``lang``.
+    suffix, plus .npy, or, where that has the vectors of another model, a name of this model's (`places`); in a folder
+    ``cache`` instead, where one is given. The manifest goes beside it. A finished embedding of the same text and model
+    is left as it is unless ``force``; one that a killed run left unfinished is taken up where it stopped, and ends in
+    the same bytes. What lies there and is no embedding of ours is written over with ``force`` or ``overwrite`` only.
+    One that another process is writing is waited for, or, without ``wait``, an error. ``corpus`` "-" reads stdin, and
+    needs ``out`` and ``lang``, as pipes without a name do. elsewhere: the option that messages advise where it cannot
+    be written.
 
     Raises BitextmineError for a corpus that cannot be read or decoded, that changes meanwhile, for a language
     that cannot be told, for files of others in its place, and for a disk that is full.
     """
-    if os.fspath(corpus) == "-":
-        if out is None:
-            raise UsageError("a corpus from stdin needs --out FILE.npy to say where its vectors go")
-        if lang is None:
-            raise UsageError("a corpus from stdin needs --lang, as there is no file name to tell it by")
-        with _spooled_stdin(Path(out), errors) as copy:
-            job = Job(copy, "-", Path(out), lang, errors)
-            return _embed(job, encoder, batch_tokens, chunk_lines, force, overwrite, show_progress)
+    if out is not None and cache is not None:
+        raise UsageError("--out and --cache both say where the vectors go; give one of them")
+    chunk_lines = chunk_lines or encoder.network.chunk_lines
+    how = How(encoder, batch_tokens, chunk_lines, force, force or overwrite, wait, show_progress)
+    name = Path(corpus).name
+    if read_once(corpus):
+        nameless = os.fspath(corpus) == "-" or os.fspath(corpus).startswith(("/dev/", "/proc/"))
+        what = "stdin" if os.fspath(corpus) == "-" else "a pipe"
+        if nameless and out is None:
+            raise UsageError(f"a corpus from {what} needs --out FILE.npy to say where its vectors go")
+        if nameless and lang is None:
+            raise UsageError(f"a corpus from {what} needs --lang, as there is no file name to tell it by")
+        language = lang if nameless and lang else corpus_language(corpus, lang)
+        near = Path(out) if out is not None else embedding_paths(corpus)[0]
+        if cache is not None:
+            near = make_cache(cache) / name
+        with _spooled(corpus, near, errors) as copy:
+            job = Job(copy, "-" if nameless else name, Path(corpus), out, cache, language, errors, elsewhere)
+            return _embed(job, how)
     language = corpus_language(corpus, lang)
-    npy = Path(out) if out is not None else embedding_paths(corpus)[0]
-    job = Job(Path(corpus), Path(corpus).name, npy, language, errors)
-    return _embed(job, encoder, batch_tokens, chunk_lines, force, overwrite, show_progress)
+    return _embed(Job(Path(corpus), name, Path(corpus), out, cache, language, errors, elsewhere), how)
 
 
 def check_embedding(
@@ -99,55 +117,118 @@ def check_embedding(
     encoder: Encoder,
     *,
     out: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     lang: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Raises BitextmineError, as `embed_corpus` does with the same arguments, for a language that cannot be told and
     for a place that vectors cannot go to: to be asked of all the corpora before the work on the first."""
-    if os.fspath(corpus) != "-":
+    if not read_once(corpus):
         corpus_language(corpus, lang)
-    if (os.fspath(corpus) != "-" or out is not None) and not overwrite:
-        check_place(corpus, encoder.dim, npy=out)
+    if out is not None and not overwrite:
+        check_place(out, encoder.dim)
+    elif out is None and cache is not None:
+        make_cache(cache)
+    elif not read_once(corpus) and not overwrite:
+        check_place(place_of(corpus, encoder.hash), encoder.dim)
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One corpus to embed: its text, the name its manifest gives it, where its vectors go, its language, and what to
-    do about invalid UTF-8 (`iter_lines`)."""
+    """One corpus to embed: its text, the name its manifest gives it, the corpus as it was named, the file or the folder
+    for its vectors (where given), its language, what to do about invalid UTF-8 (`iter_lines`), and the option that
+    messages advise where the vectors cannot be written."""
 
     text: Path
     name: str
-    npy: Path
+    corpus: Path
+    out: str | os.PathLike[str] | None
+    cache: str | os.PathLike[str] | None
     lang: str
     errors: str
+    elsewhere: str
+
+    def place(self, text_sha256: str, model_hash: str) -> Path:
+        """Where its vectors go, as things stand."""
+        if self.out is not None:
+            return Path(self.out)
+        if self.cache is not None:
+            return cached_path(self.cache, self.corpus, text_sha256, model_hash)
+        return place_of(self.corpus, model_hash)
 
 
-def _embed(
-    job: Job,
-    encoder: Encoder,
-    batch_tokens: int | None,
-    chunk_lines: int | None,
-    force: bool,
-    overwrite: bool,
-    show_progress: bool | None,
-) -> Path:
+@dataclasses.dataclass(frozen=True)
+class How:
+    """What it is embedded with, and what `embed_corpus` is told besides."""
+
+    encoder: Encoder
+    batch_tokens: int | None
+    chunk_lines: int
+    force: bool
+    overwrite: bool
+    wait: bool
+    show_progress: bool | None
+
+
+def _embed(job: Job, how: How) -> Path:
     """Embeds what is not up to date, and tells of it in the log."""
-    if job.npy.suffix != ".npy":
-        raise BitextmineError(f"--out {job.npy}: the name of an embedding ends in .npy")
-    chunk_lines = chunk_lines or encoder.network.chunk_lines
-    text = text_identity(job.text, job.errors, chunk_lines)
+    if job.out is not None and Path(job.out).suffix != ".npy":
+        raise BitextmineError(f"--out {job.out}: the name of an embedding ends in .npy")
+    encoder = how.encoder
+    text = text_identity(job.text, job.errors, how.chunk_lines)
     if text.lines == 0:
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
-    if not force and (reason := check_fresh(job.npy, text.sha256, encoder.hash)) is None:
-        sweep(job.npy)
-        log.info("%s: up to date (%s, model %s)", job.npy, counted(text.lines, "line"), encoder.name)
-        return job.npy
-    if not (force or overwrite):
-        check_place(job.text, encoder.dim, npy=job.npy)
-    if not force and reason != "not embedded yet":
-        log.info("%s: embedding again: %s", job.npy, reason)
-    if encoder.name == PRECOMPUTED:
-        refuse(job.name)
+    if job.cache is not None:
+        make_cache(job.cache)
+    told: set[str] = set()
+    while True:
+        npy = job.place(text.sha256, encoder.hash)
+        reason = check_fresh(npy, text.sha256, encoder.hash)
+        if reason is None and not how.force:
+            sweep(npy)
+            log.info("%s: up to date (%s, model %s)", npy, counted(text.lines, "line"), encoder.name)
+            return npy
+        if encoder.name == PRECOMPUTED:
+            refuse(job.name)
+        if not how.overwrite:
+            check_place(npy, encoder.dim)
+        try:
+            return _make(job, npy, text, how, reason)
+        except BeingWritten as e:
+            if not how.wait:
+                raise
+            message = f"{npy}: {e.holder} is writing this embedding now: waiting for it"
+            if message not in told:
+                log.info("%s", message)
+            told.add(message)
+            wait_for_lock(part_path(npy))
+        except PlaceTaken:
+            continue
+
+
+def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None) -> Path:
+    """Embeds a corpus, tells of it in the log, and returns ``npy``. Raises BeingWritten and PlaceTaken before the work,
+    where another process was faster."""
+    encoder = how.encoder
+    writer = EmbeddingWriter(
+        npy,
+        text.lines,
+        encoder.dim,
+        {
+            "text_sha256": text.sha256,
+            "model_hash": encoder.hash,
+            # These decide which sentences share a batch, and so the last bit of a vector.
+            "chunk_lines": how.chunk_lines,
+            **encoder.network.settings(how.batch_tokens),
+        },
+        still_free=lambda: job.place(text.sha256, encoder.hash) == npy,
+        elsewhere=job.elsewhere,
+    )
+    beside = embedding_paths(job.corpus)[0]
+    if job.out is None and job.cache is None and npy != beside and beside.exists():
+        log.info("%s: has vectors of another model; those of %s go to %s", beside, encoder.name, npy.name)
+    if not how.force and reason not in (None, "not embedded yet"):
+        log.info("%s: embedding again: %s", npy, reason)
     if encoder.languages and job.lang not in encoder.languages:
         log.warning(
             "%s: the encoder '%s' was not trained on '%s' (only on %s): expect poor vectors",
@@ -156,8 +237,8 @@ def _embed(
             job.lang,
             ", ".join(encoder.languages),
         )
-    cut = _write(job, text, encoder, batch_tokens, chunk_lines, show_progress)
-    log.info("%s: %s embedded (model %s)", job.npy, counted(text.lines, "line"), encoder.name)
+    cut = _write(job, writer, text, how)
+    log.info("%s: %s embedded (model %s)", npy, counted(text.lines, "line"), encoder.name)
     if cut:
         log.warning(
             "%s: longer than %d pieces, and cut: at least %d of %s",
@@ -166,36 +247,20 @@ def _embed(
             cut,
             counted(text.lines, "line"),
         )
-    return job.npy
+    return npy
 
 
-def _write(
-    job: Job,
-    text: TextIdentity,
-    encoder: Encoder,
-    batch_tokens: int | None,
-    chunk_lines: int,
-    show_progress: bool | None,
-) -> int:
+def _write(job: Job, writer: EmbeddingWriter, text: TextIdentity, how: How) -> int:
     """Encodes what is not written yet, and finishes the embedding; returns how many lines were found too long."""
-    identity = {
-        "text_sha256": text.sha256,
-        "model_hash": encoder.hash,
-        # These decide which sentences share a batch, and so the last bit of a vector.
-        "chunk_lines": chunk_lines,
-        **encoder.network.settings(batch_tokens),
-    }
-    hidden = None if show_progress is None else not show_progress
+    hidden = None if how.show_progress is None else not how.show_progress
+    encoder = how.encoder
     cut = 0
-    with (
-        EmbeddingWriter(job.npy, text.lines, encoder.dim, identity) as writer,
-        progress(text.lines, f"embed {job.name}", "lines", disable=hidden) as bar,
-    ):
+    with writer, progress(text.lines, f"embed {job.name}", "lines", disable=hidden) as bar:
         bar.update(writer.resume_row)
         if writer.resume_row:
-            log.info("%s: resuming at line %d of %d", job.npy, writer.resume_row + 1, text.lines)
-        for chunk in _tokenized(job, text, encoder, writer.resume_row, chunk_lines):
-            vectors = encoder.encode_pieces(chunk.pieces, batch_tokens=batch_tokens)
+            log.info("%s: resuming at line %d of %d", writer.npy_path, writer.resume_row + 1, text.lines)
+        for chunk in _tokenized(job, text, encoder, writer.resume_row, how.chunk_lines):
+            vectors = encoder.encode_pieces(chunk.pieces, batch_tokens=how.batch_tokens)
             writer.write(chunk.start, _rows(chunk, vectors, writer))
             cut += chunk.cut
             bar.update(chunk.lines)
@@ -318,12 +383,13 @@ class Repeats:
 
 
 @contextlib.contextmanager
-def _spooled_stdin(out: Path, errors: str) -> Iterator[Path]:
-    """Stdin as a file beside ``out``: an embedding's size, and so its number of lines, must be known first."""
+def _spooled(corpus: str | os.PathLike[str], near: Path, errors: str) -> Iterator[Path]:
+    """What can be read once as a file beside ``near``: an embedding's size, and so its number of lines, must be known
+    first."""
     try:
-        with staging(out, "stdin") as (copy, file):
-            file.writelines(f"{line}\n".encode() for line in iter_lines("-", errors))
+        with staging(near, "stdin") as (copy, file):
+            file.writelines(f"{line}\n".encode() for line in iter_lines(corpus, errors))
             file.flush()
             yield copy
     except FileNotFoundError:
-        raise BitextmineError(f"{out.parent}: no such folder") from None
+        raise BitextmineError(f"{near.parent}: no such folder") from None

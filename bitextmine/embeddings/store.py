@@ -17,25 +17,11 @@ import numpy as np
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.npy import DTYPE, open_vectors, part_path, staged_path, state_path, vectors_digest
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
 
-__all__ = [
-    "check_fresh",
-    "check_place",
-    "check_rows",
-    "describe_embedding",
-    "embedding_paths",
-    "open_embedding",
-]
-
-
-def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Where the embedding of a corpus goes: ``corpus.fr.gz`` -> ``corpus.fr.npy``, ``corpus.fr.json``."""
-    npy = Path(f"{corpus_stem(corpus_path)}.npy")
-    return npy, manifest_path(npy)
+__all__ = ["check_fresh", "check_place", "check_rows", "describe_embedding", "open_embedding"]
 
 
 def open_embedding(
@@ -68,15 +54,10 @@ def open_embedding(
     return vectors, manifest
 
 
-def check_place(
-    corpus_path: str | os.PathLike[str], dim: int, *, npy: str | os.PathLike[str] | None = None
-) -> None:
-    """Raises BitextmineError where the embedding of a corpus, with vectors of `dim` numbers, cannot go to its place:
-    what is there is not ours, or nothing is there and the folder cannot be written to.
-
-    npy: the place, where it is not beside the corpus.
-    """
-    place = embedding_paths(corpus_path)[0] if npy is None else Path(npy)
+def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
+    """Raises BitextmineError where an embedding, with vectors of `dim` numbers, cannot go to its place: what is there
+    is not ours, or nothing is there and the folder cannot be written to."""
+    place = Path(npy_path)
     if not place.exists():
         check_writable(part_path(place))
     check_vectors_place(

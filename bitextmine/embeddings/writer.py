@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,10 +21,25 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK, allocate, locked_folder, open_locked, sync_folder, write_at
 from bitextmine.files.jsonfile import plain, read_json, stage_json
 
-__all__ = ["EmbeddingWriter", "sweep"]
+__all__ = ["BeingWritten", "EmbeddingWriter", "PlaceTaken", "sweep"]
 
 # How long written rows may wait for the disk: what a kill can cost, apart from the batch in hand.
 SYNC_SECONDS = 2.0
+
+
+class BeingWritten(BitextmineError):
+    """Another process is writing the embedding. `holder`: which, in words."""
+
+    def __init__(self, npy_path: Path, holder: str, elsewhere: str) -> None:
+        super().__init__(
+            f"{npy_path}: {holder} is writing this embedding now; wait for it, stop it, or write elsewhere with "
+            f"{elsewhere}"
+        )
+        self.holder = holder
+
+
+class PlaceTaken(Exception):
+    """Another process has put something else where the embedding should go."""
 
 
 class EmbeddingWriter:
@@ -43,8 +58,12 @@ class EmbeddingWriter:
     Rows go through ``pwrite`` and not a memory map: a full disk is then an error, where a map would end the
     process with SIGBUS, and the file's pages do not count as memory of this process.
 
-    Raises BitextmineError when another process is writing the same embedding (the lock dies with its
-    holder, so nothing stale can stay) and when the disk cannot hold the whole file.
+    ``still_free`` is asked while no other process can put an embedding in place, before anything is touched. elsewhere:
+    the option that messages advise.
+
+    Raises BeingWritten when another process is writing the same embedding (the lock dies with its holder, so nothing
+    stale can stay), PlaceTaken when the place is not free any more, and BitextmineError when the disk cannot hold the
+    whole file.
     """
 
     resume_row: int
@@ -57,6 +76,8 @@ class EmbeddingWriter:
         identity: Mapping[str, Any],
         *,
         sync_seconds: float = SYNC_SECONDS,
+        still_free: Callable[[], bool] = lambda: True,
+        elsewhere: str = "--out",
     ) -> None:
         self.npy_path = Path(npy_path)
         self.part_path, self.state_path = part_path(npy_path), state_path(npy_path)
@@ -66,6 +87,7 @@ class EmbeddingWriter:
         self._header = npy_header(self.rows, self.dim)
         self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
         self._sync_seconds = sync_seconds
+        self._still_free, self._elsewhere = still_free, elsewhere
         self._synced = time.monotonic()
         self._next = self._safe = 0  # rows written, rows known to be on disk
         self._fd = self._open_part()
@@ -216,20 +238,19 @@ class EmbeddingWriter:
         try:
             # The folder, too: a part that has its final name no longer keeps the next writer out by its own lock.
             with locked_folder(folder):
+                if not self._still_free():
+                    raise PlaceTaken
                 self._undo_half_a_finish()
                 return open_locked(self.part_path)
         except BlockingIOError:
-            raise BitextmineError(
-                f"{self.npy_path}: {self._holder()} is writing this embedding now; "
-                "wait for it, stop it, or write elsewhere with --out"
-            ) from None
+            raise BeingWritten(self.npy_path, self._holder(), self._elsewhere) from None
         except (FileNotFoundError, NotADirectoryError):
             raise BitextmineError(
                 f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
             ) from None
         except OSError as e:
             raise BitextmineError(
-                f"{self.npy_path}: cannot write: {e.strerror or e}; write elsewhere with --out"
+                f"{self.npy_path}: cannot write: {e.strerror or e}; write elsewhere with {self._elsewhere}"
             ) from None
 
     def _holder(self) -> str:
@@ -284,7 +305,7 @@ class EmbeddingWriter:
         return BitextmineError(
             f"{self.npy_path}: {e.strerror}: {self.rows:,} rows of {self.dim} float16 numbers need "
             f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
-            f"less); free some space, or write elsewhere with --out{kept}"
+            f"less); free some space, or write elsewhere with {self._elsewhere}{kept}"
         )
 
     def _save_state(self, done_rows: int) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path, memory_bytes, whole_number, yes_or_no
-from bitextmine.embeddings.store import embedding_paths, open_embedding
+from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import LineHasher, iter_lines, line_digest, some_lines
 from bitextmine.files.ours import Made, is_ours
@@ -80,7 +81,7 @@ class Bench:
                 raise BitextmineError(
                     f"{text}: it is there already, and no evaluation wrote it; move it away, or name another --work"
                 )
-        npy = embed_corpus(text, self.encoder, lang=lang, batch_tokens=self.batch_tokens)
+        npy = embed_corpus(text, self.encoder, lang=lang, batch_tokens=self.batch_tokens, elsewhere="--work")
         return text, open_embedding(npy)[0]
 
 

@@ -63,7 +63,12 @@ def evaluate_muse(
     files = (src_file, tgt_file)
     with open_bench(model, work, device, batch_tokens, memory) as bench:
         names = (Path(src_file).name, Path(tgt_file).name)
-        sides = [corpus_language(path, lang) for path, lang in zip(files, (src_lang, tgt_lang), strict=True)]
+        sides = [
+            corpus_language(path, lang, option)
+            for path, lang, option in zip(
+                files, (src_lang, tgt_lang), ("--src-lang", "--tgt-lang"), strict=True
+            )
+        ]
         if sides[0] == sides[1]:
             raise BitextmineError(f"{names[0]} and {names[1]} are both in '{sides[0]}'; give two languages")
         *keys, at, sentences = muse_keys(iter_lines(src_file, errors), iter_lines(tgt_file, errors), names)

@@ -30,6 +30,7 @@ __all__ = [
     "staging_folder",
     "sync_file",
     "sync_folder",
+    "wait_for_lock",
     "write_at",
 ]
 
@@ -184,6 +185,19 @@ def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
             raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", os.fspath(path))
         if _is_at(fd, path):
             return fd
+        os.close(fd)
+
+
+def wait_for_lock(path: str | os.PathLike[str]) -> None:
+    """Waits while another process holds a file, which it may rename, remove or let go of as it dies; returns at once
+    where there is no such file."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        _flock(fd, wait=True)
+    finally:
         os.close(fd)
 
 

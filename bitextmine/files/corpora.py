@@ -23,21 +23,22 @@ def corpus_stem(path: str | os.PathLike[str]) -> Path:
     return strip_compression(path)
 
 
-def corpus_language(path: str | os.PathLike[str], override: str | None = None) -> str:
-    """The language of a corpus: ``override`` if given, else the last suffix before any compression suffix.
+def corpus_language(path: str | os.PathLike[str], override: str | None = None, option: str = "--lang") -> str:
+    """The language of a corpus: ``override`` if given, else the last suffix before any compression suffix. option:
+    what gives the override, for messages.
 
     Raises BitextmineError when the name tells no language.
     """
     if override:
         return override
     if os.fspath(path) == "-":
-        raise BitextmineError("<stdin>: stdin has no name to take a language from; pass --lang")
+        raise BitextmineError(f"<stdin>: stdin has no name to take a language from; pass {option}")
     stem = corpus_stem(path)
     language = _language_suffix(stem)
     if language is None:
         found = f"'{stem.suffix}' is not a language code" if stem.suffix else "the name has no suffix"
         raise BitextmineError(
-            f"{path}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass --lang"
+            f"{path}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
         )
     return language
 

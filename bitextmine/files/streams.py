@@ -8,6 +8,7 @@ import errno
 import io
 import lzma
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -28,6 +29,7 @@ __all__ = [
     "open_output",
     "read_blocks",
     "read_line_blocks",
+    "read_once",
     "strip_compression",
 ]
 
@@ -79,6 +81,17 @@ def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.Pa
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether a name stands for standard input or output, a pipe or a device: what has no form and stays."""
     return os.fspath(path) == "-" or _written_in_place(path)
+
+
+def read_once(path: str | os.PathLike[str]) -> bool:
+    """Whether a file can be read only once: standard input, a pipe (``<(zcat corpus.gz)`` is one), a terminal."""
+    if os.fspath(path) == "-":
+        return True
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
 # --- reading ---------------------------------------------------------------------------------------------
@@ -279,7 +292,7 @@ def _text_on(buffer: Any) -> Iterator[TextIO]:
 
 def _stdout(mode: str) -> Iterator[Any]:
     if sys.stdout is None:
-        raise BitextmineError("<stdout>: stdout is closed; name a file with --out")
+        raise BitextmineError("<stdout>: stdout is closed; name an output file")
     sys.stdout.flush()
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:  # a text stream put in place of stdout, as tests do

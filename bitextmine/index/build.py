@@ -247,7 +247,7 @@ def build_on_disk(
     if not mergeable and each * len(plan.chosen) > memory:
         raise BitextmineError(
             f"index type {plan.spec}: takes about {size(each * len(plan.chosen))} of memory, {size(memory)} may be "
-            "used; use ivf, which is built in parts, or allow more (--memory)"
+            "used; use ivf, which is built in parts, or allow more (index --memory)"
         )
     rows = shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
     try:
@@ -384,7 +384,7 @@ def _check_room(folder: Path, needed: int) -> None:
     if free + there < needed:
         raise BitextmineError(
             f"{folder}: the index takes about {needed:,} bytes, and {free + there:,} are to be had on that disk; "
-            "free some space, or use a smaller kind (--type pq)"
+            "free some space, or use a smaller kind (index --type pq)"
         )
 
 

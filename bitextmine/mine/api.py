@@ -34,6 +34,8 @@ class MiningKeywords(TypedDict, total=False):
     memory: int | str | None
     batch_tokens: int | None
     force: bool
+    cache: str | os.PathLike[str] | None
+    wait: bool
     errors: str
 
 
@@ -62,7 +64,9 @@ def mine(
     gold=None, a file of known pairs for "auto"; rescore=False, whether the score is the scorer's log odds;
     dedup="exact", "near" or "none"; duplicates="first" or "all"; search="auto", "exact" or "index"; device="auto";
     memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together; force=False,
-    whether to embed again what is up to date; errors="strict" or "replace", for invalid UTF-8 in a corpus or in gold.
+    whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the corpora;
+    wait=True, whether to wait for an embedding that another process is writing; errors="strict" or "replace", for
+    invalid UTF-8 in a corpus or in gold.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
     gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
-from bitextmine.embeddings.store import embedding_paths
+from bitextmine.embeddings.places import embedding_paths
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import Form, form_of, output_form

@@ -104,8 +104,9 @@ class WorkOptions:
 
     search: see `SearchWay`. device: auto, cpu, cuda or cuda:N. memory: bytes that exact search may take (default: half
     of what is free), which may be given as text ("2G"). batch_tokens: subword pieces that are encoded together
-    (default: what fits the device). force: embed again what is up to date. errors: invalid UTF-8 in corpora and gold,
-    strict or replace.
+    (default: what fits the device). force: embed again what is up to date. cache: the folder for embeddings (default:
+    beside the corpora). wait: for an embedding that another process is writing, rather than to stop.
+    errors: invalid UTF-8 in corpora and gold, strict or replace.
 
     Raises UsageError for a value of the wrong type or out of range. Whether the device is there shows later.
     """
@@ -115,6 +116,8 @@ class WorkOptions:
     memory: int | None = None
     batch_tokens: int | None = None
     force: bool = False
+    cache: str | os.PathLike[str] | None = None
+    wait: bool = True
     errors: str = "strict"
 
     def __post_init__(self) -> None:
@@ -123,6 +126,9 @@ class WorkOptions:
         if self.batch_tokens is not None:
             object.__setattr__(self, "batch_tokens", whole_number("batch_tokens", self.batch_tokens))
         object.__setattr__(self, "force", yes_or_no("force", self.force))
+        object.__setattr__(self, "wait", yes_or_no("wait", self.wait))
+        if self.cache is not None:
+            a_path("cache", self.cache)
         one_of("errors", self.errors, ("strict", "replace"))
         if not isinstance(self.device, str):
             raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")

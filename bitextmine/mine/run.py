@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.embeddings.store import check_place
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.ours import Made, is_ours
+from bitextmine.files.streams import read_once
 from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import Bitext, check_output, inputs_of
 from bitextmine.mine.candidates import NeighboursLike, Rescore, candidates
@@ -35,7 +35,7 @@ from bitextmine.signature import signature
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["mine_sides", "mine_texts", "rescorer"]
+__all__ = ["check_file", "check_two", "embedded_file", "mine_sides", "mine_texts", "rescorer"]
 
 
 def mine_texts(
@@ -46,6 +46,7 @@ def mine_texts(
     *,
     model: str | os.PathLike[str] | Encoder = "default",
     output: str | os.PathLike[str] | None = None,
+    embedded: Mapping[FileText, Path] | None = None,
 ) -> Bitext:
     """Mine sentence pairs out of two texts; write them with the result's ``write``.
 
@@ -58,7 +59,7 @@ def mine_texts(
     removes it when it is told to (`Bitext.discard_checkpoint`).
 
     output: where the result will be written, so that a name that would destroy what it is made of is refused before
-    the work.
+    the work. embedded: the embedding files of texts that have just been embedded.
 
     Raises BitextmineError for anything a user can put right: corpora that are missing, the same file, or without a
     line to mine, gold that does not fit them, and files in the places of embeddings that this program did not make.
@@ -67,24 +68,29 @@ def mine_texts(
 
     options, work = options or MiningOptions(), work or WorkOptions()
     texts = (src, tgt)
-    files = [text.path for text in texts if isinstance(text, FileText)]
-    if len(files) == 2 and os.path.realpath(files[0]) == os.path.realpath(files[1]):
-        raise BitextmineError(f"{files[0]}: is both the source and the target corpus; mining needs two")
+    check_two(src, tgt)
     if output is not None:
         check_output(output, inputs_of(texts, options.gold), force=work.force)
     langs = [text.lang for text in texts]
     if output is not None:
         check_languages(output, (langs[0], langs[1]), "the names of the corpora, or --src and --tgt")
     if options.gold is not None:
+        if read_once(options.gold):
+            raise UsageError(
+                f"gold {options.gold} (--gold): a pipe, and it is read twice; put it into a file"
+            )
         read_gold(options.gold, work.errors)  # before the work, not after it
 
     encoder = as_encoder(model, work.device)
     # Before the work: not every encoder has pieces to compare.
     by_pieces = with_pieces(encoder, model) if options.rescore else None
-    if not work.force:
-        for path in files:
-            check_place(path, encoder.dim)
-    embeddings = [_embedded(text, encoder, work) for text in texts]
+    for text in texts:
+        if isinstance(text, FileText):
+            check_file(text, encoder, work)
+    embeddings = [
+        embedded[text] if embedded and isinstance(text, FileText) else _embedded(text, encoder, work)
+        for text in texts
+    ]
     made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
     del encoder
     in_memory = IN_MEMORY if work.memory is None else min(IN_MEMORY, work.memory // 8)
@@ -140,10 +146,29 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
 
 def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -> Path | NDArray:
     """The embedding file of a corpus, made where it is missing; of lines in memory the vectors themselves."""
-    from bitextmine.embeddings.embed import embed_corpus
-
     if isinstance(text, LinesText):
         return embed_lines(text, encoder, work.batch_tokens)
+    return embedded_file(text, encoder, work)
+
+
+def check_two(src: Text, tgt: Text) -> None:
+    """Raises BitextmineError where both are the same file."""
+    files = [text.path for text in (src, tgt) if isinstance(text, FileText)]
+    if len(files) == 2 and os.path.realpath(files[0]) == os.path.realpath(files[1]):
+        raise BitextmineError(f"{files[0]}: is both the source and the target corpus; mining needs two")
+
+
+def check_file(text: FileText, encoder: Encoder, work: WorkOptions) -> None:
+    """Raises BitextmineError where the embedding of a corpus cannot go to its place."""
+    from bitextmine.embeddings.embed import check_embedding
+
+    check_embedding(text.path, encoder, cache=work.cache, lang=text.lang, overwrite=work.force)
+
+
+def embedded_file(text: FileText, encoder: Encoder, work: WorkOptions) -> Path:
+    """The embedding file of a corpus, made where it is missing."""
+    from bitextmine.embeddings.embed import embed_corpus
+
     return embed_corpus(
         text.path,
         encoder,
@@ -151,6 +176,8 @@ def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -
         errors=text.errors,
         batch_tokens=work.batch_tokens,
         force=work.force,
+        cache=work.cache,
+        wait=work.wait,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language, find_corpus
 from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.streams import read_once
 
 __all__ = ["FileText", "LinesText", "Text", "find_text", "text_of"]
 
@@ -38,12 +39,14 @@ class Text(Protocol):
 @dataclass(frozen=True)
 class FileText:
     """A corpus in a file. language: None where the name of the file tells it; errors: invalid UTF-8, strict or
-    replace; sha256: the digest of its lines, once they are embedded: from then on it must stay as it was."""
+    replace; sha256: the digest of its lines, once they are embedded: from then on it must stay as it was; option: what
+    tells the language, for messages."""
 
     path: Path
     language: str | None = None
     errors: str = "strict"
     sha256: str | None = None
+    option: str = "--lang"
 
     @property
     def name(self) -> str:
@@ -51,7 +54,7 @@ class FileText:
 
     @property
     def lang(self) -> str:
-        return corpus_language(self.path, self.language)
+        return corpus_language(self.path, self.language, self.option)
 
     def lines(self) -> Iterator[str]:
         """Raises BitextmineError after the last one where they are not those that were embedded."""
@@ -97,7 +100,8 @@ def text_of(
             raise UsageError(f"{name}: expected lines or the path of a corpus, found ''")
         if os.fspath(lines_or_path) == "-":
             raise UsageError(f"{name}: the corpus cannot be standard input: it is read more than once")
-        return FileText(Path(lines_or_path), lang, errors)
+        _check_file(lines_or_path)
+        return FileText(Path(lines_or_path), lang, errors, option=f"{name}_lang")
     if not isinstance(lines_or_path, Iterable):
         raise UsageError(f"{name}: expected lines or the path of a corpus, found {lines_or_path!r}")
     lines = list(lines_or_path)
@@ -128,7 +132,17 @@ def find_text(
             raise UsageError(
                 f"{option}: the {side} corpus cannot be standard input: it is read more than once"
             )
-        return FileText(Path(path), lang, errors)
+        _check_file(path)
+        return FileText(Path(path), lang, errors, option="--src" if side == "source" else "--tgt")
     if lang is None:
         raise UsageError(f"no {side} corpus: give its language or its file")
     return FileText(find_corpus(directory, lang, name), lang, errors)
+
+
+def _check_file(path: str | os.PathLike[str]) -> None:
+    """Raises UsageError for a pipe."""
+    if read_once(path):
+        raise UsageError(
+            f"{path}: a pipe can be read once, and mining reads a corpus several times; name a file (.gz, .xz and .zst "
+            "are unpacked on the way), or put what comes out of the pipe into one"
+        )

@@ -231,12 +231,13 @@ def test_another_text_of_the_same_length(mined, mine, tmp_path):
 
 
 def test_an_embedding_of_another_model(mined, mine, bitextmine, other_model, tmp_path):
-    bitextmine("embed", "corpus.fr", "--model", other_model, cwd=tmp_path)
-    other = (tmp_path / "corpus.fr.npy").read_bytes()
-    result = mine()
-    assert "another model" in result.err
-    assert (tmp_path / "corpus.fr.npy").read_bytes() != other
-    assert result.out == mined
+    tiny = (tmp_path / "corpus.fr.npy").read_bytes()
+    embedded = bitextmine("embed", "corpus.fr", "--model", other_model, cwd=tmp_path)
+    assert "another model" in embedded.err
+    assert (tmp_path / "corpus.fr.npy").read_bytes() == tiny, "both lie side by side"
+    (other,) = tmp_path.glob("corpus.fr.*.npy")
+    assert other.read_bytes() != tiny
+    assert mine().out == mined
 
 
 def test_a_truncated_embedding(mined, mine, tmp_path):

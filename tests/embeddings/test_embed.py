@@ -53,8 +53,9 @@ def test_a_fresh_embedding_is_left_alone_and_a_stale_one_made_anew(
     embed_corpus(corpus, encoder)
     assert open_embedding(npy)[0].shape == (501, 16)
     other = load_encoder(make_folder(tmp_path / "other", 0, dim=8))
-    embed_corpus(corpus, other)
-    assert open_embedding(npy)[1].model_hash == other.hash
+    beside = embed_corpus(corpus, other)
+    assert open_embedding(beside)[1].model_hash == other.hash
+    assert open_embedding(npy)[1].model_hash == encoder.hash, "which keeps its vectors"
 
 
 class Broken(Exception):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.npy import open_vectors
-from bitextmine.embeddings.store import check_fresh, describe_embedding, embedding_paths, open_embedding
+from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.store import check_fresh, describe_embedding, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json, write_json

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bitextmine import encoder as encoder_room
 from bitextmine.embeddings import embed as embed_room
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import embedding_paths
+from bitextmine.embeddings.places import embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError

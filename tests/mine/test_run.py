@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bitextmine.embeddings.embed
 import bitextmine.encoder
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import embedding_paths
+from bitextmine.embeddings.places import embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import read_lines

@@ -93,7 +93,7 @@ class IndexNeighbourhood:
         self.k = k
         self._sides = []
         for path in (src, tgt):
-            npy = _npy_of(Path(path))
+            npy = _npy_of(Path(path), encoder.hash)
             vectors, manifest = open_embedding(npy)
             if manifest.model_hash != encoder.hash:
                 raise BitextmineError(
@@ -118,11 +118,12 @@ def _as_stored(queries: NDArray[np.float32], pool: NDArray) -> NDArray:
     return queries.astype(pool.dtype)
 
 
-def _npy_of(path: Path) -> Path:
-    from bitextmine.embeddings.store import embedding_paths
+def _npy_of(path: Path, model_hash: str) -> Path:
+    from bitextmine.embeddings.places import embedding_paths, place_of
 
     if path.suffix == ".npy":
         return path
     if path.suffix == ".faiss":
         return path.with_suffix(".npy")
-    return embedding_paths(path)[0]
+    npy = place_of(path, model_hash)
+    return npy if npy.exists() else embedding_paths(path)[0]
