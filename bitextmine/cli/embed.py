@@ -77,7 +77,15 @@ def embed(
             raise click.UsageError("--vectors go beside their corpus, or where --out says: not into --cache")
         from bitextmine.embeddings.vectors import adopt_vectors
 
-        adopt_vectors(corpora[0], vectors, dim=dim, out=out, lang=options["lang"], errors=options["errors"])
+        adopt_vectors(
+            corpora[0],
+            vectors,
+            dim=dim,
+            out=out,
+            lang=options["lang"],
+            errors=options["errors"],
+            force=options["force"],
+        )
         return
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder

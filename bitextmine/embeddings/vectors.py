@@ -13,7 +13,8 @@ import numpy as np
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted, progress
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import embedding_paths
+from bitextmine.embeddings.places import place_of
+from bitextmine.embeddings.store import check_place
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.errors import BitextmineError, UsageError
@@ -35,19 +36,21 @@ def adopt_vectors(
     out: str | os.PathLike[str] | None = None,
     lang: str | None = None,
     errors: str = "strict",
+    force: bool = False,
     show_progress: bool | None = None,
 ) -> Path:
     """Makes vectors of another tool the embedding of a corpus, and returns the path of its .npy: row i for line i,
     brought to length 1, float16; the zero row for a blank line. `mine` and `index` then take it as that of the model
     "precomputed".
 
-    vectors, dim: as `open_precomputed` has them. out: as in `embed_corpus`.
+    vectors, dim: as `open_precomputed` has them. out: as in `embed_corpus`. force: write over a file of another program
+    that is in the embedding's place.
 
     Raises BitextmineError for a file of another number of rows than the corpus has lines, for numbers that are NaN or
     infinite (naming the line), for a file that is no matrix of floats; UsageError where --dim is wanted.
     """
     language = corpus_language(corpus, lang)
-    npy = Path(out) if out is not None else embedding_paths(corpus)[0]
+    npy = Path(out) if out is not None else place_of(corpus, PRECOMPUTED)
     if os.path.realpath(npy) == os.path.realpath(vectors):
         raise BitextmineError(
             f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
@@ -61,6 +64,8 @@ def adopt_vectors(
     if not hasher.lines:
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
     matrix = open_precomputed(vectors, hasher.lines, dim)
+    if not force:
+        check_place(npy, matrix.shape[1])
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
     text = hasher.hexdigest()
