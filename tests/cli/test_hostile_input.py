@@ -258,10 +258,12 @@ WRONG_FACTS = [
 @pytest.mark.parametrize(("key", "value"), WRONG_FACTS, ids=repr)
 def test_index_manifests_of_other_types(bitextmine, indexed, tiny_model, key, value):
     """An index is not up to date by a damaged manifest: it is built again."""
-    manifest = indexed / "corpus.fr.faiss.json"
+    # An inverted file has the efforts there are; one without takes less time to measure.
+    corpus, kind = ("corpus.fr", "ivf") if key == "effort" else ("corpus.en", "flat")
+    manifest = indexed / f"{corpus}.faiss.json"
     before = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**before, key: value}))
-    bitextmine("index", "corpus.fr", "--type", "ivf", "--model", tiny_model, cwd=indexed)
+    bitextmine("index", corpus, "--type", kind, "--model", tiny_model, cwd=indexed)
     after = json.loads(manifest.read_text())
     assert {**after, "measured": 0} == {**before, "measured": 0}
     assert after["measured"].keys() == before["measured"].keys()
