@@ -356,7 +356,8 @@ int64_t fused_interleave(int32_t isa, const void *rows, int32_t dtype, int64_t n
 
 /* ---- exact inner products ---- */
 
-static double fold(const double *acc) {
+/* (Always inline, to be compiled for what the caller is compiled for.) */
+static inline __attribute__((always_inline)) double fold(const double *acc) {
     double s[8];
     for (int i = 0; i < 8; i++) s[i] = (acc[i] + acc[i + 8]) + (acc[i + 16] + acc[i + 24]);
     for (int i = 0; i < 4; i++) s[i] = s[i] + s[i + 4];

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native
 from bitextmine.search.engines.blocks import BlockSearch
+from bitextmine.search.engines.select import open_engine
 from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.native import instruction_sets
 from bitextmine.search.neighbours import Neighbours
@@ -327,3 +328,11 @@ def test_out_of_memory_that_nothing_helps_against():
     rows = VectorRows(oracle.vectors(rng, 500, 8), np.dtype(np.float16))
     with pytest.raises(BitextmineError, match="out of memory on cpu"):
         BlockSearch(rows, rows, product=product).block(0, 500, TopK.empty(500, 2), TopK.empty(500, 2))
+
+
+def test_plain_c_is_for_want_of_better(monkeypatch):
+    """Where a processor has no instructions that the compiled search knows, torch is faster."""
+    rows = VectorRows(oracle.vectors(np.random.default_rng(1), 20, 8), np.dtype(np.float16))
+    monkeypatch.setattr(native, "instruction_set", lambda: "portable")
+    engine, _ = open_engine(rows, rows, 2, SearchOptions(), memory=1 << 30, names=("x", "y"))
+    assert isinstance(engine, BlockSearch)

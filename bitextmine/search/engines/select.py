@@ -36,7 +36,9 @@ def open_engine(
         if search is not None:
             return search, 0
     if engine == Engine.AUTO:
-        engine = Engine.COMPILED if options.device == "cpu" and compiled_runs(x.dim) else Engine.TORCH
+        # Plain C is slower than torch's products.
+        fast = compiled_runs(x.dim) and native.instruction_set() != "portable"
+        engine = Engine.COMPILED if options.device == "cpu" and fast else Engine.TORCH
     if engine == Engine.COMPILED:
         return _compiled(x, y, k, options, memory, names)
     from bitextmine.search.engines.blocks import BlockSearch
