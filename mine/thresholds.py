@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.mine.candidates import candidates
+from bitextmine.mine.decoys import Decoys, sampled_decoys
 from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.noise import fit_null
 from bitextmine.mine.piece_features import PieceFeatures
@@ -61,6 +63,11 @@ def true_rate(pairs: ScoredPairs, partner: np.ndarray, threshold: float) -> tupl
     return len(np.unique(wrong)) / int((partner < 0).sum()), correct / max(1, len(kept))
 
 
+def decoys_of(sides: tuple[Side, Side], k: int, margin: str) -> list[Decoys]:
+    """The decoys of both sides, as `mine` takes them."""
+    return [sampled_decoys(side.vectors, k, margin) for side in sides]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("src")
@@ -90,7 +97,13 @@ def main() -> None:
         for k, rate in itertools.product(options.k, RATES):
             best = candidates(neighbours, k, options.margin)
             null = fit_null(
-                neighbours, best, k=k, margin=options.margin, retrieval=options.retrieval, rescore=rescore
+                neighbours,
+                best,
+                k=k,
+                margin=options.margin,
+                retrieval=options.retrieval,
+                rescore=rescore,
+                decoys=partial(decoys_of, (left, right), k, options.margin),
             )
             threshold = null.threshold(rate)
             pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, rescore)

@@ -21,6 +21,7 @@ from bitextmine.align.windows import Windows, make_windows
 from bitextmine.console import counted, progress
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.formats.names import output_form
@@ -36,6 +37,7 @@ __all__ = ["Summary", "align_files"]
 _BATCH_SENTENCES = 20_000
 _BATCH_DOCUMENTS = 32
 _NAMED = 3
+_LOOKED_AT = 20  # documents, for their language
 
 
 @dataclass
@@ -148,6 +150,7 @@ def align_files(
         with contextlib.suppress(BitextmineError):  # it does without
             langs = _language(tasks, 0, src_lang), _language(tasks, 1, tgt_lang)
     encoder = encoder or load_encoder(model, device)
+    _warn_unfamiliar(tasks, encoder, (src_lang or "", tgt_lang or ""), errors)
     written = make_form(form, ids=ids, named=named, src_lang=langs[0], tgt_lang=langs[1])
     summary.signature = signature(task="align", model=encoder.hash, max_size=max_size)
     runner = _Runner(encoder, settings, written, batch_tokens, errors, jobs or processors())
@@ -214,6 +217,18 @@ def _sides(src: str, tgt: str, parts: bool) -> Callable[[str], tuple[list[Part],
     if all(folders) and not parts:
         return lambda errors: (list(read_folder(src).values()), list(read_folder(tgt).values()))
     raise UsageError("--documents takes two folders, or two files with --blank-lines")
+
+
+def _warn_unfamiliar(tasks: list[Task], encoder: Encoder, langs: tuple[str, str], errors: str) -> None:
+    """A warning where the encoder does not know the languages of the documents. Looks at the first files; what can be
+    read once, as standard input, is left alone."""
+    for name, lang, parts in (
+        ("source documents", langs[0], [task.src for task in tasks[:_LOOKED_AT]]),
+        ("target documents", langs[1], [task.tgt for task in tasks[:_LOOKED_AT]]),
+    ):
+        seen = [part for part in parts if part.lines is not None or Path(part.path).is_file()]
+        lines = (line for part in seen for line in part.read(errors))
+        warn_unfamiliar(encoder, name, lang, sampled(lines))
 
 
 def _matched(

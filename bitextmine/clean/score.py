@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from bitextmine.files.tables import (
 )
 from bitextmine.mine.margin import MARGINS
 from bitextmine.signature import signature
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
 
 __all__ = [
     "FLOATS",
@@ -195,6 +198,7 @@ def score(
     if options.src and options.tgt:
         made |= {"src": tools.src_lang, "tgt": tools.tgt_lang}
     malformed = Malformed(table)
+    looked = False
     with (
         write_rows(
             output,
@@ -209,6 +213,9 @@ def score(
         progress(None, "score", "rows") as bar,
     ):
         for block in table.rows.blocks(options.window):
+            if tools.encoder is not None and not looked:
+                _warn_unfamiliar(tools.encoder, block, table, tools)
+                looked = True
             malformed.add(block)
             if options.strict and malformed.first:
                 raise BitextmineError(
@@ -254,6 +261,16 @@ def pairs_of(block: Block, table: Table, rows: NDArray[np.int64], tools: Tools) 
     """The texts of some rows of a block, none of them bad."""
     layout = table.layout
     return pair_texts(block.texts(layout.src, rows), block.texts(layout.tgt, rows), tools)
+
+
+def _warn_unfamiliar(encoder: Encoder, block: Block, table: Table, tools: Tools) -> None:
+    from bitextmine.encoder.familiar import sampled, warn_unfamiliar
+
+    wrong = block.bad()
+    good = np.array([row for row in range(len(block)) if row not in wrong], dtype=np.int64)
+    pairs = pairs_of(block, table, good, tools)
+    for side, lang, texts in (("source", tools.src_lang, pairs.src), ("target", tools.tgt_lang, pairs.tgt)):
+        warn_unfamiliar(encoder, f"{display_name(table.path)}: {side}", lang, sampled(texts, len(texts)))
 
 
 def _added(block: Block, table: Table, names: Sequence[str], tools: Tools) -> list[Added]:

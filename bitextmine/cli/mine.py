@@ -62,6 +62,12 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     is_flag=True,
     help="Score by the pieces' matches, too: better pairs, in more time. Scores and --threshold are then log odds.",
 )
+@click.option(
+    "--clean/--no-clean",
+    default=True,
+    show_default=True,
+    help="Leave out junk, boilerplate, copies, and with the extra 'languages' text in another language.",
+)
 @options.choice("--dedup", Dedup, Dedup.EXACT, "Which lines count as the same and are mined once.")
 @options.choice("--duplicates", Duplicates, Duplicates.FIRST, "What becomes of equal lines.")
 @options.choice("--search", SearchWay, SearchWay.AUTO, "How neighbours are found.")

@@ -21,6 +21,7 @@ from bitextmine.embeddings.places import cached_path, embedding_paths, make_cach
 from bitextmine.embeddings.store import check_fresh, check_place
 from bitextmine.embeddings.writer import BeingWritten, EmbeddingWriter, PlaceTaken, sweep
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.precomputed import PRECOMPUTED, refuse
 from bitextmine.errors import BitextmineError, UsageError
@@ -178,6 +179,8 @@ def _embed(job: Job, how: How) -> Path:
     text = text_identity(job.text, job.errors, how.chunk_lines)
     if text.lines == 0:
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
+    if encoder.name != PRECOMPUTED:
+        warn_unfamiliar(encoder, job.name, job.lang, sampled(iter_lines(job.text, job.errors)))
     if job.cache is not None:
         make_cache(job.cache)
     told: set[str] = set()
@@ -229,14 +232,6 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
         log.info("%s: has vectors of another model; those of %s go to %s", beside, encoder.name, npy.name)
     if not how.force and reason not in (None, "not embedded yet"):
         log.info("%s: embedding again: %s", npy, reason)
-    if encoder.languages and job.lang not in encoder.languages:
-        log.warning(
-            "%s: the encoder '%s' was not trained on '%s' (only on %s): expect poor vectors",
-            job.name,
-            encoder.name,
-            job.lang,
-            ", ".join(encoder.languages),
-        )
     cut = _write(job, writer, text, how)
     log.info("%s: %s embedded (model %s)", npy, counted(text.lines, "line"), encoder.name)
     if cut:

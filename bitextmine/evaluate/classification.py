@@ -118,7 +118,8 @@ def evaluate_classification(
         raise BitextmineError(f"evaluate classification: runs must be at least 1, found {runs}")
     if not tests:
         raise BitextmineError("evaluate classification: no test file is given")
-    named = [read_labelled(path, errors) for path in (train, *tests, *([dev] if dev is not None else []))]
+    paths = (train, *tests, *([dev] if dev is not None else []))
+    named = [read_labelled(path, errors) for path in paths]
     names = sorted(set(named[0][0]))
     numbers = {name: i for i, name in enumerate(names)}
     labels = []
@@ -138,10 +139,12 @@ def evaluate_classification(
             "from and one to choose by"
         )
     from bitextmine.encoder import Encoder, load_encoder
+    from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 
     encoder = model if isinstance(model, Encoder) else load_encoder(model, device)
     vectors, cut = [], 0
-    for _, texts in named:
+    for path, (_, texts) in zip(paths, named, strict=True):
+        warn_unfamiliar(encoder, str(path), "", sampled(texts))
         pieces, more, inverse = encoder.tokenize(texts)
         part = encoder.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float64)
         vectors.append(part if inverse is None else part[inverse])

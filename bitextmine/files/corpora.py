@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.streams import compression, read_blocks, strip_compression
-from bitextmine.languages.codes import is_code
+from bitextmine.languages.codes import is_code, same_code
 
 __all__ = ["corpus_language", "corpus_stem", "find_corpus"]
 
@@ -51,7 +51,8 @@ def _language_suffix(stem: Path) -> str | None:
 
 
 def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Path:
-    """The one corpus of a language in a folder (its subfolders are not searched).
+    """The one corpus of a language in a folder (its subfolders are not searched). Where none has that code, one counts
+    that has another of the same language: fr, fra and fr-FR.
 
     ``name`` picks one of several: ``corpus`` for ``corpus.fr``, or the whole file name. Of a file and its
     compressed copy the first in plain text is taken. Raises BitextmineError when none fits or several do, and
@@ -59,7 +60,10 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     """
     directory = Path(directory)
     by_language = _corpora(directory)
+    # The very code first: a folder may hold pt-BR and pt-PT.
     found = by_language.get(lang, [])
+    if not found:
+        found = [p for code, some in by_language.items() if same_code(code) == same_code(lang) for p in some]
     if not found:
         seen = ", ".join(sorted(by_language)) or "none"
         raise BitextmineError(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.codes import same_code
 
 __all__ = ["Languages", "is_installed"]
 
@@ -54,8 +55,8 @@ class Languages:
         self.codes = frozenset(self._labels)
 
     def code(self, language: str) -> str | None:
-        """The code as the model knows it (``fr-CA``: ``fr``), None for a language that it does not know."""
-        code = language.replace("_", "-").partition("-")[0].lower()
+        """The code as the model knows it (``fr-CA``, ``fra``: ``fr``), None for a language that it does not know."""
+        code = same_code(language)
         return code if code in self.codes else None
 
     def guess(self, texts: Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ class MiningKeywords(TypedDict, total=False):
     fpr: float
     gold: str | os.PathLike[str] | None
     rescore: bool
+    clean: bool
     dedup: str
     duplicates: str
     search: str

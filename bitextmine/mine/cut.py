@@ -138,7 +138,7 @@ def _by_gold(pairs: ScoredPairs, sides: tuple[Side, Side], path: str | os.PathLi
 def _by_noise(null: NullFit, options: MiningOptions) -> Cut:
     cut = null.threshold(options.fpr)
     kept = (
-        f"{_precision(null, cut)} of the pairs kept are true"
+        f"{100 * null.precision(cut):.1f}% of the pairs kept are true"
         if (null.s1 >= cut).any()
         else "and no pair scores so high: try a higher --fpr, or more neighbours (-k)"
     )

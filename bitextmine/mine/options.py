@@ -42,8 +42,9 @@ class MiningOptions:
     without a translation reach, estimated from the corpora; or "precision=0.95", the lowest score at and above which
     that share of the pairs is true, estimated likewise. rescore: the score of a pair is not its margin but the
     logarithm of the odds that it is a translation, from its margin and from how well the pieces match (`scorer`);
-    needs an encoder without layers, and holds about 300 bytes a line. dedup: which lines count as the same; one of
-    them is mined. duplicates: what becomes of the others.
+    needs an encoder without layers, and holds about 300 bytes a line. clean: leave out junk, boilerplate, copies and
+    text in another language (`cleaning`). dedup: which lines count as the same; one of them is mined. duplicates:
+    what becomes of the others.
 
     Raises UsageError for a value that is none of the choices or out of range, and for options that do not go together.
     """
@@ -55,6 +56,7 @@ class MiningOptions:
     fpr: float = 0.01
     gold: str | os.PathLike[str] | None = None
     rescore: bool = False
+    clean: bool = True
     dedup: Dedup = Dedup.EXACT
     duplicates: Duplicates = Duplicates.FIRST
 
@@ -68,6 +70,7 @@ class MiningOptions:
             object.__setattr__(self, name, member(choices, getattr(self, name), name))
         object.__setattr__(self, "k", whole_number("k", self.k))
         object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
+        object.__setattr__(self, "clean", yes_or_no("clean", self.clean))
         check_matching(self.retrieval, self.k, self.margin)
         if self.rescore and self.k == 1:
             raise UsageError(

@@ -18,11 +18,13 @@ from bitextmine.files.streams import read_once
 from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import Bitext, check_output, inputs_of
 from bitextmine.mine.candidates import NeighboursLike, Rescore, candidates
+from bitextmine.mine.cleaning import clean_lines, cleaning_notes, near_copies_of, signed
 from bitextmine.mine.cut import choose_cut
 from bitextmine.mine.dedup import Dedup, unique_lines
 from bitextmine.mine.duplicates import closest_lines, every_line, first_lines
 from bitextmine.mine.gold import read_gold
 from bitextmine.mine.neighbours import find_neighbours
+from bitextmine.mine.noise import without_pairs
 from bitextmine.mine.options import Duplicates, MiningOptions, WorkOptions, check_matching
 from bitextmine.mine.packing import IN_MEMORY
 from bitextmine.mine.piece_features import PieceFeatures
@@ -98,6 +100,9 @@ def mine_texts(
         _side(text, embedding, options.dedup, in_memory)
         for text, embedding in zip(texts, embeddings, strict=True)
     ]
+    cleaning = clean_lines(sides, langs) if options.clean else None
+    if cleaning is not None:
+        sides = [side.without(*some, in_memory) for side, some in zip(sides, cleaning.by_side(), strict=True)]
     # More neighbours than there are lines would be empty columns: the same means, for more memory and time.
     k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
     # One neighbour more than the margin needs: the null distribution takes one away.
@@ -105,7 +110,7 @@ def mine_texts(
     checkpoint = _checkpoint(*sides)
     with _unchanged(sides, checkpoint):
         neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
-        made_by |= {"search": way, "dedup": options.dedup}
+        made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
         with progress(None, "compare pieces", "pairs", disable=None if options.rescore else True) as bar:
             again = None
             if by_pieces is not None:
@@ -147,6 +152,9 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
 def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -> Path | NDArray:
     """The embedding file of a corpus, made where it is missing; of lines in memory the vectors themselves."""
     if isinstance(text, LinesText):
+        from bitextmine.encoder.familiar import sampled, warn_unfamiliar
+
+        warn_unfamiliar(encoder, text.name, text.lang, sampled(text.lines()))
         return embed_lines(text, encoder, work.batch_tokens)
     return embedded_file(text, encoder, work)
 
@@ -214,6 +222,11 @@ def mine_sides(
     k = options.k if k is None else k
     check_matching(options.retrieval, k, options.margin)
     best = candidates(neighbours, k, options.margin)
+    if src.cleaned and tgt.cleaned:
+        copies = near_copies_of(best, (src, tgt), options.margin)
+        if len(copies):
+            neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
+            best = candidates(neighbours, k, options.margin)
     pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, rescore)
     cut = choose_cut(pairs, best, neighbours, (src, tgt), options, k, rescore, errors)
     details: dict[str, Any] = {
@@ -240,7 +253,7 @@ def mine_sides(
             duplicates=options.duplicates,
         ),
         details=details,
-        notes=cut.notes,
+        notes=(*cleaning_notes((src, tgt)), *cut.notes),
         gold=options.gold,
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ class Side:
     matrix: float16 (lines, d), the embedding of all lines; vectors: float16 (rows of unique, d), those that
     are mined, none of them zero. dedup: the level that `unique` was made with. held: the file of the embedding, None
     where it is in memory alone. unknown: lines (after deduplication) left out because the encoder knows nothing in
-    them.
+    them. cleaned: how many lines each rule of `cleaning` left out; empty where it was not asked for.
     """
 
     text: Text
@@ -41,6 +42,7 @@ class Side:
     dedup: Dedup = Dedup.EXACT
     held: Held | None = None
     unknown: int = 0
+    cleaned: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def npy(self) -> Path | None:
@@ -65,8 +67,29 @@ class Side:
             "lines": self.unique.lines,
             "mined_lines": len(self.unique.rows),
             "repeated": self.unique.repeated,
-            "empty_or_unknown": self.unique.empty,
+            "empty_or_unknown": self.unique.empty - sum(self.cleaned.values()),
+            **({"cleaned": dict(self.cleaned)} if self.cleaned else {}),
         }
+
+    def without(
+        self, dropped: NDArray[np.bool_], cleaned: Mapping[str, int], in_memory: int = IN_MEMORY
+    ) -> Side:
+        """The same, less the rows where the mask (u,) is true. cleaned: how many lines which rule took.
+
+        Raises BitextmineError when no line is left.
+        """
+        if not dropped.any():
+            return replace(self, cleaned=cleaned)
+        unique = self.unique.without(dropped)
+        if not len(unique.rows):
+            rules = ", ".join(f"{count} {rule}" for rule, count in cleaned.items() if count)
+            raise BitextmineError(
+                f"{self.text.name}: nothing to mine: {unique.lines} line(s), of which the rules took {rules}; "
+                "--no-clean keeps these"
+            )
+        folder = tempfile.gettempdir() if self.npy is None else self.npy.parent
+        vectors = packed_rows(self.matrix, unique.rows, folder, in_memory)
+        return replace(self, unique=unique, vectors=vectors, cleaned=cleaned)
 
 
 def load_side(

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import unicodedata
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.languages.identify import Languages, is_installed
+from bitextmine.languages.scripts import count_scripts
 
-__all__ = ["LanguageSurvey", "survey_language"]
+__all__ = ["LanguageSurvey", "survey_language", "wrong_language"]
 
 _TEXTS = 2000
 _CHARACTERS = 200
 _ENOUGH = 20  # characters; what is shorter is not guessed at
+_UNLIKELY = 0.05  # share of its column's language against the next best, below which a text is in another one
 _FEW = 10  # texts; of fewer, nothing is said
-
-# How the names of letters in the Unicode Character Database begin, where that is not the name of their script.
-_SCRIPTS = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "IDEOGRAPHIC": "Han"}
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,9 @@ class LanguageSurvey:
     texts: int
 
 
-@lru_cache(maxsize=1 << 14)
-def _script(letter: str) -> str:
-    first = unicodedata.name(letter, "UNKNOWN").split(" ", 1)[0]
-    return _SCRIPTS.get(first, first.capitalize())
-
-
 def survey_language(texts: Sequence[str]) -> LanguageSurvey:
     """Scripts and guessed languages of some texts; of many, the first few thousand."""
-    letters: Counter[str] = Counter()
-    for text in texts[:_TEXTS]:
-        letters.update(_script(c) for c in text[:_CHARACTERS] if c.isalpha())
+    letters = count_scripts(texts[:_TEXTS], _CHARACTERS)
     if not is_installed():
         return LanguageSurvey(_shares(letters), None, 0)
     long_enough = [text for text in texts[:_TEXTS] if len(text.strip()) >= _ENOUGH]
@@ -50,6 +43,18 @@ def survey_language(texts: Sequence[str]) -> LanguageSurvey:
         return LanguageSurvey(_shares(letters), (), len(long_enough))
     guesses = Counter(Languages().guess(long_enough))
     return LanguageSurvey(_shares(letters), _shares(guesses), len(long_enough))
+
+
+def wrong_language(texts: Sequence[str], found: LanguageSurvey, letters: int) -> NDArray[np.bool_] | None:
+    """(n,) which texts are hardly in the language that more than half of them are in, of those of so many letters or
+    more; None where no language can be told or none is that of most."""
+    if not found.guesses or found.guesses[0][1] <= 0.5:
+        return None
+    long = np.fromiter((sum(map(str.isalpha, text)) >= letters for text in texts), bool, len(texts))
+    if long.any():
+        share = Languages().share(list(itertools.compress(texts, long)), found.guesses[0][0])
+        long[long] = share < _UNLIKELY
+    return long
 
 
 def _shares(counts: Counter[str]) -> tuple[tuple[str, float], ...]:

@@ -45,7 +45,7 @@ def doubt_section(view: View) -> Html:
         else ""
     )
     return html(
-        "<section><h2>{} to doubt</h2><p>A high score is no proof. These rules know no language and look "
+        "<section><h2>{} to doubt</h2><p>A high score is no proof. These rules are simple and look "
         "at what often scores high and is of no use; a pair may have several reasons, and be right all the same. "
         "{}{}</p>{}{}</section>",
         "High scores" if s.high is not None else "Pairs",

@@ -15,6 +15,7 @@ from bitextmine.clean.columns.numbers import number_agreement
 
 __all__ = [
     "LENGTH_FACTOR",
+    "LETTERS",
     "MANY",
     "REASONS",
     "SHORT",
@@ -25,6 +26,7 @@ __all__ = [
     "text_keys",
 ]
 
+LETTERS = 20  # a text of fewer has no language that could be told
 SHORT = 8  # characters; East Asian wide ones count twice
 LENGTH_FACTOR = 2.0
 MANY = 3  # as often as this, a text is suspected to be boilerplate
@@ -74,6 +76,12 @@ REASONS = (
         "Different numbers",
         "Both sides have numbers in digits, and not the same ones (order, separators, numbers in words and the other "
         "clock do not matter).",
+    ),
+    Reason(
+        "language",
+        "Wrong language",
+        "A side is in another language than most of its column, as a guess (with the extra languages, of texts with "
+        f"{LETTERS} letters or more).",
     ),
     Reason(
         "pair_repeated",

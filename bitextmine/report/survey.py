@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bitextmine.console import progress
 from bitextmine.files.layout import Columns, Layout
 from bitextmine.report.counts import Fewest, KeyCounter, Sample, ScoreCounts
-from bitextmine.report.language import LanguageSurvey, survey_language
+from bitextmine.report.language import LanguageSurvey, survey_language, wrong_language
 from bitextmine.report.reader import PairReader, ReadPairs
-from bitextmine.report.reasons import MANY, judge, log_length_ratio, text_key, text_keys
+from bitextmine.report.reasons import LETTERS, MANY, judge, log_length_ratio, text_key, text_keys
 
 __all__ = ["Flagged", "Pair", "Repeated", "Survey", "survey"]
 
@@ -258,13 +258,25 @@ class _Pass:
             result.flagged[key] = self._scaled(many, result.high)
             # The sample may miss what is rare; the table knows of so many at least.
             result.flagged[key].rows = max(result.flagged[key].rows, watched.times())
+        if drawn:
+            sides = [d.pair.src for d in drawn], [d.pair.tgt for d in drawn]
+            result.languages = (survey_language(sides[0]), survey_language(sides[1]))
+            wrong = [
+                found
+                for texts, language in zip(sides, result.languages, strict=True)
+                if (found := wrong_language(texts, language, LETTERS)) is not None
+            ]
+            if wrong:
+                flag = np.logical_or.reduce(wrong)
+                some |= flag
+                result.flagged["language"] = self._scaled(flag, result.high)
+                ranked = sorted(
+                    (d.pair for d, bad in zip(drawn, flag.tolist(), strict=True) if bad),
+                    key=lambda p: (-p.score if p.score == p.score else 0.0, p.row),
+                )
+                result.flagged["language"].examples.extend(ranked[:_SHOWN])
         result.any_flag = self._scaled(some, result.high)
         result.levels = self._levels()
-        if drawn:
-            result.languages = (
-                survey_language([d.pair.src for d in drawn]),
-                survey_language([d.pair.tgt for d in drawn]),
-            )
         return result
 
     def _scaled(self, flag: NDArray[np.bool_], high: float | None) -> Flagged:

@@ -105,3 +105,12 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
     touch(tmp_path, "a.fr")
     with pytest.raises(BitextmineError, match="Not a directory"):
         find_corpus(tmp_path / "a.fr", "fr")
+
+
+@pytest.mark.parametrize("code", ["fr", "FR", "fra", "fr-FR", "fr_CA"])
+def test_another_code_of_the_same_language_finds_it(tmp_path: Path, code: str) -> None:
+    touch(tmp_path, "c.en", "c.fr")
+    assert find_corpus(tmp_path, code) == tmp_path / "c.fr"
+    touch(tmp_path, "d.fr-CH")
+    assert find_corpus(tmp_path, "fr-CH") == tmp_path / "d.fr-CH", "the very code comes first"
+    assert find_corpus(tmp_path, "fr") == tmp_path / "c.fr"

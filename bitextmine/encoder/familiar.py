@@ -1,0 +1,87 @@
+"""Whether an encoder knows the language of a text: by its code, by its letters, and by what an identifier says."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from bitextmine.languages.codes import same_code
+from bitextmine.languages.identify import Languages, is_installed
+from bitextmine.languages.scripts import count_scripts, scripts_of
+
+if TYPE_CHECKING:
+    from bitextmine.encoder.encoder import Encoder
+
+__all__ = ["SAMPLE", "sampled", "unfamiliar", "warn_unfamiliar"]
+
+log = logging.getLogger(__name__)
+
+# Lines that are looked at: enough for shares of a fifth, and done in a tenth of a second.
+SAMPLE = 1000
+_CHARACTERS = 120
+_MUCH = 0.2  # of a sample
+_LETTERS = 20  # a line of fewer has no language that could be told
+_ASKED = 200  # lines; of fewer the identifier, which takes a second to load, is not asked
+_UNDETERMINED = (
+    "",
+    "und",
+    "mul",
+    "mis",
+    "zxx",
+)  # ISO 639-2: not known, many, none of the others, no language
+
+
+def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
+    """SAMPLE of the first ``seen`` lines, evenly spread."""
+    return list(itertools.islice(lines, 0, seen, max(1, seen // SAMPLE)))
+
+
+def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
+    """What speaks against vectors of these lines, None for nothing and for an encoder that states no languages.
+
+    lang: the code that their language is said to have, "" or "und" where nobody said. lines: a sample; more than a
+    fifth of it in a script or, where py3langid is installed and 200 lines or more are long enough, in languages that
+    the encoder was not trained on is too much.
+    """
+    known = {same_code(code) for code in encoder.languages}
+    if not known:
+        return None
+    stated = ", ".join(encoder.languages)
+    trained = f"the encoder '{encoder.name}' was not trained on"
+    if lang not in _UNDETERMINED and same_code(lang) not in known:
+        return f"{trained} '{lang}' (only on {stated}): expect poor vectors"
+    letters = count_scripts(lines, _CHARACTERS)
+    scripts = frozenset().union(*map(scripts_of, known))
+    foreign = Counter({name: count for name, count in letters.items() if name not in scripts})
+    if foreign.total() > _MUCH * letters.total():
+        share = 100 * foreign.total() / letters.total()
+        return (
+            f"{share:.0f}% of the letters in a sample are {_first(foreign)}, which {trained} (only on {stated}): "
+            "expect poor vectors"
+        )
+    long = [line for line in lines if sum(map(str.isalpha, line[:_CHARACTERS])) >= _LETTERS]
+    if len(long) < _ASKED or not is_installed():
+        return None
+    guesses = Counter(Languages().guess(long))
+    others = Counter({code: count for code, count in guesses.items() if code not in known and code != "und"})
+    if others.total() <= _MUCH * len(long):
+        return None
+    return (
+        f"{100 * others.total() / len(long):.0f}% of the lines in a sample look like {_first(others)}, which {trained} "
+        f"(only on {stated}): expect poor vectors"
+    )
+
+
+def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]) -> None:
+    """The same, as a warning in the log. name: of the text."""
+    if (problem := unfamiliar(encoder, lang, lines)) is not None:
+        log.warning("%s: %s", name, problem)
+
+
+def _first(counts: Counter[str]) -> str:
+    """The most frequent three."""
+    names = [name for name, _ in counts.most_common(3)]
+    return ", ".join(names) + (" and others" if len(counts) > len(names) else "")

@@ -1,0 +1,58 @@
+"""When an encoder does not know the language of a text."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bitextmine.encoder.familiar import sampled, unfamiliar
+from bitextmine.languages.identify import is_installed
+
+ENCODER = SimpleNamespace(name="small", languages=("en", "fr"))
+ENGLISH = [
+    "The old sailor sells a wooden boat behind the church.",
+    "Our mayor never washes the silver spoon.",
+]
+POLISH = [
+    "Stary marynarz sprzedaje drewnianą łódź za kościołem.",
+    "Nasz burmistrz nigdy nie myje srebrnej łyżki.",
+]
+RUSSIAN = ["Старый моряк продаёт деревянную лодку за церковью."]
+
+
+@pytest.mark.parametrize("code", ["fr", "FR", "fra", "fre", "fr-FR", "fr_CA", "", "und"])
+def test_codes_of_what_it_knows(code):
+    assert unfamiliar(ENCODER, code, ENGLISH) is None
+
+
+def test_a_code_of_what_it_does_not_know():
+    assert unfamiliar(ENCODER, "pl", ENGLISH) == (
+        "the encoder 'small' was not trained on 'pl' (only on en, fr): expect poor vectors"
+    )
+
+
+def test_letters_of_another_script():
+    assert unfamiliar(ENCODER, "en", [*ENGLISH, *RUSSIAN]).startswith(
+        "36% of the letters in a sample are Cyrillic"
+    )
+    assert unfamiliar(ENCODER, "en", [*ENGLISH * 5, *RUSSIAN]) is None
+    assert unfamiliar(SimpleNamespace(name="x", languages=("en", "sr")), "en", RUSSIAN) is None
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
+def test_lines_of_another_language():
+    mixed = [*ENGLISH * 70, *POLISH * 50]
+    assert "% of the lines in a sample look like pl" in unfamiliar(ENCODER, "en", mixed)
+    assert unfamiliar(ENCODER, "en", [*ENGLISH * 110, *POLISH * 10]) is None
+    assert unfamiliar(ENCODER, "en", POLISH) is None, "two lines tell nothing"
+
+
+def test_an_encoder_that_states_nothing_knows_everything():
+    assert unfamiliar(SimpleNamespace(name="any", languages=()), "pl", RUSSIAN) is None
+
+
+def test_a_sample_is_spread_over_the_lines():
+    assert sampled(map(str, range(10_000_000)), 20_000)[:3] == ["0", "20", "40"]
+    assert len(sampled(map(str, range(10_000_000)))) == 1000
+    assert sampled(["one"]) == ["one"]
