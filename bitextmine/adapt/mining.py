@@ -14,10 +14,11 @@ from bitextmine.adapt.piles import Piles
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import Rescore, candidates
+from bitextmine.mine.choices import Margin, Retrieval
 from bitextmine.mine.gold import Gold, pair_codes
 from bitextmine.mine.neighbours import find_neighbours
 from bitextmine.mine.noise import MIN_LINES, fit_null
-from bitextmine.mine.options import Margin, Retrieval, WorkOptions
+from bitextmine.mine.options import WorkOptions
 from bitextmine.mine.retrieval import retrieve_scored
 from bitextmine.mine.run import rescorer
 from bitextmine.mine.scorer import with_pieces
@@ -94,7 +95,7 @@ def gold_shares(mined: MinedPairs, kept: int, gold: Gold, piles: Piles) -> dict[
             )
         ends.append(firsts[lines])
     width = len(mined.firsts[1])
-    known = np.unique(pair_codes(*ends, width)[(ends[0] >= 0) & (ends[1] >= 0)])
+    known = np.unique(pair_codes(ends[0], ends[1], width)[(ends[0] >= 0) & (ends[1] >= 0)])
     about = np.isin(mined.src[:kept], ends[0])
     right = int(np.isin(pair_codes(mined.src[:kept], mined.tgt[:kept], width), known).sum())
     return {"precision": 100 * right / max(1, int(about.sum())), "recall": 100 * right / max(1, len(known))}

@@ -61,7 +61,8 @@ def find_piles(
     if not src or not tgt:
         raise UsageError("give --src and --tgt, or --src-file and --tgt-file")
     pairs = []
-    for name in names or [None]:
+    wanted: Sequence[str | None] = names or [None]
+    for name in wanted:
         for one in dict.fromkeys(src):
             for other in dict.fromkeys(tgt):
                 if one != other:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
@@ -18,7 +19,7 @@ __all__ = ["RATES", "disagreement", "start_config", "start_folder", "start_name"
 
 # What a recipe that does not say otherwise trains with from trained weights: learning rates a third of those from
 # random ones, so that the first steps do not undo what is known; train/quality.md has what was tried.
-RATES = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
+RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
 # Dropout is of the training, not of the weights.
 SHAPE = tuple(
     field.name
