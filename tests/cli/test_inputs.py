@@ -51,7 +51,7 @@ def stopped(bitextmine, tiny_model, fresh, tmp_path):
     """A process that began to write corpus.en.npy and stands still."""
     args = ("embed", "corpus.en", "--model", tiny_model)
     hooks = tmp_path / "hooks"
-    child = bitextmine.start_to_die(hooks, 10, *args, of=signal.SIGSTOP, cwd=fresh, stderr=subprocess.DEVNULL)
+    child = bitextmine.start_to_die(hooks, 12, *args, of=signal.SIGSTOP, cwd=fresh, stderr=subprocess.DEVNULL)
     os.waitpid(child.pid, os.WUNTRACED)
     assert (fresh / "corpus.en.npy.part").exists()
     yield child
