@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -41,7 +41,7 @@ class TorchNetwork(ABC):
     not change the result.
     """
 
-    batch_tokens = BATCH_TOKENS
+    batch_tokens: Mapping[str, int] = BATCH_TOKENS
 
     def __init__(self, dim: int, device: str, precision: str) -> None:
         self.dim, self.device = dim, device

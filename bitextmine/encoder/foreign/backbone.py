@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Backbone(TorchNetwork):
     """
 
     # Its feed-forward part is padded and wide: larger batches leave the cache (index/performance.md).
-    batch_tokens = {**BATCH_TOKENS, "cpu": 1_024}
+    batch_tokens: Mapping[str, int] = {**BATCH_TOKENS, "cpu": 1_024}
 
     def __init__(
         self,
