@@ -7,7 +7,8 @@ from the text file to the finished .npy; theirs gets the lines in memory and kee
 tokeniser, the same pieces and the same weights: the model's own padded and masked pass for training, in float32,
 wrapped as a module, with sentence-transformers' mean pooling and normalisation behind it.
 
---model LAYERSxDIM makes an encoder with random weights, as the time does not depend on what they are.
+--model LAYERSxDIM makes an encoder with random weights, as the time does not depend on what they are. --model FOLDER
+of sentence-transformers is loaded by both as it is.
 Needs `pip install sentence-transformers`.
 """
 
@@ -33,6 +34,7 @@ from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder, resolve, save_folder
+from bitextmine.encoder.foreign.sentence_transformers import is_imported
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE, read_weights, restore_rows
@@ -81,6 +83,8 @@ def random_folder(layers: int, dim: int, folder: Path) -> Path:
 
 
 def wrapped(folder: Path) -> SentenceTransformer:
+    if is_imported(folder):
+        return SentenceTransformer(str(folder), device="cpu")
     config, tokenizer = read_folder(folder)
     if config.piece_dim != config.dim:
         raise SystemExit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -41,6 +41,8 @@ class TorchNetwork(ABC):
     not change the result.
     """
 
+    batch_tokens: Mapping[str, int] = BATCH_TOKENS
+
     def __init__(self, dim: int, device: str, precision: str) -> None:
         self.dim, self.device = dim, device
         self._device = torch.device(device)
@@ -65,7 +67,7 @@ class TorchNetwork(ABC):
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
         """What else than the weights decides the last bits of a vector."""
         return {
-            "batch_tokens": batch_tokens or BATCH_TOKENS[self._device.type],
+            "batch_tokens": batch_tokens or self.batch_tokens[self._device.type],
             "device": self._device.type,
             "precision": self.precision,
         }
@@ -86,7 +88,7 @@ class TorchNetwork(ABC):
             ids = ids.pin_memory().to(self._device, non_blocking=True)
         kind = torch.float16 if on_gpu else torch.float32
         found = torch.empty((len(order), self.dim), dtype=kind, device=self._device)
-        budget = batch_tokens or BATCH_TOKENS[self._device.type]
+        budget = batch_tokens or self.batch_tokens[self._device.type]
         jobs = [
             partial(self._fill, found, ids, batch, start, stop)
             for start, stop in whole_batches(batch.offsets, budget)

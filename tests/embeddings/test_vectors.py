@@ -106,6 +106,19 @@ def test_what_does_not_fit_is_an_error(
     assert not (tmp_path / "corpus.en.npy").exists()
 
 
+def test_files_of_others_in_the_place_are_not_written_over(corpus: Path, tmp_path: Path) -> None:
+    write(tmp_path / "v.npy", MADE, header=True)
+    place = write(tmp_path / "corpus.en.npy", np.arange(3), header=True)
+    before = place.read_bytes()
+    with pytest.raises(BitextmineError, match=r"corpus\.en\.npy"):
+        adopt_vectors(corpus, tmp_path / "v.npy")
+    assert place.read_bytes() == before
+    with pytest.raises(BitextmineError, match="is the embedding itself"):
+        adopt_vectors(corpus, place)
+    adopt_vectors(corpus, tmp_path / "v.npy", force=True)
+    assert open_embedding(place)[0].shape == MADE.shape
+
+
 def test_objects_are_not_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.array([[object()]], dtype=object), allow_pickle=True)
     with pytest.raises(BitextmineError, match=r"not a whole \.npy file"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bitextmine.encoder.network import TorchNetwork
+from bitextmine.encoder.network import BATCH_TOKENS, TorchNetwork
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 
@@ -24,6 +24,9 @@ class Backbone(TorchNetwork):
     Weights stay float32; matrix products run in ``precision``. Raises BitextmineError for a folder that is not
     whole, for pickled weights, for an architecture that transformers does not know, and without that library.
     """
+
+    # Its feed-forward part is padded and wide: larger batches leave the cache (index/performance.md).
+    batch_tokens: Mapping[str, int] = {**BATCH_TOKENS, "cpu": 1_024}
 
     def __init__(
         self,
