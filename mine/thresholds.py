@@ -20,14 +20,14 @@ import numpy as np
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
+from bitextmine.mine.calibration import calibrated
 from bitextmine.mine.candidates import candidates
 from bitextmine.mine.decoys import Decoys, sampled_decoys
 from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.noise import fit_null
-from bitextmine.mine.piece_features import PieceFeatures
 from bitextmine.mine.retrieval import ScoredPairs, retrieve_scored
 from bitextmine.mine.run import rescorer
-from bitextmine.mine.scorer import packaged_scorer
+from bitextmine.mine.scorer import open_scoring
 from bitextmine.mine.sides import Side, load_side
 from bitextmine.mine.texts import FileText
 from bitextmine.search.exact import search_both
@@ -86,16 +86,17 @@ def main() -> None:
         load_side(FileText(Path(path)), embed_corpus(path, encoder)) for path in (options.src, options.tgt)
     )
     gold = read_gold(options.gold)
-    pieces = PieceFeatures(*encoder.piece_rows()) if options.rescore else None
+    scoring = open_scoring(encoder, options.model, options.rescore)
     head = ("true pairs", "lines", "k", "rate stated", "threshold", "rate in truth", "truth / stated")
     print(f"| {' | '.join((*head, 'precision estimated', 'in truth'))} |")
     print(f"|{'---|' * (len(head) + 2)}")
     for keep in options.keep:
         left, right, partner = thinned(src, tgt, gold, keep)
         neighbours = search_both(left.vectors, right.vectors, max(options.k) + 1)
-        rescore = None if pieces is None else rescorer((left, right), encoder, pieces)
+        again = None if scoring is None else rescorer((left, right), scoring)
         for k, rate in itertools.product(options.k, RATES):
             best = candidates(neighbours, k, options.margin)
+            rescore = None if again is None else calibrated(again, again.scorer.share, best, neighbours, k)
             null = fit_null(
                 neighbours,
                 best,
@@ -120,7 +121,7 @@ def main() -> None:
                 f"{precision:.1%}",
             )
             print(f"| {' | '.join(cells)} |", flush=True)
-    made = {"scorer": packaged_scorer().hash} if options.rescore else {}
+    made = {} if scoring is None else {"scorer": scoring.scorer.hash}
     made |= {"retrieval": options.retrieval, "margin": options.margin, "model": encoder.hash}
     print(f"\n`{signature(task='thresholds', **made)}` ({encoder.name})")
 

@@ -13,7 +13,7 @@ from bitextmine.adapt.options import AdaptOptions
 from bitextmine.adapt.piles import Piles
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.candidates import Rescore, candidates
+from bitextmine.mine.candidates import candidates
 from bitextmine.mine.choices import Margin, Retrieval
 from bitextmine.mine.gold import Gold, pair_codes
 from bitextmine.mine.neighbours import find_neighbours
@@ -21,7 +21,7 @@ from bitextmine.mine.noise import MIN_LINES, fit_null
 from bitextmine.mine.options import WorkOptions
 from bitextmine.mine.retrieval import retrieve_scored
 from bitextmine.mine.run import rescorer
-from bitextmine.mine.scorer import with_pieces
+from bitextmine.mine.scorer import open_scoring
 from bitextmine.mine.sides import load_side
 
 if TYPE_CHECKING:
@@ -67,9 +67,8 @@ def mine_piles(
     k = options.k
     neighbours, _ = find_neighbours(sides[0], sides[1], k + 1, work, checkpoint=checkpoint)
     best = candidates(neighbours, k, Margin.RATIO)
-    again: Rescore | None = None
-    if isinstance(encoder.network, PieceRows):
-        again = rescorer(sides, *with_pieces(encoder, encoder))
+    scoring = open_scoring(encoder, encoder, isinstance(encoder.network, PieceRows))
+    again = None if scoring is None else rescorer(sides, scoring)
     pairs = retrieve_scored(best, neighbours, k, Retrieval.MAX, Margin.RATIO, again)
     null = fit_null(neighbours, best, k=k, margin=Margin.RATIO, retrieval=Retrieval.MAX, rescore=again)
     precision = np.cumsum(null.true) / np.arange(1, len(null.true) + 1)

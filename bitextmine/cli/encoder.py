@@ -128,8 +128,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
 
 
 @encoder.command(
-    name="fit-scorer",
-    example="bitextmine encoder fit-scorer trained --recipe europe5 --data FOLDER --out scorer.safetensors",
+    name="fit-scorer", example="bitextmine encoder fit-scorer trained --recipe europe5 --data FOLDER"
 )
 @click.argument("trained", metavar="TRAINED")
 @click.option("--recipe", required=True, metavar="RECIPE", help="The recipe that TRAINED was made by.")
@@ -137,13 +136,15 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
     "--data", metavar="FOLDER", help="Where its corpora lie.  [default: as the recipe says, or here]"
 )
 @click.option("--cache", metavar="FOLDER", help="The tokenised corpora.  [default: TRAINED/work/cache]")
-@options.model
+@click.option(
+    "--model", metavar="MODEL", help="The encoder that mines, a name or a folder.  [default: TRAINED]"
+)
 @click.option(
     "--corpora",
-    default="europarl",
+    default="europarl=4,laws,tatoeba=0.5",
     show_default=True,
-    metavar="NAME,NAME",
-    help="Those whose names begin so.",
+    metavar="NAME=X,NAME",
+    help="Those whose names begin so, and what they weigh (1).",
 )
 @click.option(
     "--held-out",
@@ -153,26 +154,31 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
     metavar="N",
     help="Of these, those with so many held-out pairs.",
 )
-@click.option("--draws", type=fewest, default=1, show_default=True, metavar="N", help="Tasks of each corpus.")
+@click.option("--draws", type=fewest, default=3, show_default=True, metavar="N", help="Tasks of each corpus.")
 @click.option(
     "--distractors",
     type=click.IntRange(min=0),
-    default=60_000,
+    multiple=True,
+    default=(40_000, 5_000, 15_000),
     show_default=True,
     metavar="N",
-    help="Sentences without a translation on either side of a task.",
+    help="Sentences without a translation on either side of a task; given again, for the next task.",
 )
 @click.option(
-    "--hidden", type=fewest, default=32, show_default=True, metavar="N", help="Units of the hidden layer."
+    "--hidden", type=fewest, default=16, show_default=True, metavar="N", help="Units of the hidden layer."
 )
-@click.option("--steps", type=fewest, default=600, show_default=True, metavar="N", help="Steps of the fit.")
+@click.option("--steps", type=fewest, default=250, show_default=True, metavar="N", help="Steps of the fit.")
 @click.option(
     "--decay", type=Number(min=0), default=0.1, show_default=True, metavar="X", help="Weight decay."
 )
 @click.option(
     "--seed", type=options.SEED, default=1, show_default=True, metavar="N", help="Of the distractors."
 )
-@click.option("--out", required=True, metavar="FILE", help="The scorer to write (safetensors).")
+@click.option(
+    "--out",
+    metavar="FILE",
+    help="The scorer to write.  [default: scorer.safetensors in the encoder's folder, where mine finds it]",
+)
 @force
 @options.max_line
 def fit_scorer_command(
@@ -180,18 +186,18 @@ def fit_scorer_command(
     recipe: str,
     data: str | None,
     cache: str | None,
-    model: str,
+    model: str | None,
     corpora: str,
-    out: str,
+    out: str | None,
     force: bool,
     **fitting: Any,
 ) -> None:
-    """Fit the scorer of "mine --rescore" to what mining finds of pairs that training held out.
+    """Fit the scorer of an encoder, which gives "mine" its log odds.
 
     TRAINED is what "bitextmine train" made, with its work folder. Of each corpus the held-out pairs are hidden among
-    sentences that have no translation there, and mined: found pairs are right if they are held-out ones. Prints, for
-    each task in turn, the best F1 by margin and by a scorer fitted to the other corpora. Only corpora without near
-    copies of lines will do.
+    sentences whose translations are not there, and mined: found pairs are right if they are held-out ones. Prints, for
+    each task in turn, the best F1 by margin and by a scorer fitted to the other kinds of text (a kind is what a corpus'
+    name begins with, up to the first dot), and that scorer's expected calibration error.
     """
     from pathlib import Path
 
@@ -199,13 +205,24 @@ def fit_scorer_command(
     from bitextmine.train.recipe import load_recipe
 
     plan = load_recipe(recipe, folder=None if data is None else Path(data))
-    wanted = Fitting(corpora=tuple(corpora.split(",")), **fitting)
+    weights: dict[str, float] = {}
+    for part in corpora.split(","):
+        name, _, weight = part.partition("=")
+        try:
+            weights[name] = float(weight or 1)
+        except ValueError:
+            raise click.UsageError(f"--corpora {part}: expected NAME or NAME=WEIGHT") from None
+    wanted = Fitting(corpora=weights, **fitting)
     found = fit_scorer(trained, plan, out, wanted, model=model, cache=cache, force=force)
-    click.echo("| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |")
-    click.echo("|---|---|---|---|---|")
+    click.echo(
+        "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
+        "share right: estimated | in truth | calibration error |"
+    )
+    click.echo("|---|---|---|---|---|---|---|---|")
     for task in found.tasks:
         click.echo(
             f"| {task.corpus} | {task.candidates:,} | {task.right:,} of {task.gold:,} | {task.f1_by_margin:.2f} | "
-            f"{task.f1_by_scorer:.2f} |"
+            f"{task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% | "
+            f"{task.calibration_error:.4f} |"
         )
-    click.echo(f"\n{out}: scorer {found.scorer.hash}")
+    click.echo(f"\n{found.path}: scorer {found.scorer.hash}")

@@ -58,9 +58,10 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     help="False-positive rate for --threshold auto.",
 )
 @click.option(
-    "--rescore",
-    is_flag=True,
-    help="Score by the pieces' matches, too: better pairs, in more time. Scores and --threshold are then log odds.",
+    "--rescore/--no-rescore",
+    default=None,
+    help="Score by the pieces' matches, too: scores, and --threshold, are log odds that a pair is a translation, 0 for "
+    "an even chance. Without: margins.  [default: where the encoder has a scorer, by the ratio, with -k 2 or more]",
 )
 @click.option(
     "--clean/--no-clean",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -42,7 +43,7 @@ class Encoder:
     Attributes: dim (int), max_pieces (int), name (str, the folder's), hash (16 hex digits of the folder's content; of
     one from the hub ORG/NAME@COMMIT),
     languages (tuple of str, those it was trained on), device (str: cpu, cuda, cuda:N), network and tokenizer (what it
-    is put together from, `protocols`).
+    is put together from, `protocols`), folder (Path, None where it is no model folder of ours).
     """
 
     def __init__(
@@ -54,12 +55,13 @@ class Encoder:
         hash: str,
         max_pieces: int,
         languages: tuple[str, ...] = (),
+        folder: Path | None = None,
     ) -> None:
         self.network = network
         self.tokenizer = tokenizer
         self.name, self.hash = name, hash
         self.dim, self.device = network.dim, network.device
-        self.max_pieces, self.languages = max_pieces, languages
+        self.max_pieces, self.languages, self.folder = max_pieces, languages, folder
 
     def __repr__(self) -> str:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"

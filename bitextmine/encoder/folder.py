@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG",
     "NGRAMS",
+    "SCORER",
     "TOKENIZER",
     "WEIGHTS",
     "folder_hash",
@@ -36,6 +37,7 @@ __all__ = [
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 NGRAMS = "ngrams.txt"  # one per line
+SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; not every folder has one
 
 # Encoders inside the package: the names that --model takes, and what each stands for.
 PACKAGED = {"default": "europe5", "europe5-fast": "europe5-fast", "europe5": "europe5"}
@@ -156,6 +158,7 @@ def write_folder(
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
+    (folder / SCORER).unlink(missing_ok=True)  # it was fitted to what was there before
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         with replacing(folder / TOKENIZER) as file:

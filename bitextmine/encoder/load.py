@@ -63,6 +63,7 @@ def load_encoder(
         hash=hub_hash or folder_hash(folder),
         max_pieces=config.max_pieces,
         languages=config.languages,
+        folder=folder,
     )
 
 

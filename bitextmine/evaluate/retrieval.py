@@ -34,8 +34,7 @@ from bitextmine.evaluate.ranking import rank_in_pool
 from bitextmine.files.lines import iter_lines
 from bitextmine.mine.dedup import Unique, unique_lines
 from bitextmine.mine.packing import packed_rows
-from bitextmine.mine.piece_features import PieceFeatures
-from bitextmine.mine.scorer import Rescorer, packaged_scorer, row_pieces, with_pieces
+from bitextmine.mine.scorer import Rescorer, Scoring, open_scoring, row_pieces
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -84,9 +83,9 @@ def evaluate_retrieval(
     directions = _directions(asked, pairs, pivot)
     with open_bench(model, work, device, batch_tokens, memory) as bench:
         # Before the work: not every encoder has pieces to compare.
-        by_pieces = with_pieces(bench.encoder, model) if ranking.rescore else None
+        scoring = open_scoring(bench.encoder, model, ranking.rescore)
         pools, notes = _pools(bench, asked, distractors, directions, errors)
-        rescorer = None if by_pieces is None else _rescorer(pools, *by_pieces)
+        rescorer = None if scoring is None else _rescorer(pools, scoring)
         results: list[RetrievalResult] = []
         for src, tgt in directions:
             results += _direction(bench, ranking, len(asked), (src, pools[src]), (tgt, pools[tgt]), rescorer)
@@ -103,7 +102,7 @@ def evaluate_retrieval(
             neighbourhood="source-pool",
             interval="wilson-95",
             model=bench.encoder.hash,
-            **({} if rescorer is None else {"scorer": packaged_scorer().hash}),
+            **({} if scoring is None else {"scorer": scoring.scorer.hash}),
         ),
         tuple(notes),
     )
@@ -165,11 +164,12 @@ def _distractors(given: Distractors, lang: str, errors: str) -> Iterable[str] | 
     return None if path is None else iter_lines(path, errors)
 
 
-def _rescorer(pools: Mapping[str, _Pool], encoder: Encoder, features: PieceFeatures) -> _RescorerOf:
-    pieces = {lang: row_pieces(iter_lines(pool.text), pool.unique, encoder) for lang, pool in pools.items()}
-    scorer = packaged_scorer()
+def _rescorer(pools: Mapping[str, _Pool], scoring: Scoring) -> _RescorerOf:
+    pieces = {
+        lang: row_pieces(iter_lines(pool.text), pool.unique, scoring.encoder) for lang, pool in pools.items()
+    }
     return lambda src, tgt, rows, targets: Rescorer(
-        features, pieces[src].take(rows), pieces[tgt].take(targets), scorer
+        scoring.pieces, pieces[src].take(rows), pieces[tgt].take(targets), scoring.scorer
     )
 
 

@@ -26,7 +26,7 @@ class MiningKeywords(TypedDict, total=False):
     threshold: float | str | None
     fpr: float
     gold: str | os.PathLike[str] | None
-    rescore: bool
+    rescore: bool | None
     clean: bool
     dedup: str
     duplicates: str
@@ -59,15 +59,16 @@ def mine(
     src_lang, tgt_lang: codes of the languages, for the signature; of a corpus the suffix of its name tells. model: an
     encoder of `load_encoder`, or what that takes.
 
-    Options (`mine.options.MiningOptions`, `WorkOptions`), with their defaults: k=4 neighbours per line; margin="ratio",
-    "distance" or "absolute"; retrieval="max", "matching", "intersect", "union", "forward" or "backward";
-    threshold="auto", "none", "precision=0.95" or a number; fpr=0.01, the false-positive rate that "auto" aims at;
-    gold=None, a file of known pairs for "auto"; rescore=False, whether the score is the scorer's log odds;
-    dedup="exact", "near" or "none"; duplicates="first" or "all"; search="auto", "exact" or "index"; device="auto";
-    memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together; force=False,
-    whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the corpora;
-    wait=True, whether to wait for an embedding that another process is writing; errors="strict" or "replace", for
-    invalid UTF-8 in a corpus or in gold.
+    Options (`mine.options.MiningOptions`, `WorkOptions`), with their defaults: k=4 neighbours per line;
+    margin="ratio", "distance" or "absolute"; retrieval="max", "matching", "intersect", "union", "forward" or
+    "backward"; threshold="auto", "none", "precision=0.95" or a number; fpr=0.01, the false-positive rate that "auto"
+    aims at; gold=None, a file of known pairs for "auto"; rescore=None, whether the score is the log odds that the
+    pair is a translation (None: where the encoder has a scorer, k is 2 or more and the margin the ratio), or else the
+    margin; dedup="exact", "near" or "none"; duplicates="first" or "all"; search="auto", "exact" or "index";
+    device="auto"; memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together;
+    force=False, whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the
+    corpora; wait=True, whether to wait for an embedding that another process is writing; errors="strict" or
+    "replace", for invalid UTF-8 in a corpus or in gold.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
     gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.

@@ -40,11 +40,12 @@ class MiningOptions:
     k: neighbours per line that a margin is taken over. threshold: a number, "none" (or None), or "auto": the best F1
     on `gold` (a TSV file of line numbers from 1) where that is given, else the score that a share `fpr` of the lines
     without a translation reach, estimated from the corpora; or "precision=0.95", the lowest score at and above which
-    that share of the pairs is true, estimated likewise. rescore: the score of a pair is not its margin but the
-    logarithm of the odds that it is a translation, from its margin and from how well the pieces match (`scorer`);
-    needs an encoder without layers, and holds about 300 bytes a line. clean: leave out junk, boilerplate, copies and
-    text in another language (`cleaning`). dedup: which lines count as the same; one of them is mined. duplicates:
-    what becomes of the others.
+    that share of the pairs is true, estimated likewise. rescore: whether the score of a pair is not its margin but
+    the logarithm of the odds that it is a translation, from its margin and from how well the pieces match (`scorer`);
+    needs an encoder without layers, and holds about 300 bytes a line; None: where the encoder has a scorer of its
+    own, the margin is the ratio, and k is 2 or more. clean: leave out junk, boilerplate, copies and text in another
+    language (`cleaning`). dedup: which lines count as the same; one of them is mined. duplicates: what becomes of the
+    others.
 
     Raises UsageError for a value that is none of the choices or out of range, and for options that do not go together.
     """
@@ -55,7 +56,7 @@ class MiningOptions:
     threshold: float | str | None = "auto"
     fpr: float = 0.01
     gold: str | os.PathLike[str] | None = None
-    rescore: bool = False
+    rescore: bool | None = None
     clean: bool = True
     dedup: Dedup = Dedup.EXACT
     duplicates: Duplicates = Duplicates.FIRST
@@ -69,7 +70,8 @@ class MiningOptions:
         ):
             object.__setattr__(self, name, member(choices, getattr(self, name), name))
         object.__setattr__(self, "k", whole_number("k", self.k))
-        object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
+        if self.rescore is not None:
+            object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
         object.__setattr__(self, "clean", yes_or_no("clean", self.clean))
         check_matching(self.retrieval, self.k, self.margin)
         if self.rescore and self.k == 1:
@@ -88,6 +90,13 @@ class MiningOptions:
                 raise UsageError(
                     f"gold is given (--gold), but the threshold is {rule}; gold is for --threshold auto"
                 )
+
+    @property
+    def wants_rescoring(self) -> bool | None:
+        """Whether pairs are scored again; None: where the encoder has a scorer of its own."""
+        if self.rescore is None and (self.k == 1 or self.margin != Margin.RATIO):
+            return False
+        return self.rescore
 
     @property
     def estimates_noise(self) -> bool:

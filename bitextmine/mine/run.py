@@ -17,7 +17,8 @@ from bitextmine.files.ours import Made, is_ours
 from bitextmine.files.streams import read_once
 from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import Bitext, check_output, inputs_of
-from bitextmine.mine.candidates import NeighboursLike, Rescore, candidates
+from bitextmine.mine.calibration import calibrated
+from bitextmine.mine.candidates import NeighboursLike, candidates
 from bitextmine.mine.cleaning import clean_lines, cleaning_notes, near_copies_of, signed
 from bitextmine.mine.cut import choose_cut
 from bitextmine.mine.dedup import Dedup, unique_lines
@@ -27,9 +28,8 @@ from bitextmine.mine.neighbours import find_neighbours
 from bitextmine.mine.noise import without_pairs
 from bitextmine.mine.options import Duplicates, MiningOptions, WorkOptions, check_matching
 from bitextmine.mine.packing import IN_MEMORY
-from bitextmine.mine.piece_features import PieceFeatures
 from bitextmine.mine.retrieval import ScoredPairs, retrieve_scored
-from bitextmine.mine.scorer import Rescorer, packaged_scorer, row_pieces, with_pieces
+from bitextmine.mine.scorer import Rescorer, Scoring, open_scoring, row_pieces
 from bitextmine.mine.sides import Side, embed_lines, load_side, make_side
 from bitextmine.mine.texts import FileText, LinesText, Text
 from bitextmine.signature import signature
@@ -85,7 +85,7 @@ def mine_texts(
 
     encoder = as_encoder(model, work.device)
     # Before the work: not every encoder has pieces to compare.
-    by_pieces = with_pieces(encoder, model) if options.rescore else None
+    scoring = open_scoring(encoder, model, options.wants_rescoring)
     for text in texts:
         if isinstance(text, FileText):
             check_file(text, encoder, work)
@@ -111,10 +111,10 @@ def mine_texts(
     with _unchanged(sides, checkpoint):
         neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
         made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
-        with progress(None, "compare pieces", "pairs", disable=None if options.rescore else True) as bar:
+        with progress(None, "compare pieces", "pairs", disable=True if scoring is None else None) as bar:
             again = None
-            if by_pieces is not None:
-                again = rescorer(sides, *by_pieces, bar.update)
+            if scoring is not None:
+                again = rescorer(sides, scoring, bar.update)
                 made_by["scorer"] = again.scorer.hash
             mined = mine_sides(
                 sides[0],
@@ -209,11 +209,11 @@ def mine_sides(
     options: MiningOptions | None = None,
     *,
     k: int | None = None,
-    rescore: Rescore | None = None,
+    rescore: Rescorer | None = None,
     made_by: dict[str, object] | None = None,
     errors: str = "strict",
 ) -> Bitext:
-    """Everything after the search: margins (or other scores, by ``rescore``), retrieval, threshold, duplicates.
+    """Everything after the search: margins (or log odds, by ``rescore``), retrieval, threshold, duplicates.
 
     neighbours: k columns, and one more where the threshold is estimated. k: how many of them count, where these are
     fewer than `options.k`. made_by: parts to put at the head of the signature. errors: invalid UTF-8 in gold.
@@ -227,13 +227,15 @@ def mine_sides(
         if len(copies):
             neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
             best = candidates(neighbours, k, options.margin)
-    pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, rescore)
-    cut = choose_cut(pairs, best, neighbours, (src, tgt), options, k, rescore, errors)
+    log_odds = None if rescore is None else calibrated(rescore, rescore.scorer.share, best, neighbours, k)
+    pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, log_odds)
+    cut = choose_cut(pairs, best, neighbours, (src, tgt), options, k, log_odds, errors)
     details: dict[str, Any] = {
         "candidates": len(pairs),
         "threshold": {"value": cut.value, "rule": cut.rule},
         "counts": cut.counts(pairs.score),
         "rows": {"src": src.counts(), "tgt": tgt.counts()},
+        **({} if log_odds is None else {"log_odds": {"share_of_pairs": log_odds.share}}),
         **cut.sources(options.fpr),
     }
     lines = _in_lines(cut.keep(pairs), src, tgt, options.duplicates)
@@ -267,12 +269,8 @@ def _in_lines(pairs: ScoredPairs, src: Side, tgt: Side, duplicates: Duplicates) 
 
 
 def rescorer(
-    sides: Sequence[Side],
-    encoder: Encoder,
-    pieces: PieceFeatures,
-    on_pairs: Callable[[int], object] = lambda n: None,
+    sides: Sequence[Side], scoring: Scoring, on_pairs: Callable[[int], object] = lambda n: None
 ) -> Rescorer:
-    """What scores the candidates of the two sides again, with the scorer in the package. pieces: of the encoder's
-    `piece_rows`; ``on_pairs`` is told of pairs whose pieces are compared."""
-    src, tgt = (row_pieces(side.text.lines(), side.unique, encoder) for side in sides)
-    return Rescorer(pieces, src, tgt, packaged_scorer(), on_pairs)
+    """What scores the candidates of the two sides again; ``on_pairs`` is told of pairs whose pieces are compared."""
+    src, tgt = (row_pieces(side.text.lines(), side.unique, scoring.encoder) for side in sides)
+    return Rescorer(scoring.pieces, src, tgt, scoring.scorer, on_pairs)

@@ -1,9 +1,11 @@
 """Scoring candidates a second time, by what their margin and the matches of their pieces say together.
 
-The score is the logarithm of the odds that a pair is a translation, as they were where it was fitted: about one line
-in sixty had a translation, and four neighbours counted. Elsewhere it ranks pairs, and a threshold is estimated as for
-margins. A small network (one hidden layer) gives it from the features of `candidate_features` and `piece_features`;
-`bitextmine encoder fit-scorer` fits it to mined candidates whose translations are known.
+The score is the logarithm of the odds that a pair is a translation. Two small networks (one hidden layer each) give it:
+one from the features of `candidate_features` alone, for candidates whose margin leaves no hope, and one from these and
+those of `piece_features` for the others. No feature is an absolute cosine, whose level differs between kinds of text.
+The odds are those of text in which a given share of the candidates are pairs; `calibration` moves them to the share of
+the corpora at hand. `bitextmine encoder fit-scorer` fits the networks to mined candidates whose translations are known,
+and puts them into the encoder's folder.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.encoder.folder import SCORER, packaged
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike
@@ -34,16 +37,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANDIDATE_FEATURES",
+    "Network",
     "Rescorer",
     "Scorer",
+    "Scoring",
     "candidate_features",
+    "open_scoring",
     "packaged_scorer",
     "pair_cosines",
     "row_pieces",
-    "with_pieces",
 ]
 
-CANDIDATE_FEATURES = 7
+CANDIDATE_FEATURES = 4
 # Means of neighbourhoods near 0 would make ratios without meaning.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
@@ -70,9 +75,8 @@ def candidate_features(
     k: int,
 ) -> NDArray[np.float64]:
     """(p, CANDIDATE_FEATURES) for the pairs of source row src[i] with target row tgt[i], whose cosine is cosine[i]: the
-    ratio margin, its logarithm, the cosine, the mean cosine of the k nearest neighbours of the source and of the
-    target, and how far the pair's cosine is above that of the next best neighbour of the source and of the target
-    (0 without one)."""
+    ratio margin, its logarithm, and how far the pair's cosine is above that of the next best neighbour of the source
+    and of the target (0 without one). The k nearest neighbours count."""
     means, gaps = [], []
     for rows, others, sim, ids in (
         (src, tgt, neighbours.fwd_sim, neighbours.fwd_id),
@@ -86,15 +90,14 @@ def candidate_features(
         gaps.append(np.where(np.isfinite(next_best), cosine - next_best, 0.0))
     around = np.maximum((means[0] + means[1]) / 2, SMALLEST_MEAN)
     ratio = np.clip(cosine / around, SMALLEST_RATIO, LARGEST_RATIO)
-    return np.stack([ratio, np.log(ratio), cosine, *means, *gaps], axis=1)
+    return np.stack([ratio, np.log(ratio), *gaps], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
-class Scorer:
-    """score = out @ tanh(hidden @ ((features - mean) / scale) + bias) + constant.
+class Network:
+    """out @ tanh(hidden @ ((features - mean) / scale) + bias) + constant.
 
-    hidden (h, f), bias (h,), out (h,), constant (1,), mean and scale (f,), where f is CANDIDATE_FEATURES + FEATURES;
-    all float32.
+    hidden (h, f), bias (h,), out (h,), constant (1,), mean and scale (f,), all float32.
     """
 
     hidden: NDArray
@@ -104,30 +107,7 @@ class Scorer:
     mean: NDArray
     scale: NDArray
 
-    @classmethod
-    def read(cls, path: Path) -> Scorer:
-        """Raises BitextmineError for a file that is missing, no safetensors file, of other tensors, or of other
-        features than this version has."""
-        arrays = read_arrays(path)
-        names = [field.name for field in dataclasses.fields(cls)]
-        if sorted(arrays) != sorted(names):
-            raise BitextmineError(
-                f"{path}: not a scorer: expected {', '.join(names)}, found {', '.join(arrays)}"
-            )
-        wanted = CANDIDATE_FEATURES + FEATURES
-        if arrays["hidden"].shape[1:] != (wanted,) or {arrays["mean"].shape, arrays["scale"].shape} != {
-            (wanted,)
-        }:
-            raise BitextmineError(f"{path}: a scorer of other than {wanted} features, by another version")
-        return cls(**arrays)
-
-    @property
-    def hash(self) -> str:
-        """8 hex digits that change with any of the numbers."""
-        parts = (np.ascontiguousarray(getattr(self, field.name)) for field in dataclasses.fields(self))
-        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:8]
-
-    def drive(self, features: NDArray, first: int) -> NDArray:
+    def drive(self, features: NDArray, first: int = 0) -> NDArray:
         """(n, h) float64: what ``features`` (n, g), the ones from number ``first`` on, give to the hidden layer."""
         part = slice(first, first + features.shape[1])
         # In float64, so that the rounding of a score does not depend on how many are computed together.
@@ -143,9 +123,64 @@ class Scorer:
         return found
 
 
-def packaged_scorer() -> Scorer:
-    """The scorer that came with the package."""
-    return Scorer.read(Path(str(resources.files("bitextmine.mine"))) / "scorer.safetensors")
+@dataclasses.dataclass(frozen=True)
+class Scorer:
+    """margin, of CANDIDATE_FEATURES, scores a candidate; where that reaches ``cut``, pieces, of FEATURES more, does.
+
+    cut: log odds; share: of true pairs among the candidates, at which the log odds hold.
+    """
+
+    margin: Network
+    pieces: Network
+    cut: float
+    share: float
+
+    @classmethod
+    def read(cls, path: Path) -> Scorer:
+        """Raises BitextmineError for a file that is missing, no safetensors file, of other tensors, or of other
+        features than this version has."""
+        arrays = read_arrays(path)
+        names = [field.name for field in dataclasses.fields(Network)]
+        wanted = {"margin": CANDIDATE_FEATURES, "pieces": CANDIDATE_FEATURES + FEATURES}
+        expected = sorted([f"{network}.{name}" for network in wanted for name in names] + ["cut", "share"])
+        if sorted(arrays) != expected:
+            raise BitextmineError(
+                f"{path}: not a scorer: expected {', '.join(expected)}, found {', '.join(arrays)}; "
+                "make it again with 'bitextmine encoder fit-scorer'"
+            )
+        parts = {}
+        for network, features in wanted.items():
+            part = Network(*(arrays[f"{network}.{name}"] for name in names))
+            units = len(part.bias)
+            shapes = [(units, features), (units,), (units,), (1,), (features,), (features,)]
+            if [getattr(part, name).shape for name in names] != shapes:
+                raise BitextmineError(
+                    f"{path}: a scorer of other than {features} features, by another version; make it again with "
+                    "'bitextmine encoder fit-scorer'"
+                )
+            parts[network] = part
+        return cls(
+            parts["margin"], parts["pieces"], *(float(arrays[name].item()) for name in ("cut", "share"))
+        )
+
+    def arrays(self) -> dict[str, NDArray]:
+        """What a file of it holds, by name."""
+        found = {
+            f"{name}.{field.name}": np.ascontiguousarray(getattr(network, field.name), dtype=np.float32)
+            for name, network in (("margin", self.margin), ("pieces", self.pieces))
+            for field in dataclasses.fields(Network)
+        }
+        return found | {name: np.array([getattr(self, name)], dtype=np.float32) for name in ("cut", "share")}
+
+    @property
+    def hash(self) -> str:
+        """8 hex digits that change with any of the numbers."""
+        return hashlib.sha256(b"".join(part.tobytes() for part in self.arrays().values())).hexdigest()[:8]
+
+
+def packaged_scorer(name: str = "default") -> Scorer:
+    """The scorer of an encoder that came with the package."""
+    return Scorer.read(packaged(name) / SCORER)
 
 
 class Rescorer:
@@ -163,7 +198,7 @@ class Rescorer:
         self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
         # Of the pairs seen so far: codes, increasing, and what their pieces give to the hidden layer.
         self._codes = np.zeros(0, dtype=np.int64)
-        self._drives = np.zeros((0, len(scorer.bias)), dtype=np.float32)
+        self._drives = np.zeros((0, len(scorer.pieces.bias)), dtype=np.float32)
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
         """The same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
@@ -191,15 +226,19 @@ class Rescorer:
     ) -> NDArray[np.float64]:
         """(p,) log odds of the pairs of source row src[i] with target row tgt[i], as `candidate_features` takes them,
         rounded to SCORE_DECIMALS."""
-        self._compare(self._code(src, tgt))
+        features = candidate_features(src, tgt, cosine, neighbours, k)
         score = np.empty(len(src))
-        for start in range(0, len(src), BLOCK_PAIRS):
-            part = slice(start, start + BLOCK_PAIRS)
-            features = candidate_features(src[part], tgt[part], cosine[part], neighbours, k)
-            known = np.searchsorted(self._codes, self._code(src[part], tgt[part]))
-            hidden = self.scorer.drive(features, 0) + self._drives[known]
-            score[part] = np.round(self.scorer.score(hidden), SCORE_DECIMALS) + 0.0  # no -0.0
-        return score
+        for part in _parts(len(src)):
+            score[part] = self.scorer.margin.score(self.scorer.margin.drive(features[part]))
+        hopeful = np.flatnonzero(score >= self.scorer.cut)
+        codes = self._code(src[hopeful], tgt[hopeful])
+        self._compare(codes)
+        known = np.searchsorted(self._codes, codes)
+        network = self.scorer.pieces
+        for part in _parts(len(hopeful)):
+            hidden = network.drive(features[hopeful[part]]) + self._drives[known[part]]
+            score[hopeful[part]] = network.score(hidden)
+        return np.round(score, SCORE_DECIMALS) + 0.0  # no -0.0
 
     def _code(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> NDArray[np.int64]:
         return src * len(self._tgt) + tgt
@@ -208,26 +247,48 @@ class Rescorer:
         """Works out what the pieces of these pairs give to the hidden layer, of those that are new."""
         new = np.setdiff1d(codes, self._codes)
         drives = np.empty((len(new), self._drives.shape[1]), dtype=np.float32)
-        for start in range(0, len(new), BLOCK_PAIRS):
-            part = slice(start, start + BLOCK_PAIRS)
+        for part in _parts(len(new)):
             src, tgt = np.divmod(new[part], len(self._tgt))
             features = self._pieces.features(self._src.take(src), self._tgt.take(tgt))
-            drives[part] = self.scorer.drive(features, CANDIDATE_FEATURES)
+            drives[part] = self.scorer.pieces.drive(features, CANDIDATE_FEATURES)
             self._progress(len(features))
         place = np.searchsorted(self._codes, new)
         self._codes = np.insert(self._codes, place, new)
         self._drives = np.insert(self._drives, place, drives, axis=0)
 
 
-def with_pieces(encoder: Encoder, model: str | os.PathLike[str] | Encoder) -> tuple[Encoder, PieceFeatures]:
-    """The encoder, loaded again from ``model`` where it is not on the CPU, and what compares the vectors of its pieces.
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """What rescoring takes: an encoder on the CPU, what compares the vectors of its pieces, a scorer."""
 
-    Raises BitextmineError for an encoder that has none.
+    encoder: Encoder
+    pieces: PieceFeatures
+    scorer: Scorer
+
+
+def open_scoring(
+    encoder: Encoder, model: str | os.PathLike[str] | Encoder, wanted: bool | None = None
+) -> Scoring | None:
+    """What rescoring takes, with the encoder, loaded again from ``model`` where it is not on the CPU; None where
+    rescoring is not ``wanted``, or where that is None and the encoder has no scorer in its folder.
+
+    An encoder without one has that of the default encoder where it is wanted. Raises BitextmineError for an encoder
+    that has no vectors of pieces, if it is wanted, and for a scorer that cannot be read.
     """
     from bitextmine.encoder import as_encoder
 
+    folder: Path | None = getattr(encoder, "folder", None)
+    own = None if folder is None or not (folder / SCORER).is_file() else Scorer.read(folder / SCORER)
+    if wanted is False or (wanted is None and own is None):
+        return None
     here = encoder if encoder.device == "cpu" else as_encoder(model, "cpu")
-    return here, PieceFeatures(*here.piece_rows())
+    if wanted is None and not isinstance(here.network, PieceRows):
+        return None
+    return Scoring(here, PieceFeatures(*here.piece_rows()), own or packaged_scorer())
+
+
+def _parts(count: int) -> list[slice]:
+    return [slice(start, start + BLOCK_PAIRS) for start in range(0, count, BLOCK_PAIRS)]
 
 
 def row_pieces(lines: Iterable[str], unique: Unique, encoder: Encoder) -> Pieces:

@@ -115,6 +115,21 @@ def test_rescored_pairs(bitextmine, root, tmp_path):
     assert all(float(row.split("\t")[0]) > 0 for row in matched.out.splitlines()), "0 is worth nothing"
 
 
+def test_log_odds_are_the_default_and_margins_can_be_had(bitextmine, root, tmp_path):
+    for name in ("sample.en", "sample.fr"):
+        (tmp_path / name).write_bytes((root / "mine" / "samples" / name).read_bytes())
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--threshold", "none")
+    usual = bitextmine(*mine, "-o", "usual.tsv", cwd=tmp_path)
+    assert "|scorer:" in usual.err
+    details = json.loads((tmp_path / "usual.tsv.json").read_text())
+    assert 0.2 < details["log_odds"]["share_of_pairs"] < 0.9
+    assert bitextmine(*mine, "--rescore", cwd=tmp_path).out == (tmp_path / "usual.tsv").read_text()
+    for margins in (("--no-rescore",), ("--margin", "distance"), ("-k", "1")):
+        plain = bitextmine(*mine, *margins, cwd=tmp_path)
+        assert "|scorer:" not in plain.err
+        assert 0 <= float(plain.out.split("\t", 1)[0]) < 4, "a margin"
+
+
 def test_rescored_retrieval(bitextmine, root, tmp_path):
     samples = root / "mine" / "samples"
     en, fr = ((samples / f"sample.{lang}").read_text().splitlines() for lang in ("en", "fr"))

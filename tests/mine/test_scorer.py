@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import SCORER, TOKENIZER, packaged, save_folder
+from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import candidates
 from bitextmine.mine.piece_features import (
     FEATURES,
@@ -22,7 +30,15 @@ from bitextmine.mine.piece_features import (
     WINDOW_LIMITS,
     PieceFeatures,
 )
-from bitextmine.mine.scorer import CANDIDATE_FEATURES, Rescorer, Scorer, candidate_features, packaged_scorer
+from bitextmine.mine.scorer import (
+    CANDIDATE_FEATURES,
+    Network,
+    Rescorer,
+    Scorer,
+    candidate_features,
+    open_scoring,
+    packaged_scorer,
+)
 
 VOCABULARY, DIM = 30, 12
 RNG = np.random.default_rng(5)
@@ -165,7 +181,7 @@ def slow_candidate(found: SimpleNamespace, i: int, j: int, cosine: float) -> lis
         rivals = [s for s, r in zip(sims, ids, strict=True) if r != other]
         gaps.append(cosine - max(rivals) if rivals else 0.0)
     ratio = cosine / ((means[0] + means[1]) / 2)
-    return [ratio, math.log(ratio), cosine, *means, *gaps]
+    return [ratio, math.log(ratio), *gaps]
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -180,23 +196,44 @@ def test_features_of_candidates(k: int) -> None:
         np.testing.assert_allclose(row, slow_candidate(found, i, tgt[i], cosine[i]), rtol=1e-4, atol=1e-6)
 
 
-def some_scorer(hidden: int = 4) -> Scorer:
-    rng = np.random.default_rng(1)
-    width = CANDIDATE_FEATURES + FEATURES
+def some_network(width: int, hidden: int = 4) -> Network:
+    rng = np.random.default_rng(width)
     shapes = ((hidden, width), (hidden,), (hidden,), (1,), (width,), (width,))
     *parts, scale = (rng.standard_normal(shape).astype(np.float32) * 0.3 for shape in shapes)
-    return Scorer(*parts, np.abs(scale) + 1)
+    return Network(*parts, np.abs(scale) + 1)
 
 
-def test_scores_of_candidates_both_ways_and_again() -> None:
+def some_scorer(cut: float) -> Scorer:
+    return Scorer(some_network(CANDIDATE_FEATURES), some_network(CANDIDATE_FEATURES + FEATURES), cut, 0.2)
+
+
+def slow_score(network: Network, features: np.ndarray) -> float:
+    x = (features - network.mean) / network.scale
+    return float(network.out @ np.tanh(network.hidden @ x + network.bias) + network.constant[0])
+
+
+@pytest.mark.parametrize("some_are_hopeless", [False, True])
+def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> None:
     n, m, k = 20, 30, 3
     rng = np.random.default_rng(2)
     src, tgt = (
         Pieces.from_lists([rng.integers(0, VOCABULARY, c).tolist() for c in rng.integers(1, 9, size)])
         for size in (n, m)
     )
-    found, scorer, comparing = neighbours(n, m, k), some_scorer(), PieceFeatures(ROWS, LENGTHS)
+    found, comparing = neighbours(n, m, k), PieceFeatures(ROWS, LENGTHS)
     best = candidates(found, k)
+    margins = {
+        (i, int(j)): slow_score(
+            some_scorer(0).margin,
+            np.array(
+                slow_candidate(found, i, int(j), float(found.fwd_sim[i][list(found.fwd_id[i]).index(j)]))
+            ),
+        )
+        for i, j in enumerate(best.forward.id)
+    }
+    # Between two scores, so that rounding does not decide which are compared.
+    low, high = sorted(margins.values())[n // 3 : n // 3 + 2]
+    scorer = some_scorer((low + high) / 2 if some_are_hopeless else -math.inf)
     compared = []
     rescorer = Rescorer(comparing, src, tgt, scorer, compared.append)
     again = rescorer(best, found, k)
@@ -204,16 +241,20 @@ def test_scores_of_candidates_both_ways_and_again() -> None:
     pairs = {(i, int(j)) for i, j in enumerate(best.forward.id)} | {
         (int(i), j) for j, i in enumerate(best.backward.id)
     }
-    assert sum(compared) == len(pairs), "each pair's pieces are compared once"
+    hopeful = set()
     for forward, one in ((True, again.forward), (False, again.backward)):
         for row, other in enumerate(one.id):
             i, j = (row, int(other)) if forward else (int(other), row)
             sims, ids = (found.fwd_sim, found.fwd_id) if forward else (found.bwd_sim, found.bwd_id)
             base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]))])
-            pieces = comparing.features(src.take(np.array([i])), tgt.take(np.array([j])))
-            x = (np.concatenate([base, pieces], axis=1)[0] - scorer.mean) / scorer.scale
-            expected = scorer.out @ np.tanh(scorer.hidden @ x + scorer.bias) + scorer.constant[0]
+            expected = slow_score(scorer.margin, base[0])
+            if expected >= scorer.cut:
+                hopeful.add((i, j))
+                pieces = comparing.features(src.take(np.array([i])), tgt.take(np.array([j])))
+                expected = slow_score(scorer.pieces, np.concatenate([base, pieces], axis=1)[0])
             assert one.score[row] == pytest.approx(expected, abs=1e-4)
+    assert sum(compared) == len(hopeful), "each pair's pieces are compared once, where there is hope"
+    assert len(hopeful) < len(pairs) if some_are_hopeless else hopeful == pairs
     mutual = [i for i, j in enumerate(again.forward.id) if again.backward.id[j] == i]
     assert mutual and all(again.forward.score[i] == again.backward.score[again.forward.id[i]] for i in mutual)
     compared.clear()
@@ -221,13 +262,65 @@ def test_scores_of_candidates_both_ways_and_again() -> None:
     assert not compared and (once_more.forward.score == again.forward.score).all()
 
 
-def test_the_scorer_in_the_package() -> None:
-    scorer = packaged_scorer()
-    assert scorer.hidden.shape == (len(scorer.bias), CANDIDATE_FEATURES + FEATURES)
-    assert scorer.mean.shape == scorer.scale.shape == (CANDIDATE_FEATURES + FEATURES,)
-    assert (scorer.scale > 0).all() and len(scorer.hash) == 8
-    typical = scorer.mean[None].copy()
-    better = typical.copy()
-    better[0, [0, 1, 2, 5, 6]] += 3 * scorer.scale[[0, 1, 2, 5, 6]]
-    high, low = (float(scorer.score(scorer.drive(x, 0))[0]) for x in (better, typical))
-    assert high > low, "the margin counts"
+@pytest.mark.parametrize("name", ["europe5", "europe5-fast"])
+def test_the_scorer_in_the_package(name: str) -> None:
+    scorer = packaged_scorer(name)
+    assert 0 < scorer.share < 1 and len(scorer.hash) == 8
+    for network, width in (
+        (scorer.margin, CANDIDATE_FEATURES),
+        (scorer.pieces, CANDIDATE_FEATURES + FEATURES),
+    ):
+        assert network.hidden.shape == (len(network.bias), width)
+        assert network.mean.shape == network.scale.shape == (width,)
+        assert (network.scale > 0).all()
+        typical = network.mean[None].copy()
+        better = typical.copy()
+        better[0, :CANDIDATE_FEATURES] += 3 * network.scale[:CANDIDATE_FEATURES]
+        high, low = (float(network.score(network.drive(x))[0]) for x in (better, typical))
+        assert high > low, "the margin counts"
+
+
+def test_a_file_of_a_scorer(tmp_path: Path) -> None:
+    path = tmp_path / "scorer.safetensors"
+    scorer = some_scorer(-1.5)
+    path.write_bytes(save(scorer.arrays()))
+    read = Scorer.read(path)
+    assert read.hash == scorer.hash and (read.cut, read.share) == (-1.5, pytest.approx(0.2))
+    other = Scorer(scorer.margin, scorer.pieces, -1.0, 0.2)
+    assert other.hash != scorer.hash
+    path.write_bytes(save({"hidden": np.zeros((4, 74), dtype=np.float32)}))
+    with pytest.raises(BitextmineError, match=r"not a scorer: .* found hidden; .*fit-scorer"):
+        Scorer.read(path)
+    wrong = Scorer(some_network(CANDIDATE_FEATURES), some_network(FEATURES), 0.0, 0.2)
+    path.write_bytes(save(wrong.arrays()))
+    with pytest.raises(BitextmineError, match=f"of other than {CANDIDATE_FEATURES + FEATURES} features"):
+        Scorer.read(path)
+
+
+def model_folder(folder: Path, layers: int) -> Path:
+    tokenizer = packaged("default") / TOKENIZER
+    config = EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=layers, heads=2, ffn=8)
+    save_folder(folder, SentenceModel(config), tokenizer)
+    return folder
+
+
+def test_which_encoders_have_a_scorer(tmp_path: Path) -> None:
+    folder = model_folder(tmp_path / "mean", 0)
+    encoder = load_encoder(folder, "cpu")
+    assert open_scoring(encoder, folder) is None, "it has none"
+    asked = open_scoring(encoder, folder, True)
+    assert asked is not None and asked.scorer.hash == packaged_scorer().hash
+    (folder / SCORER).write_bytes(save(some_scorer(0.5).arrays()))
+    own = open_scoring(encoder, folder)
+    assert own is not None and own.scorer.hash == some_scorer(0.5).hash
+    assert open_scoring(encoder, folder, False) is None
+    (folder / SCORER).write_bytes(b"nonsense")
+    with pytest.raises(BitextmineError, match=r"scorer\.safetensors"):
+        open_scoring(encoder, folder)
+    layers = model_folder(tmp_path / "layers", 1)
+    (layers / SCORER).write_bytes(save(some_scorer(0.5).arrays()))
+    assert open_scoring(load_encoder(layers, "cpu"), layers) is None, "no pieces to compare"
+    with pytest.raises(BitextmineError, match="it has layers"):
+        open_scoring(load_encoder(layers, "cpu"), layers, True)
+    model_folder(folder, 0)
+    assert not (folder / SCORER).exists(), "it was not fitted to these weights"

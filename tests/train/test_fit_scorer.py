@@ -15,7 +15,7 @@ from bitextmine.train.fit_scorer import Fitting, TaskScore, fit_scorer
 from bitextmine.train.recipe import Recipe, load_recipe
 from bitextmine.train.trainer import train
 
-SMALL = Fitting(corpora=("a.", "b."), held_out=50, draws=2, distractors=300, hidden=8, steps=60)
+SMALL = Fitting(corpora={"a.": 1.0, "b.": 2.0}, held_out=50, draws=2, distractors=(300,), hidden=8, steps=60)
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +46,13 @@ def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_pa
     for task in found.tasks:
         assert task.gold == 60 and 30 < task.right <= 60 < task.candidates <= 360
         assert task.f1_by_scorer > 60, "of a scorer that has not seen the corpus"
+        assert 0 < task.share < 1 and 0 <= task.calibration_error < 1
     assert len(set(found.tasks)) == 4, "other distractors each time"
     written = Scorer.read(out)
-    assert written.hash == found.scorer.hash and written.hidden.shape[0] == 8
-    for field in dataclasses.fields(Scorer):
-        np.testing.assert_array_equal(getattr(written, field.name), getattr(found.scorer, field.name))
+    assert written.hash == found.scorer.hash and written.pieces.hidden.shape[0] == 8
+    assert found.path == out
+    for name, array in found.scorer.arrays().items():
+        np.testing.assert_array_equal(written.arrays()[name], array)
     with pytest.raises(BitextmineError, match="it is there already"):
         fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
     before = out.read_bytes()
@@ -73,7 +75,7 @@ def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
         "--held-out",
         "50",
     ]
-    args += ["--distractors", "300", "--hidden", "8", "--steps", "60", "--draws", "2", "--corpora", "a.,b."]
+    args += ["--distractors", "300", "--hidden", "8", "--steps", "60", "--draws", "2", "--corpora", "a.,b.=2"]
     said = bitextmine(*args, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
     wanted = fit_scorer(
         trained / "model",
@@ -83,7 +85,10 @@ def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
         model=trained / "model",
     )
     assert (tmp_path / "scorer").read_bytes() == (tmp_path / "same").read_bytes()
-    assert said[0] == "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |"
+    assert said[0] == (
+        "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
+        "share right: estimated | in truth | calibration error |"
+    )
     assert said[2:6] == [line_of(task) for task in wanted.tasks]
     assert said[7] == f"{tmp_path / 'scorer'}: scorer {wanted.scorer.hash}"
 
@@ -91,7 +96,8 @@ def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
 def line_of(task: TaskScore) -> str:
     return (
         f"| {task.corpus} | {task.candidates} | {task.right} of 60 | {task.f1_by_margin:.2f} "
-        f"| {task.f1_by_scorer:.2f} |"
+        f"| {task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% "
+        f"| {task.calibration_error:.4f} |"
     )
 
 
@@ -104,11 +110,13 @@ def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
         ({"draws": 0}, "--draws 0: at least 1"),
         ({"steps": 0}, "--steps 0"),
         ({"decay": float("nan")}, "--decay nan"),
+        ({"distractors": ()}, "--distractors -1"),
+        ({"corpora": {"a.": 1.0, "b.": -1.0}}, "--corpora -1.0: at least 0"),
     ):
         with pytest.raises(UsageError, match=said):
             fit(**changes)
     with pytest.raises(BitextmineError, match=r"--corpora a\.: 1 of 50 held-out pairs or more"):
-        fit(corpora=("a.",))
+        fit(corpora={"a.": 1.0})
     with pytest.raises(BitextmineError, match=r"0 of 500 held-out pairs or more"):
         fit(held_out=500)
     with pytest.raises(BitextmineError, match=r"another vocabulary than that of europe5, .*--model"):

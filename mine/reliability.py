@@ -1,0 +1,96 @@
+"""Do the probabilities of `mine` hold? Their calibration on text whose pairs are known, kind by kind.
+
+Example:  python mine/reliability.py europarl=corpus.en.zst,corpus.fr.zst,gold.tsv news=queries.tsv.zst \\
+              everyday=queries.en-fr.tsv.zst law=laws.de-fr-it.tsv.zst --paired 0.5 -o mine/reliability.tsv
+
+A text is two corpora and a gold file, or a table of sentences that translate each other, with a header of languages. Of
+a table the first two languages count, and a share --paired of its rows stays whole; of the others one side stays, by
+turns. Prints, for each text, the share of pairs among the candidates, estimated and in truth, and the expected
+calibration error (bins of 0.1) of all candidates, and of those that are at least 5% likely. -o gets the bins: how many
+candidates, their mean probability, and the share that is true.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import bitextmine
+from bitextmine.evaluate.pools import read_queries
+from bitextmine.files.lines import iter_lines
+from bitextmine.mine.calibration import calibration_error, probability
+from bitextmine.mine.gold import pair_codes, read_gold
+
+BINS = 10
+LIKELY = 0.05
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("texts", nargs="+", metavar="NAME=FILE[,FILE,GOLD]")
+    parser.add_argument("--paired", type=float, default=0.5, help="share of a table's rows (0.5)")
+    parser.add_argument("--langs", help="of a table, instead of its first two: de-fr")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path, help="TSV of the bins")
+    args = parser.parse_args()
+    print("| text | candidates | pairs: estimated | in truth | calibration error | of the likely |")
+    print("|---|---|---|---|---|---|")
+    rows = ["text\tcandidates\tprobability\ttrue"]
+    for text in args.texts:
+        name, _, files = text.partition("=")
+        src, tgt, gold = _read(files.split(","), args)
+        found = bitextmine.mine(src, tgt, model=args.model, rescore=True, threshold="none")
+        p = probability(found.score)
+        true = np.isin(pair_codes(found.src_index, found.tgt_index, len(tgt)), gold)
+        likely = p >= LIKELY
+        errors = calibration_error(p, true, BINS), calibration_error(p[likely], true[likely], BINS)
+        share = found.details["log_odds"]["share_of_pairs"]
+        print(
+            f"| {name} | {len(found):,} | {share:.1%} | {true.mean():.1%} | {errors[0]:.4f} | {errors[1]:.4f} |",
+            flush=True,
+        )
+        where = np.minimum((p * BINS).astype(int), BINS - 1)
+        for i in range(BINS):
+            if (where == i).any():
+                some = where == i
+                rows.append(f"{name}\t{some.sum()}\t{p[some].mean():.4f}\t{true[some].mean():.4f}")
+        signature = found.signature
+    print(f"\n`{signature}` (the last one's)")
+    if args.output is not None:
+        args.output.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+def _read(files: list[str], args: argparse.Namespace) -> tuple[list[str], list[str], np.ndarray]:
+    """Source and target lines, and the codes of the pairs that are true."""
+    if len(files) == 3:
+        src, tgt = (list(iter_lines(path)) for path in files[:2])
+        gold = read_gold(files[2])
+        return src, tgt, pair_codes(gold.src, gold.tgt, len(tgt))
+    asked = read_queries(files[0])
+    langs = (
+        args.langs.split("-") if args.langs and set(args.langs.split("-")) <= set(asked.languages) else None
+    )
+    first, second = (asked.sentences[lang] for lang in langs or asked.languages[:2])
+    # Each sentence once, so that no two rows have the same answer.
+    rows = [
+        i
+        for i in range(len(asked))
+        if first.index(first[i]) == i and second.index(second[i]) == i and first[i] != second[i]
+    ]
+    rng = np.random.default_rng(args.seed)
+    order = rng.permutation(rows)
+    whole = int(args.paired * len(rows))
+    both, alone = order[:whole], order[whole:]
+    left, right = (rng.permutation(np.concatenate([both, part])) for part in (alone[::2], alone[1::2]))
+    places = {row: j for j, row in enumerate(right.tolist())}
+    codes = [i * len(right) + places[row] for i, row in enumerate(left.tolist()) if row in places]
+    return [first[row] for row in left], [second[row] for row in right], np.array(codes)
+
+
+if __name__ == "__main__":
+    main()
