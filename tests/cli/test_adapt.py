@@ -126,7 +126,7 @@ def test_text_without_pairs_leaves_the_encoder_alone(bitextmine, sentence_pairs,
         (["--src", "en", "--tgt", "fr", "--model", "nosuch"], ["nosuch", "no such model folder"]),
         (["--src", "en", "--tgt", "fr", "--gold", "nosuch.tsv"], ["nosuch.tsv"]),
         (
-            ["--src-file", "few.en", "--tgt-file", "corpus.fr"],
+            ["--src-file", "few/few.en", "--tgt-file", "corpus.fr"],
             ["few.en has 20 different lines", "keep the encoder"],
         ),
         (["--src", "en", "--tgt", "fr", "--out", "taken"], ["taken", "not empty"]),
@@ -136,7 +136,8 @@ def test_text_without_pairs_leaves_the_encoder_alone(bitextmine, sentence_pairs,
 def test_errors(bitextmine, piles, tmp_path, args, words):
     for name in ("corpus.en", "corpus.fr"):
         (tmp_path / name).write_bytes((piles / name).read_bytes())
-    (tmp_path / "few.en").write_text("".join(f"Line {i}.\n" for i in range(20)))
+    (tmp_path / "few").mkdir()
+    (tmp_path / "few" / "few.en").write_text("".join(f"Line {i}.\n" for i in range(20)))
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     out = [] if "--out" in args else ["--out", "model"]
