@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 import math
 import re
 from collections import Counter
@@ -45,6 +46,8 @@ from bitextmine.mine.texts import Text
 
 __all__ = ["Cleaning", "clean_lines", "cleaning_notes", "is_junk", "near_copies_of", "near_copy", "signed"]
 
+log = logging.getLogger(__name__)
+
 # Of the rules, for signatures.
 VERSION = "1"
 
@@ -66,6 +69,7 @@ _ENOUGH_WORDS = 8
 _ENOUGH_LETTERS = 20  # what has fewer has no language that could be told
 _UNLIKELY = 0.05  # Languages.share below which a line is in another language
 _MANY_OTHERS = 0.02  # share of lines in other languages in a sample, from which all lines are asked
+_NEARLY_ALL = 0.9  # and from which none is
 _BLOCK = 1 << 13
 _COPY_WORDS, _COPY_SHARE = 4, 0.7
 
@@ -153,6 +157,14 @@ def clean_lines(sides: Sequence[Rows], langs: Sequence[str]) -> Cleaning:
     samples = [_sample(text, rows) for text, rows in zip(texts, unique, strict=True)]
     identifier = Languages() if is_installed() else None
     asked = [_Asked(identifier, lang, sample) for lang, sample in zip(langs, samples, strict=True)]
+    for text, lang, one in zip(texts, langs, asked, strict=True):
+        if one.mistaken:
+            log.warning(
+                "%s: nearly all of it looks like another language than '%s': no line is left out for its language; "
+                "is the code right?",
+                text.name,
+                lang,
+            )
     if asked[0].code == asked[1].code:  # then neither can be told from the other
         asked = [_Asked(None, lang, ()) for lang in langs]
     weights = _weights([own.of_it(sample) for own, sample in zip(asked, samples, strict=True)])
@@ -185,7 +197,8 @@ def clean_lines(sides: Sequence[Rows], langs: Sequence[str]) -> Cleaning:
 
 
 class _Asked:
-    """The identifier, for lines that should be in one language. code: as it knows that; None where it cannot tell."""
+    """The identifier, for lines that should be in one language. code: as it knows that; None where it cannot tell.
+    mistaken: it knows that language, and finds others in nearly all of the sample."""
 
     def __init__(self, identifier: Languages | None, lang: str, sample: Sequence[str]) -> None:
         self._identifier = identifier
@@ -194,6 +207,9 @@ class _Asked:
         self._sampled = list(sample[::step])
         self._others = self.foreign(self._sampled) if self.code is not None else np.zeros(0, dtype=bool)
         long = sum(map(_is_long, self._sampled))
+        self.mistaken = bool(long and self._others.sum() > _NEARLY_ALL * long)
+        if self.mistaken:
+            self.code, self._others = None, np.zeros(len(self._sampled), dtype=bool)
         self.all = bool(self._others.sum() > max(5, _MANY_OTHERS * long))
 
     def of_it(self, sample: Sequence[str]) -> list[str]:

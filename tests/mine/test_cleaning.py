@@ -148,3 +148,14 @@ def test_a_precision_that_no_threshold_reaches():
     options = MiningOptions(threshold="precision=0.999999")
     with pytest.raises(BitextmineError, match=r"precision=0.999999: no threshold .* the highest is [\d.]+%"):
         choose_cut(retrieve(best, "max"), best, neighbours, sides, options, 4)
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
+def test_a_corpus_of_another_language_than_its_code_is_not_emptied(caplog):
+    english = [
+        f"The boat number {i} was sold because the harbour had become too far away." for i in range(20)
+    ]
+    (gone, _), found = cleaned(GERMAN, english, ("it", "en"))
+    assert not gone
+    assert found.counts[0]["language"] == 0
+    assert "src: nearly all of it looks like another language than 'it'" in caplog.text
