@@ -11,7 +11,7 @@ from bitextmine.train.recipe import Corpus, Data, Model, Recipe, Training, check
 
 __all__ = ["round_recipe"]
 
-# Chosen on one half of the benchmark's queries; train/quality.md has the figures of the other.
+# The first that were tried with two variants; train/quality.md has what they give.
 BATCH, EPOCHS = 2048, 12
 FEWEST_STEPS, MOST_STEPS = 40, 2000
 PIECE_DROPOUT = 0.5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bitextmine.signature import signature
 from bitextmine.train.cache import DROPPED, PairCache
@@ -42,6 +44,7 @@ def model_card(
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs})
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     m = recipe.model
+    named = dataclasses.replace(m, start_from=Path(m.start_from).name)  # wherever it lies
     kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
     lines = [
         f"# A bitextmine encoder for {', '.join(languages)}",
@@ -69,7 +72,7 @@ def model_card(
         "What is not at its default; `recipe.json` has every key.",
         "",
         "```toml",
-        recipe_settings(recipe).rstrip("\n"),
+        recipe_settings(dataclasses.replace(recipe, model=named)).rstrip("\n"),
         "```",
         "",
         f"Signature: `{training_signature(recipe, steps)}`",

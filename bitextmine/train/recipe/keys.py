@@ -296,8 +296,10 @@ class Recipe:
         return self.base / self.data.folder / name
 
     def to_json(self) -> dict[str, Any]:
-        """Every key and its value, but for the folders of the data and of the cache."""
+        """Every key and its value, but for the folders of the data and of the cache; of the encoder that training
+        starts from the name alone."""
         content = dataclasses.asdict(self)
+        content["model"]["start_from"] = Path(self.model.start_from).name
         del content["base"], content["data"]["folder"], content["data"]["cache"]
         return content
 

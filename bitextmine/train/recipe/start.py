@@ -18,7 +18,7 @@ from bitextmine.train.recipe.keys import Model, Recipe
 __all__ = ["RATES", "disagreement", "start_config", "start_folder", "start_name", "with_start"]
 
 # What a recipe that does not say otherwise trains with from trained weights: learning rates a third of those from
-# random ones, so that the first steps do not undo what is known; train/quality.md has what was tried.
+# random ones, so that the first steps do not undo what is known.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
 # Dropout is of the training, not of the weights.
 SHAPE = tuple(
