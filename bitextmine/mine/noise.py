@@ -57,6 +57,7 @@ _SLACK = 0.03
 _ROUNDS = 300
 # Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
 # logarithm of their ratio): mine/dirty.md.
+_ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
 _MODEL = 0.2
 _NOTHING = -np.inf  # the score of a line that gets no pair
 
@@ -303,7 +304,7 @@ class NullFit:
         """The lowest score of a pair at and above which so large a share (0 to 1) is true, None for no such score."""
         shares = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
         last = np.append(self.s1[1:] != self.s1[:-1], True)  # equal scores are kept or dropped together
-        reached = np.flatnonzero((shares >= precision) & last)
+        reached = np.flatnonzero((shares >= precision - _ROUNDING) & last)
         return float(self.s1[reached[-1]]) if len(reached) else None
 
     def highest_precision(self) -> tuple[float, int]:
@@ -312,7 +313,7 @@ class NullFit:
             return 0.0, 0
         shares = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
         best = float(shares.max())
-        return best, int(np.flatnonzero(shares >= best - 1e-9)[-1]) + 1
+        return best, int(np.flatnonzero(shares >= best - _ROUNDING)[-1]) + 1
 
 
 def fit_null(

@@ -47,9 +47,11 @@ def find_pairs(
             )
         src, tgt = (src[0], files[:1]), (tgt[0], files[1:])
     sides: list[list[FileText]] = []
-    for side, option, (langs, paths) in (("source", "--src", src), ("target", "--tgt", tgt)):
+    both_sides = (("source", "--src", src), ("target", "--tgt", tgt))
+    for side, option, (langs, paths) in both_sides:
         if not langs and not paths:
             raise UsageError(f"no {side} corpus: give {option} or {option}-file, or both corpora by name")
+    for side, option, (langs, paths) in both_sides:
         if paths and langs and len(langs) != len(paths):
             raise UsageError(
                 f"{option} is given {len(langs)} times and there are {len(paths)} {side} files: give the language of "

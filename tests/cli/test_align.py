@@ -175,9 +175,10 @@ def test_a_killed_run_goes_on(bitextmine, document, tmp_path):
     (tmp_path / "pairs.tsv").write_text(pairs)
     args = ("align", "--list", "pairs.tsv", "--ids", "-o", "out.tsv", "--jobs", "1")
     expected = bitextmine(*args[:-4], "--jobs", "3", cwd=tmp_path).out
-    # Two files a document, 32 documents a batch: the third batch is being read.
+    # Twenty documents are looked into for their languages. Then two files a document, 32 documents a batch: the third
+    # batch is being read.
     killed = bitextmine.start_to_die(
-        tmp_path / "hooks", 2 * 64 + 3, *args, cwd=tmp_path, folder=tmp_path / "docs"
+        tmp_path / "hooks", 2 * 20 + 2 * 64 + 3, *args, cwd=tmp_path, folder=tmp_path / "docs"
     )
     assert killed.wait() == -signal.SIGKILL
     assert not (tmp_path / "out.tsv").exists()
@@ -368,8 +369,11 @@ def test_no_input_is_written_over(bitextmine, document, tmp_path):
     document(tmp_path)
     before = (tmp_path / "doc.en").read_bytes()
     (tmp_path / "list.tsv").write_text("doc.en\tdoc.fr\n")
-    for args in (("doc.en", "doc.fr", "-o", "doc.en"), ("--list", "list.tsv", "-o", "list.tsv")):
-        assert "is the input itself" in bitextmine("align", *args, cwd=tmp_path, code=2).err
+    for args, why in (
+        (("doc.en", "doc.fr", "-o", "doc.en"), "-o doc.en: pairs are written as"),
+        (("--list", "list.tsv", "-o", "list.tsv"), "is the input itself"),
+    ):
+        assert why in bitextmine("align", *args, cwd=tmp_path, code=2).err
     assert (tmp_path / "doc.en").read_bytes() == before
 
 

@@ -124,12 +124,12 @@ def test_filter_and_score_take_no_quadratic_time_on_combining_marks(
     ):
         took = [
             child_seconds(
-                bitextmine, args[0], tmp_path / f"{name}.tsv", *args[1:], "-o", tmp_path / f"{name}.out"
+                bitextmine, args[0], tmp_path / f"{name}.tsv", *args[1:], "-o", tmp_path / f"{name}.out.tsv"
             )
             for name in ("order", "disorder")
         ]
         assert took[1] < 10 * took[0], args
-    assert len((tmp_path / "disorder.out").read_text(encoding="utf-8").splitlines()) == 4
+    assert len((tmp_path / "disorder.out.tsv").read_text(encoding="utf-8").splitlines()) == 4
 
 
 @pytest.fixture

@@ -305,9 +305,10 @@ class WordEncoder:
     """A sentence is the sum of its words' random vectors; a word of any language is its number."""
 
     hash: str = "0123456789abcdef"
+    dim: int = 32
     made: list[str] = field(default_factory=list)
 
-    def embed(self, path, encoder, *, lang=None, errors="strict", batch_tokens=None, force=False):
+    def embed(self, path, encoder, *, lang=None, errors="strict", **unused):
         lines = read_lines(path, errors)
         vectors = np.zeros((len(lines), 32))
         for i, line in enumerate(lines):

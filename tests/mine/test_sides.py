@@ -57,7 +57,7 @@ def test_an_index_wants_files():
 
 
 def test_texts_by_what_is_given(tmp_path):
-    assert text_of("a.en", "src") == FileText(Path("a.en"), None, "strict")
+    assert text_of("a.en", "src") == FileText(Path("a.en"), None, "strict", option="src_lang")
     assert text_of(Path("a.txt"), "src", "en", "replace").lang == "en"
     assert list(text_of(("a", "b"), "src").lines()) == ["a", "b"]
     assert text_of(iter(["a"]), "src", "en").lang == "en"

@@ -54,14 +54,14 @@ def test_early_stopping_keeps_the_best_weights(
         return {"mean": next(scores)}
 
     kept: list[dict[str, torch.Tensor]] = []
-    save = trainer.save_folder
+    save = trainer.write_folder
 
-    def saved(folder: Path, model: SentenceModel, *rest: Any, **more: Any) -> None:
-        kept.append({name: value.clone() for name, value in model.state_dict().items()})
-        save(folder, model, *rest, **more)
+    def saved(folder: Path, config: Any, weights: Any, *rest: Any, **more: Any) -> None:
+        kept.append({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
+        save(folder, config, weights, *rest, **more)
 
     monkeypatch.setattr(run_module, "validate", measured)
-    monkeypatch.setattr(trainer, "save_folder", saved)
+    monkeypatch.setattr(trainer, "write_folder", saved)
     recipe = make_recipe(train__patience=2, train__valid_every=5)
     with caplog.at_level(logging.INFO, "bitextmine"):
         train(recipe, tmp_path / "out")
