@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,6 +40,13 @@ def report(
     """
     if options["output"] is None and options["png"] is None:
         raise click.UsageError("give -o FILE.html, --png FILE.png, or both")
+    for option, place, suffixes in (
+        ("-o", options["output"], (".html", ".htm")),
+        ("--png", options["png"], (".png",)),
+    ):
+        suffix = Path(place or "").suffix.lower()
+        if suffix and suffix not in suffixes and Path(place).resolve() != Path(bitext).resolve():
+            raise click.UsageError(f"{option} {place}: call it FILE{suffixes[0]}, which is what it will be")
     from bitextmine.console import counted
     from bitextmine.report import Columns, write_report
 

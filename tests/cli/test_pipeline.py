@@ -462,6 +462,17 @@ def test_a_report_never_replaces_its_pairs(bitextmine, tmp_path):
     assert "name another file" in twice.err
 
 
+def test_a_report_is_called_what_it_is(bitextmine, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("1.5\ta\tb\n")
+    (tmp_path / "corpus.de").write_text("Guten Tag.\n")
+    for args, hint in (
+        (("-o", "corpus.de"), "-o corpus.de: call it FILE.html"),
+        (("--png", "corpus.de"), "FILE.png"),
+    ):
+        assert hint in bitextmine("report", "pairs.tsv", *args, cwd=tmp_path, code=2).err
+    assert (tmp_path / "corpus.de").read_text() == "Guten Tag.\n"
+
+
 def test_vectors_that_are_not_the_manifests_are_made_again(bitextmine, parallel_text, tiny_model, tmp_path):
     parallel_text(tmp_path, 30)
     mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none")
