@@ -32,7 +32,7 @@ help: ## list the targets
 demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and the time taken
 	@PY=$(PY) bash mine/demo.sh
 
-test: lint ## ruff, mypy, then every test: some ten minutes on two cores
+test: lint ## ruff, mypy, then every test: some 15 minutes on two cores
 	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile
 
 lint: $(DEV) ## ruff and mypy
