@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import errno
 import io
@@ -27,6 +28,7 @@ __all__ = [
     "keep_apart",
     "longest_line",
     "open_output",
+    "raw_lines",
     "read_blocks",
     "read_line_blocks",
     "read_once",
@@ -154,6 +156,19 @@ def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
                 raise _too_long(path, done, longest)
     if parts:
         yield b"".join(parts)
+
+
+def raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
+    """The lines of a stream as they come, without line feeds and without a byte order mark at the start."""
+    first = True
+    for block in read_line_blocks(path):
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        if first:
+            lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+            first = False
+        yield lines
 
 
 def _too_long(path: str | os.PathLike[str], lines_before: int, longest: int) -> BitextmineError:

@@ -300,9 +300,14 @@ class NullFit:
         low, high = wrong * np.exp(-spread), wrong * np.exp(spread) + 1
         return max(0.0, float(1 - high / kept)), float(1 - low / kept)
 
+    def _precisions(self) -> NDArray[np.float64]:
+        """(pairs,) the estimated share of true pairs among each pair and those above it."""
+        found: NDArray[np.float64] = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
+        return found
+
     def at_precision(self, precision: float) -> float | None:
         """The lowest score of a pair at and above which so large a share (0 to 1) is true, None for no such score."""
-        shares = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
+        shares = self._precisions()
         last = np.append(self.s1[1:] != self.s1[:-1], True)  # equal scores are kept or dropped together
         reached = np.flatnonzero((shares >= precision - _ROUNDING) & last)
         return float(self.s1[reached[-1]]) if len(reached) else None
@@ -311,7 +316,7 @@ class NullFit:
         """The highest precision of any threshold, and of how many pairs at most; (0, 0) without pairs."""
         if not len(self.true):
             return 0.0, 0
-        shares = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
+        shares = self._precisions()
         best = float(shares.max())
         return best, int(np.flatnonzero(shares >= best - _ROUNDING)[-1]) + 1
 

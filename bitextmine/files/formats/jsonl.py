@@ -23,11 +23,10 @@ from bitextmine.files.formats.protocol import Block, Outline
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
 from bitextmine.files.jsonfile import parse_json
 from bitextmine.files.layout import Columns
-from bitextmine.files.streams import read_line_blocks
+from bitextmine.files.streams import raw_lines
 
 __all__ = ["JsonWriter", "open_jsonl", "translation_keys"]
 
-_BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -37,14 +36,7 @@ def open_jsonl(path: str | os.PathLike[str], columns: Columns | None = None, las
 
 
 def _records(path: str | os.PathLike[str]) -> Iterator[Record]:
-    first = True
-    for block in read_line_blocks(path):
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if first:
-            lines[0] = lines[0].removeprefix(_BOM)
-            first = False
+    for lines in raw_lines(path):
         yield from map(_record, lines)
 
 
@@ -98,11 +90,7 @@ class JsonWriter:
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         outline = self._outline
         src, tgt = outline.sides()
-        others = [
-            (at, name)
-            for at, name in enumerate(outline.names)
-            if at not in (src, tgt) and at not in outline.replaced
-        ]
+        others = outline.others()
         columns = [(column.name, _plain_column(column)) for column in added]
         values = block.values(self._floats, self._integers)
         lines = []

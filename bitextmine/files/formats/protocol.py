@@ -87,6 +87,13 @@ class Outline:
             )
         return self.src, self.tgt
 
+    def others(self) -> list[tuple[int, str]]:
+        """The columns, from 0, and their names, that hold no text and are not replaced. Raises as `sides` does."""
+        sides = self.sides()
+        return [
+            (at, name) for at, name in enumerate(self.names) if at not in sides and at not in self.replaced
+        ]
+
     def places(self, names: Collection[str]) -> set[int]:
         """The columns, from 0, that have one of these names."""
         return {at for at, name in enumerate(self.names) if name in names}

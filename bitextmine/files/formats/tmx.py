@@ -83,11 +83,7 @@ class TmxWriter:
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         outline = self._outline
         src, tgt = outline.sides()
-        others = [
-            (at, name)
-            for at, name in enumerate(outline.names)
-            if at not in (src, tgt) and at not in outline.replaced
-        ]
+        others = outline.others()
         columns = [(column.name, cells_of(column.values)) for column in added]
         values = block.values((), ())
         units = []

@@ -21,11 +21,10 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cells_of
 from bitextmine.files.formats.protocol import Block, Outline
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
-from bitextmine.files.streams import display_name, read_line_blocks
+from bitextmine.files.streams import display_name, raw_lines
 
 __all__ = ["TextBlock", "TextRows", "TextWriter"]
 
-_BOM = b"\xef\xbb\xbf"
 # Rows so long that HEAD of them, or a block, would be more than this are fewer: memory stays bounded.
 _HEAD_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 28
@@ -149,7 +148,7 @@ class TextRows:
 
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> None:
         name = display_name(path)
-        self._lines = _raw_lines(path)
+        self._lines = raw_lines(path)
         self._ahead: list[bytes] = []
         size = 0
         while (
@@ -208,19 +207,6 @@ def _head(lines: Sequence[bytes]) -> int:
 def _fill(lines: Sequence[bytes], size: int) -> int:
     """How many of the lines have that many bytes; all, if they have fewer."""
     return bisect.bisect_left(list(itertools.accumulate(map(len, lines))), size) + 1
-
-
-def _raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
-    """The lines of a stream as they come, without line feeds and without a byte order mark at the start."""
-    first = True
-    for block in read_line_blocks(path):
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if first:
-            lines[0] = lines[0].removeprefix(_BOM)
-            first = False
-        yield lines
 
 
 class TextWriter:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
-from bitextmine.train.recipe.keys import Recipe
+from bitextmine.train.recipe.keys import SECTIONS, Recipe
 from bitextmine.train.recipe.limits import limits_in_words, within
 
 __all__ = ["check_recipe"]
@@ -28,7 +28,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
             "name two languages",
         )
         _check_limits(c, f"{where}: ")
-    for section in ("data", "vocabulary", "model", "train", "reduce"):
+    for section in SECTIONS:
         _check_limits(getattr(recipe, section), f"{section}.")
     _must(
         m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"

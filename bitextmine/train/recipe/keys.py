@@ -11,7 +11,11 @@ from typing import Any
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.train.objectives.catalogue import objectives_in_words
 
-__all__ = ["Corpus", "Data", "Model", "Recipe", "Reduce", "Training", "Vocabulary"]
+__all__ = ["SECTIONS", "Corpus", "Data", "Model", "Recipe", "Reduce", "Training", "Vocabulary"]
+
+
+# Of a recipe, in the order in which they are shown.
+SECTIONS = ("data", "vocabulary", "model", "train", "reduce")
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:

@@ -15,13 +15,12 @@ from typing import Any
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import is_short_code
 from bitextmine.train.recipe.check import check_recipe
-from bitextmine.train.recipe.keys import Corpus, Recipe
+from bitextmine.train.recipe.keys import SECTIONS, Corpus, Recipe
 from bitextmine.train.recipe.start import with_start
 
 __all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
 
 PACKAGED = Path(str(resources.files("bitextmine.train"))) / "recipes"
-SECTIONS = ("data", "vocabulary", "model", "train", "reduce")
 
 
 def recipe_names() -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.train.recipe.keys import Corpus, Recipe
+from bitextmine.train.recipe.keys import SECTIONS, Corpus, Recipe
 from bitextmine.train.recipe.limits import limits_in_words
 from bitextmine.train.recipe.load import recipe_path
 
@@ -50,7 +50,7 @@ def recipe_text(name: str = "template") -> str:
 def recipe_template() -> str:
     """Every key with its meaning, its limits and its default, as TOML that reads as a recipe of defaults."""
     parts = [HEAD]
-    for section in ("data", "vocabulary", "model", "train", "reduce"):
+    for section in SECTIONS:
         lines = [f"[{section}]"]
         for field in dataclasses.fields(getattr(Recipe(), section)):
             if field.name == "corpora":
@@ -66,7 +66,7 @@ def recipe_template() -> str:
 def recipe_settings(recipe: Recipe) -> str:
     """What in a recipe is not at its default, as TOML that reads as that recipe (but for the folder of the data)."""
     parts = []
-    for section in ("data", "vocabulary", "model", "train", "reduce"):
+    for section in SECTIONS:
         values = getattr(recipe, section)
         lines = [
             line for line in _changed(values) if not line.startswith(("corpora =", "folder =", "cache ="))
