@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 from bitextmine.console import counted, progress
 from bitextmine.encoder.folder import write_folder
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import replacing
+from bitextmine.files.atomic import locked_folder, replacing
+from bitextmine.system import keep_freed_memory
 from bitextmine.train.cache import open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
@@ -61,16 +64,34 @@ def train(
     check_objectives(recipe)
     find_corpora(recipe)
     check_training_output(out, force)
-    with join_world(device) as world:
-        return _train(recipe, out, world, force, show_progress)
+    keep_freed_memory()  # a step frees what the next one takes again
+    with join_world(device) as world, _work_folder(out, world) as work:
+        return _train(recipe, out, work, world, force, show_progress)
 
 
-def _train(recipe: Recipe, out: Path, world: World, force: bool, show_progress: bool | None) -> Path:
+@contextlib.contextmanager
+def _work_folder(out: Path, world: World) -> Iterator[Path]:
+    """The folder of the token cache and the checkpoint, which no other training uses meanwhile."""
     work = out / "work"
     try:
         work.mkdir(parents=True, exist_ok=True)
+        lock = locked_folder(work, wait=False) if world.first else contextlib.nullcontext()
+        with contextlib.ExitStack() as held:
+            held.enter_context(lock)
+            entered = held.pop_all()
+    except BlockingIOError:
+        raise BitextmineError(
+            f"{out}: another process trains into this folder; wait for it, or name another"
+        ) from None
     except OSError as e:
         raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
+    with entered:
+        yield work
+
+
+def _train(
+    recipe: Recipe, out: Path, work: Path, world: World, force: bool, show_progress: bool | None
+) -> Path:
     start = open_start(recipe)
     digest = recipe.digest() if start is None else start.digest(recipe)
     checkpoint = work / "checkpoint.pt"

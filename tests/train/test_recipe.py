@@ -32,6 +32,7 @@ def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path: Path) -> Non
     other = load_recipe(path, {"train.batch": 32, "model.dim": 8}, folder=tmp_path / "data")
     assert (other.train.batch, other.model.dim, other.path("x")) == (32, 8, tmp_path / "data" / "x")
     assert other.digest() != recipe.digest() == load_recipe(path, folder=tmp_path / "data").digest()
+    assert recipe.digest() == load_recipe(path, {"train.checkpoint_seconds": 5}).digest()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import locked_folder
 from bitextmine.train.trainer import train
 
 Make = Callable[..., Any]
@@ -149,6 +150,15 @@ def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: 
     (tmp_path / "out" / "work" / "checkpoint.pt").write_bytes(b"PK nothing")
     with pytest.raises(BitextmineError, match="not a readable checkpoint"):
         train(make_recipe(), tmp_path / "out")
+
+
+def test_a_folder_that_another_process_trains_into_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    with locked_folder(work), pytest.raises(BitextmineError, match="another process trains into this folder"):
+        train(make_recipe(), tmp_path / "out")
+    assert not list(work.iterdir())
+    train(make_recipe(train__steps=2), tmp_path / "out")
 
 
 def test_a_loss_that_is_not_finite_stops_and_names_the_step(

@@ -309,7 +309,7 @@ class Recipe:
 
     def digest(self) -> str:
         """16 hex digits that change with anything in the recipe but the folders of the data, of the cache and of the
-        encoder that it starts from.
+        encoder that it starts from, and the seconds between checkpoints.
 
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
@@ -319,6 +319,7 @@ class Recipe:
                 base=Path(),
                 data=dataclasses.replace(self.data, folder=".", cache=""),
                 model=dataclasses.replace(self.model, start_from=""),
+                train=dataclasses.replace(self.train, checkpoint_seconds=Training().checkpoint_seconds),
             )
         )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
