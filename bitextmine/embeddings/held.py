@@ -14,6 +14,7 @@ import weakref
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine import compiled
 from bitextmine.compiled import INT64, NOTHING, ROWS
@@ -22,7 +23,7 @@ from bitextmine.embeddings.npy import file_digest, vectors_layout
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 
-__all__ = ["INTERFACE", "Held", "library"]
+__all__ = ["INTERFACE", "Held", "library", "watch"]
 
 INTERFACE = compiled.Interface(
     "bitextmine.embeddings._held",
@@ -39,6 +40,20 @@ _WATCHING = threading.Lock()
 def library() -> ctypes.CDLL | None:
     """The library, None where it cannot be had (`compiled.library`)."""
     return compiled.library(INTERFACE)
+
+
+def watch(mapped: NDArray[np.uint8], owner: object) -> int:
+    """Puts zeros in the place of what is gone from a map of a file, whose bytes are `mapped`, as long as its `owner`
+    lives: what gives the map back when it goes. Returns the number to ask `held_torn` with; -1 where it is not watched,
+    for want of the library or of room."""
+    found = library()
+    if found is None:
+        return -1
+    with _WATCHING:
+        place: int = found.held_watch(mapped, len(mapped))
+    if place >= 0:  # until just before the map is given back, and its addresses may be another's
+        weakref.finalize(owner, found.held_release, place)
+    return place
 
 
 class Held:
@@ -69,19 +84,11 @@ class Held:
         self._place = -1
         self._library = library() if vectors.size else None
         if self._library is not None:
-            self._watch(vectors)
+            held = vectors._mmap  # type: ignore[attr-defined]
+            self._place = watch(np.frombuffer(held, dtype=np.uint8), held)
         elif vectors.nbytes <= in_memory:
             vectors = np.array(vectors)
         self.vectors = vectors
-
-    def _watch(self, vectors: np.ndarray) -> None:
-        assert self._library is not None
-        held = vectors._mmap  # type: ignore[attr-defined]
-        whole = np.frombuffer(held, dtype=np.uint8)
-        with _WATCHING:
-            self._place = self._library.held_watch(whole, len(whole))
-        if self._place >= 0:  # until just before the map is given back, and its addresses may be another's
-            weakref.finalize(held, self._library.held_release, self._place)
 
     def check_size(self) -> None:
         """Raises BitextmineError where the file was truncated, or could not be read, since it was opened; costs

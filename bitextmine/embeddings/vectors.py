@@ -82,8 +82,10 @@ def adopt_vectors(
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
             wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             if len(wrong):
+                writer.discard()  # of these vectors nothing will ever come
                 raise BitextmineError(
                     f"{vectors}: row {start + int(wrong[0]) + 1} holds NaN or infinite numbers"
+                    f"{'' if _has_header(vectors) else '; is --dim right?'}"
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
@@ -105,6 +107,12 @@ def adopt_vectors(
     return npy
 
 
+def _has_header(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as .npy files do."""
+    with open(path, "rb") as file:
+        return file.read(6) == b"\x93NUMPY"
+
+
 def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = None) -> np.ndarray:
     """The vectors (rows, dim) of a file, floats as they are stored, as a read-only map.
 
@@ -116,10 +124,8 @@ def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = 
     """
     dim = None if dim is None else whole_number("dim", dim)
     try:
-        with open(path, "rb") as file:
-            has_header = file.read(6) == b"\x93NUMPY"
-            size = os.fstat(file.fileno()).st_size
-        if has_header:
+        size = Path(path).stat().st_size
+        if _has_header(path):
             return _checked_npy(path, rows, dim)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None

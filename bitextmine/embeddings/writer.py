@@ -218,6 +218,12 @@ class EmbeddingWriter:
         finally:
             self._release()
 
+    def discard(self) -> None:
+        """Stop, and leave nothing for a later run: what is written will not become an embedding."""
+        if self._fd >= 0:
+            self._discard()
+            self._release()
+
     def __enter__(self) -> EmbeddingWriter:
         return self
 

@@ -3,6 +3,7 @@ only.
 
     file         corpus.fr.faiss beside corpus.fr.npy: index_corpus, open_index, load_index, and the manifest
     build        an index in memory, or on disk, shard by shard
+    mapped       lists that are read from the file where they lie: what if it loses its end
     merge        the lists of several shards in one file
     choose       which kind pays (--type auto), by times measured on the vectors
     kinds        the kinds that have a name

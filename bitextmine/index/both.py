@@ -88,6 +88,8 @@ def search_both_indexed(
     one, back = search_lists(xs, y_lists, y_centres, in_y, k, both=True, memory=limit, progress=progress)
     other, forth = search_lists(ys, x_lists, x_centres, in_x, k, both=True, memory=limit, progress=progress)
     assert back is not None and forth is not None
+    for index in (x_index, y_index):
+        index.check_mapped()
     fwd = _united(one, _by_row(forth, x_lists, len(xs)))
     del one, forth
     bwd = _united(other, _by_row(back, y_lists, len(ys)))

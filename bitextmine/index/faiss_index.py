@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.index.lists import Lists, search_lists
+from bitextmine.index.mapped import MappedLists
 from bitextmine.index.merge import list_codes, list_ids
 from bitextmine.search.exact import search_one
 from bitextmine.search.options import SearchOptions
@@ -65,6 +66,7 @@ class Index:
     faiss: Any
     facts: dict[str, Any] = field(default_factory=dict)
     factor: int = 4  # candidates that are rescored, for each neighbour that is wanted
+    mapped: MappedLists | None = None  # of an index on disk
     _folded: tuple[Vectors, Groups | None] | None = None
     _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
     _on_gpu: tuple[Any] | None = (
@@ -133,8 +135,14 @@ class Index:
             found[start : start + len(block)] = index.search(block, count)[1]
             if progress is not None:
                 progress(len(block))
+        self.check_mapped()
         found[(found < 0)] = -1
         return found
+
+    def check_mapped(self) -> None:
+        """BitextmineError where the file of the index lost its end since it was loaded."""
+        if self.mapped is not None:
+            self.mapped.check()
 
     def _check_dim(self, queries: Vectors) -> None:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
@@ -230,6 +238,7 @@ class Index:
             memory=budget(memory),
             progress=progress,
         )
+        self.check_mapped()
         return unfold(found.sim, found.id, None, groups)
 
     def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
@@ -241,6 +250,7 @@ class Index:
         stored = self.inverted.invlists
         sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
         ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
+        self.check_mapped()
         of = np.repeat(np.arange(stored.nlist), sizes)
         row = ids if rows is None else rows[ids]
         if groups is not None:

@@ -26,6 +26,7 @@ from bitextmine.files.streams import check_writable
 from bitextmine.index.build import Built, build_on_disk, make_plan
 from bitextmine.index.choose import choose, resumed_choice
 from bitextmine.index.faiss_index import FLAT_UP_TO, Index, factory_string
+from bitextmine.index.mapped import MappedLists
 from bitextmine.index.merge import list_ids
 from bitextmine.index.recall import draw, tune
 from bitextmine.search.exact import search_one
@@ -110,13 +111,16 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     if reason is not None:
         raise BitextmineError(f"{reason}; run index again")
     found = _read(file)
+    lists = lists_path(file)
+    mapped = MappedLists(found, file, lists if lists.exists() else file)
     for key, value in (("dim", int(found.d)), ("distinct_rows", int(found.ntotal))):
         if facts.get(key) != value:
             raise BitextmineError(
                 f"{file}: {key} is {value}, but {manifest.name} says {facts.get(key)}; run index again"
             )
     _check_ids(found, facts["rows"], file)
-    index = Index(found, {key: facts[key] for key in facts if key not in ("kind", "version")})
+    mapped.check()
+    index = Index(found, {key: facts[key] for key in facts if key not in ("kind", "version")}, mapped=mapped)
     index.factor = facts.get("rescored_per_neighbour", index.factor)
     for value in facts.get("effort", {}).values():
         index.set_effort(value)

@@ -8,6 +8,7 @@ rows         VectorRows: rows read block by block; identical ones folded into on
 products     exact inner products of given pairs: what every similarity in a result is
 topk         the k best found so far, and how more are merged in
 checkpoint   the same in a file, for a search that is killed
+records      what of it was found between two saves, as bytes, and back
 pages        memory-mapped vectors that do not pile up in memory
 protocols    what an engine is
 precision    what torch multiplies in

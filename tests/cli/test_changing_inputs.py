@@ -243,6 +243,28 @@ def test_a_search_that_kept_wrong_neighbours_is_not_taken_up(
     assert bitextmine(*mine(tiny_model), cwd=folder).out == embedded[1]
 
 
+@pytest.mark.parametrize("moment", ["load_index", "search_both_indexed", "enough", "search_lists", "recall"])
+def test_an_index_that_is_cut_short_while_it_is_searched(
+    bitextmine, tiny_model, embedded, folder, tmp_path, moment
+):
+    """Its lists are read where they lie, in the file."""
+    for corpus in ("corpus.en", "corpus.fr"):
+        bitextmine("index", corpus, "--type", "ivf", "--model", str(tiny_model), cwd=folder)
+    through = mine(tiny_model, "--search", "index")
+    whole = bitextmine(*through, cwd=folder).out
+    cut = "import os\nos.truncate('corpus.fr.faiss', os.path.getsize('corpus.fr.faiss') // 8)\n"
+    env = act(tmp_path, cut, moment)
+    if moment == "recall":  # nothing of the file is read any more
+        assert bitextmine(*through, cwd=folder, env=env).out == whole
+    else:
+        told = bitextmine.fails(*through, cwd=folder, env=env)
+        assert "corpus.fr.faiss: " in told and "run " in told
+        assert ("the index changed while it was in use" in told) == (moment != "load_index")
+    again = bitextmine(*through, cwd=folder)
+    assert again.out == whole
+    assert "corpus.fr.faiss" in {path.name for path in folder.iterdir()}
+
+
 def test_pairs_in_python_are_of_the_text_that_was_mined(embedded, folder, tiny_model):
     """In the API a result may be read long after it was made."""
     code = (

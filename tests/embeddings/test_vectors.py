@@ -103,7 +103,23 @@ def test_what_does_not_fit_is_an_error(
         adopt_vectors(corpus, path, dim=dim)
     assert type(raised.value) is kind
     assert message in str(raised.value)
-    assert not (tmp_path / "corpus.en.npy").exists()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "vectors"]
+
+
+@pytest.mark.parametrize("block", [2, 4096])
+def test_a_dim_that_makes_numbers_of_other_numbers_leaves_nothing(
+    block: int, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many numbers of half as many bytes fit the file, and are seen to be wrong when they are read."""
+    monkeypatch.setattr(module, "BLOCK_ROWS", block)
+    made = MADE.astype("f4")
+    made[5].view("u2")[::2] = 0x7E00  # NaN in float16, the last digits in float32
+    raw = write(tmp_path / "v.raw", made, header=False)
+    with pytest.raises(BitextmineError, match=r"row 6 holds NaN or infinite numbers; is --dim right\?"):
+        adopt_vectors(corpus, raw, dim=2 * DIM)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "v.raw"]
+    found, _ = open_embedding(adopt_vectors(corpus, raw, dim=DIM))
+    np.testing.assert_allclose(found, wanted(made.astype(float)), atol=1e-3)
 
 
 def test_files_of_others_in_the_place_are_not_written_over(corpus: Path, tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""The lists of an index that lie in a mapped file, watched: a file that loses its end is an error, not the end of the
+process by SIGBUS. As embeddings/held.py does for vectors, and by the same compiled module; without it nothing is
+watched."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import faiss
+
+from bitextmine.embeddings.held import library, watch
+from bitextmine.errors import BitextmineError
+
+__all__ = ["MappedLists"]
+
+
+class MappedLists:
+    """The inverted lists of a FAISS index that was read from `file` and maps `lists`, which may be the same file.
+
+    Indexes that have no lists, or hold them in memory, have nothing to be checked.
+    """
+
+    def __init__(self, index: Any, file: Path, lists: Path) -> None:
+        self._file = file
+        self._fd = self._place = -1
+        found: Any = faiss.try_extract_index_ivf(index)
+        mapped: Any = None if found is None else faiss.downcast_InvertedLists(found.invlists)
+        if not isinstance(mapped, faiss.OnDiskInvertedLists) or not mapped.totsize:
+            return
+        try:
+            self._fd = os.open(lists, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BitextmineError(f"{lists}: cannot read: {error.strerror or error}") from None
+        weakref.finalize(self, os.close, self._fd)
+        self._size = os.fstat(self._fd).st_size
+        self._place = watch(faiss.rev_swig_ptr(mapped.ptr, mapped.totsize), index)
+
+    def check(self) -> None:
+        """Raises BitextmineError where the file was truncated, or could not be read, since it was opened; costs
+        nothing."""
+        if self._fd < 0:
+            return
+        held = library()
+        torn = self._place >= 0 and held is not None and held.held_torn(self._place)
+        if torn or os.fstat(self._fd).st_size != self._size:
+            raise BitextmineError(
+                f"{self._file}: the index changed while it was in use; what was found through it is thrown away: run "
+                "the same command again"
+            )
