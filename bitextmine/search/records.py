@@ -189,7 +189,7 @@ def _changed(lists: Ids, since: int, done: int) -> tuple[Ids, Ids]:
 
 def _put(lists: Ids, at: Ids, ids: Ids) -> None:
     """Undoes `_changed`: puts ids at these places of lists (n, k); the others move down, the last ones out."""
-    new = np.full(lists.size, -1, dtype=np.int64)
+    new: Ids = np.full(lists.size, -1, dtype=np.int64)
     new[at] = ids
     new = new.reshape(lists.shape)
     free = new < 0
@@ -236,9 +236,8 @@ def fill_similarities(queries: VectorRows, pool: VectorRows, best: TopK) -> bool
             )
             pool.release(int(other[0]), int(other[-1]) + 1)
         queries.release(start, start + _QUERIES)
-        if not all(
-            np.array_equal(a, b) for a, b in zip((sim, ids), best_first(sim, ids, best.k), strict=True)
-        ):
+        ordered = best_first(sim, ids, best.k)
+        if not (np.array_equal(sim, ordered[0]) and np.array_equal(ids, ordered[1])):
             return False
     return True
 
