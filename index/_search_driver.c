@@ -44,18 +44,18 @@ int main(void) {
     int64_t *row_id = room(n * k, 8), *col_id = room(m * k, 8);
     for (int64_t i = 0; i < n * k; i++) row_sim[i] = -INFINITY, row_id[i] = -1;
     for (int64_t j = 0; j < m * k; j++) col_sim[j] = -INFINITY, col_id[j] = -1;
-    const int32_t levels = isa == ISA_AVX2 ? 63 : 127, offset = isa >= ISA_AVX2 ? levels + 1 : 0;
-    char *xq = room((BLOCK + 2 * MR) * dpad, wide ? 4 : 1), *yq = room(TILE * dpad, 1);
+    const int32_t levels = isa == ISA_AVX2 ? 63 : 127, offset = offset_of(isa);
+    char *xq = room((BLOCK + MOST_MR) * dpad, wide ? 4 : 1), *yq = room(TILE * dpad, 1);
     uint8_t *panels = room(TILE * dpad, wide ? 4 : 1), *locks = room(BLOCK, 1);
     float *xscale = room(BLOCK, 4), *xerror = room(BLOCK, 4), *xlength = room(BLOCK, 4), *xloss = room(BLOCK, 4);
     float *yscale = room(TILE, 4), *yerror = room(TILE, 4), *ylength = room(TILE, 4), *yloss = room(TILE, 4);
     int32_t *xsum = room(BLOCK, 4), *ysum = room(TILE, 4);
-    void *work = room(fused_workspace(BLOCK, k, cap), 1);
+    void *work = room(fused_workspace(BLOCK, TILE, k, cap), 1);
     for (int64_t i = 0; i < n; i += BLOCK)
         for (int64_t j = 0; j < m; j += TILE) {
             const int64_t rows = n - i < BLOCK ? n - i : BLOCK, cols = m - j < TILE ? m - j : TILE;
             const char *a = x + i * d * item, *b = y + j * d * item;
-            memset(xq, 0, (size_t)((BLOCK + 2 * MR) * dpad * (wide ? 4 : 1)));
+            memset(xq, 0, (size_t)((BLOCK + MOST_MR) * dpad * (wide ? 4 : 1)));
             int64_t bad;
             if (wide) {
                 bad = fused_interleave(isa, a, dtype, rows, d, dpad, MR, (float *)xq, xlength) & /* -1: all is well */

@@ -25,7 +25,7 @@ from bitextmine.search.native import ISA
 from bitextmine.search.products import best_first, products
 
 DRIVER = Path(__file__).with_name("_search_driver.c")
-X86, ARM = ("portable", "avx2", "avxvnni", "avx512vnni"), ("portable", "neon", "dotprod")
+X86, ARM = ("portable", "avx2", "avxvnni", "avx512vnni", "amx"), ("portable", "neon", "dotprod")
 # name: compiler and its options, what runs the program, instruction sets
 BUILDS: dict[str, tuple[list[str], list[str], tuple[str, ...]]] = {
     "gcc": (["gcc", "-O3"], [], X86),

@@ -17,8 +17,13 @@
  * Threads may work on tiles of different columns at the same time; the state of the rows is shared between them under
  * one lock per row.
  *
- * What a processor is good at is told apart by `isa`. PORTABLE is plain C and runs everywhere.
+ * What a processor is good at is told apart by `isa`. PORTABLE is plain C and runs everywhere. AMX multiplies tiles of 16
+ * rows by 16 columns; all that it does not do is done as by AVX512.
  */
+
+#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* syscall(), by which Linux is asked for AMX */
+#endif
 
 #include <math.h>
 #include <sched.h>
@@ -32,6 +37,10 @@
 #define X86 1
 #include <cpuid.h>
 #include <immintrin.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #define PAUSE() _mm_pause()
 #else
 #define X86 0
@@ -54,12 +63,13 @@
 #define PAUSE() (void)0
 #endif
 
-#define VERSION 2 /* of the interface, as in native.py */
+#define VERSION 3 /* of the interface, as in native.py */
 #define PANEL 64 /* columns of a packed panel */
 #define MR 6     /* rows of a register tile */
+#define MOST_MR 16 /* rows of one with AMX */
 #define LANES 32 /* partial sums of the exact inner product */
 
-enum { ISA_PORTABLE = 1, ISA_NEON = 2, ISA_DOTPROD = 3, ISA_AVX2 = 4, ISA_AVXVNNI = 5, ISA_AVX512 = 6 };
+enum { ISA_PORTABLE = 1, ISA_NEON = 2, ISA_DOTPROD = 3, ISA_AVX2 = 4, ISA_AVXVNNI = 5, ISA_AVX512 = 6, ISA_AMX = 7 };
 enum { F16 = 0, F32 = 1 };
 enum { INT8 = 0, FLOAT32 = 1 };
 
@@ -112,7 +122,7 @@ typedef struct {
       float *)                                                                                                      \
     F(void, fused_products, const void *, const int64_t *, const void *, const int64_t *, int64_t, int64_t,         \
       int32_t, int32_t, float *)                                                                                    \
-    F(int64_t, fused_workspace, int64_t, int32_t, int32_t)                                                          \
+    F(int64_t, fused_workspace, int64_t, int64_t, int32_t, int32_t)                                                 \
     F(int64_t, fused_tile, tile *)
 #define STRUCTURES(S) S(tile)
 
@@ -120,6 +130,9 @@ PROTOTYPES(FUNCTIONS)
 INTERFACE(VERSION, 1, FUNCTIONS, STRUCTURES)
 
 #define IS_X86(ISA) (X86 && (ISA) >= ISA_AVX2)
+
+/* What is added to the codes of columns: x86 multiplies unsigned bytes by signed ones, but for AMX. */
+static inline int32_t offset_of(int32_t isa) { return !IS_X86(isa) || isa == ISA_AMX ? 0 : isa == ISA_AVX2 ? 64 : 128; }
 
 /* ---- rows as float32 ---- */
 
@@ -443,7 +456,7 @@ T_512 static float exact_512(const void *xrows, int64_t i, const void *yrows, in
 
 static inline float exact_product(int32_t isa, const void *x, int64_t i, const void *y, int64_t j, int64_t d, int dtype) {
 #if X86
-    if (isa == ISA_AVX512) return exact_512(x, i, y, j, d, dtype);
+    if (isa >= ISA_AVX512) return exact_512(x, i, y, j, d, dtype);
     if (IS_X86(isa)) return exact_avx2(x, i, y, j, d, dtype);
 #endif
     (void)isa;
@@ -539,10 +552,10 @@ static void flush_row(tile *t, side *s, int64_t i) {
     if (limit > s->limit[i]) s->limit[i] = limit;
 }
 
-static void flush_col(tile *t, side *s, int64_t slot, int64_t j) {
-    candidate *c = s->list + slot * t->cap;
-    int n = s->count[slot];
-    s->count[slot] = 0;
+static void flush_col(tile *t, side *s, int64_t j) {
+    candidate *c = s->list + j * t->cap;
+    int n = s->count[j];
+    s->count[j] = 0;
     if (!n) return;
     sort_candidates(c, n);
     float *sim = t->col_sim + j * t->k;
@@ -554,7 +567,7 @@ static void flush_col(tile *t, side *s, int64_t slot, int64_t j) {
         t->rescored++;
         limit = kth(sim, id, t->k);
     }
-    if (limit > s->limit[slot]) s->limit[slot] = limit;
+    if (limit > s->limit[j]) s->limit[j] = limit;
 }
 
 /* Adds a candidate; returns 1 when the list is full of candidates that cannot be told apart yet. */
@@ -728,6 +741,85 @@ T_512 static void product_512(const int8_t *x, int64_t stride, const uint8_t *y,
             }                                                                                                     \
     }
 
+#if defined(__linux__) && ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
+#define HAVE_AMX 1
+#define T_AMX __attribute__((target("amx-tile,amx-int8")))
+
+/* Tiles 0-3: sums of 16 rows by 4 x 16 columns; 4 and 5: 64 bytes of the rows and of 16 columns; 6 and 7: 32 bytes. */
+T_AMX static void amx_begin(void) {
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } shape __attribute__((aligned(64)));
+    memset(&shape, 0, sizeof shape);
+    shape.palette = 1;
+    for (int i = 0; i < 8; i++) {
+        shape.rows[i] = i == 7 ? 8 : 16;
+        shape.bytes[i] = i == 6 ? 32 : 64;
+    }
+    __asm__ volatile("" : : "r"(&shape) : "memory"); /* GCC's intrinsic says that it reads 8 bytes of it */
+    _tile_loadconfig(&shape);
+}
+
+T_AMX static void amx_end(void) { _tile_release(); }
+
+/* 16 rows; a panel is laid out as the instruction wants columns: four bytes of each of 16 a line. */
+T_AMX static void product_amx(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start,
+                              int32_t *out) {
+    (void)start; /* nothing was added to the columns' codes */
+    const int line = 4 * PANEL;
+    __asm__ volatile("" : : : "memory"); /* nor does it say that the tiles are read, */
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    int64_t g = 0;
+    for (; g + 16 <= groups; g += 16) {
+        const uint8_t *yp = y + g * line;
+        _tile_loadd(4, x + 4 * g, stride);
+        _tile_loadd(5, yp, line);
+        _tile_dpbssd(0, 4, 5);
+        _tile_loadd(5, yp + 64, line);
+        _tile_dpbssd(1, 4, 5);
+        _tile_loadd(5, yp + 128, line);
+        _tile_dpbssd(2, 4, 5);
+        _tile_loadd(5, yp + 192, line);
+        _tile_dpbssd(3, 4, 5);
+    }
+    if (g < groups) {
+        const uint8_t *yp = y + g * line;
+        _tile_loadd(6, x + 4 * g, stride);
+        _tile_loadd(7, yp, line);
+        _tile_dpbssd(0, 6, 7);
+        _tile_loadd(7, yp + 64, line);
+        _tile_dpbssd(1, 6, 7);
+        _tile_loadd(7, yp + 128, line);
+        _tile_dpbssd(2, 6, 7);
+        _tile_loadd(7, yp + 192, line);
+        _tile_dpbssd(3, 6, 7);
+    }
+    _tile_stored(0, out, line);
+    _tile_stored(1, out + 16, line);
+    _tile_stored(2, out + 32, line);
+    _tile_stored(3, out + 48, line);
+    __asm__ volatile("" : : : "memory"); /* and written */
+}
+
+/* Whether the processor has the tiles and the system lets this process use them, which it has to be asked. */
+static int amx_there(void) {
+    static int known = 0; /* 1: they are not there, 2: they are */
+    int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!found) {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        const int there = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1) && (d >> 25 & 1);
+        found = 1 + (there && syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18 /* XTILEDATA */) == 0);
+        __atomic_store_n(&known, found, __ATOMIC_RELAXED);
+    }
+    return found == 2;
+}
+#endif
+
 /* Pairs of products must fit 16 bits here: columns have 63 levels, 127 * 127 * 2 = 32258. */
 #define DOT_AVX2(a, y, b) _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_maddubs_epi16(y, b), ones))
 #define DOT_VNNI(a, y, b) _mm256_dpbusd_avx_epi32(a, y, b)
@@ -805,113 +897,124 @@ T_AVX2 static void float_product_avx2(const float *x, const float *y, int64_t d,
     }
 }
 
-T_512 static uint32_t float_reach_512(const float *dots, const float *loss, const float *limit, const float *yloss,
-                                      const float *ylimit, float *upper) {
-    uint32_t any = 0;
-    for (int c = 0; c < 4; c++) {
-        const __m512 yl = _mm512_load_ps(yloss + 16 * c), yt = _mm512_load_ps(ylimit + 16 * c);
-        for (int r = 0; r < MR; r++) {
-            __m512 v = _mm512_load_ps(dots + r * PANEL + 16 * c);
-            v = _mm512_add_ps(v, _mm512_add_ps(yl, _mm512_set1_ps(loss[r])));
-            _mm512_store_ps(upper + r * PANEL + 16 * c, v);
-            __mmask16 m = _mm512_cmp_ps_mask(v, _mm512_min_ps(yt, _mm512_set1_ps(limit[r])), _CMP_GE_OQ);
-            any |= (uint32_t)(m != 0) << (r * 4 + c);
-        }
-    }
-    return any;
-}
-
-T_AVX2 static uint32_t float_reach_avx2(const float *dots, const float *loss, const float *limit, const float *yloss,
-                                        const float *ylimit, float *upper) {
-    uint32_t any = 0;
-    for (int c = 0; c < 8; c++) {
-        const __m256 yl = _mm256_load_ps(yloss + 8 * c), yt = _mm256_load_ps(ylimit + 8 * c);
-        for (int r = 0; r < MR; r++) {
-            __m256 v = _mm256_load_ps(dots + r * PANEL + 8 * c);
-            v = _mm256_add_ps(v, _mm256_add_ps(yl, _mm256_set1_ps(loss[r])));
-            _mm256_store_ps(upper + r * PANEL + 8 * c, v);
-            int m = _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_min_ps(yt, _mm256_set1_ps(limit[r])), _CMP_GE_OQ));
-            if (m) any |= 1u << (r * 4 + c / 2);
-        }
-    }
-    return any;
-}
-
 #endif
 
-/* ---- which of a register tile's bounds reach their row's or their column's limit ----
- * upper[r][c] is filled in; returns a bit for each chunk of 16 columns that has any. */
-
-static uint32_t float_reach_portable(const float *dots, const float *loss, const float *limit, const float *yloss,
-                                     const float *ylimit, float *upper) {
-    uint32_t any = 0;
-    for (int r = 0; r < MR; r++)
-        for (int c = 0; c < 4; c++) {
-            int hit = 0;
-            for (int l = 16 * c; l < 16 * c + 16; l++) {
-                const float v = dots[r * PANEL + l] + (yloss[l] + loss[r]), least = ylimit[l] < limit[r] ? ylimit[l] : limit[r];
-                upper[r * PANEL + l] = v;
-                hit |= v >= least;
-            }
-            any |= (uint32_t)hit << (r * 4 + c);
-        }
-    return any;
+static void float_product(int32_t isa, const float *x, const float *y, int64_t d, float *out) {
+#if X86
+    if (isa >= ISA_AVX512) {
+        float_product_512(x, y, d, out);
+        return;
+    }
+    if (IS_X86(isa)) {
+        float_product_avx2(x, y, d, out);
+        return;
+    }
+#endif
+    (void)isa;
+    float_product_portable(x, y, d, out);
 }
 
-static uint32_t reach_portable(const int32_t *dots, const float *scale, const float *loss, const float *limit,
-                               const float *yscale, const float *yloss, const float *ylimit, float *upper) {
-    uint32_t any = 0;
-    for (int r = 0; r < MR; r++)
+/* ---- which of a register tile's bounds reach their row's or their column's limit ---- */
+
+/* What a bound is made of, by row or by column; scale: null for products of floats. */
+typedef struct {
+    const float *scale, *loss, *limit;
+} side_of_bound;
+
+/* upper[r][c] is filled in, and hits[r * 4 + c / 16] with a bit for each of 16 columns; returns a bit for each of these
+ * that is not zero. (Always inline: what is null is then known when it is compiled.) */
+#define REACH static inline __attribute__((always_inline)) uint64_t
+
+REACH reach_portable(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
+    uint64_t any = 0;
+    for (int r = 0; r < rows; r++)
         for (int c = 0; c < 4; c++) {
-            int hit = 0;
+            uint32_t hit = 0;
             for (int l = 16 * c; l < 16 * c + 16; l++) {
-                const float v = (float)dots[r * PANEL + l] * scale[r] * yscale[l] + (yloss[l] + loss[r]);
-                const float least = ylimit[l] < limit[r] ? ylimit[l] : limit[r];
-                upper[r * PANEL + l] = v;
-                hit |= v >= least;
+                const int at = r * PANEL + l;
+                float v = y.loss[l] + x.loss[r];
+                v += x.scale ? (float)((const int32_t *)dots)[at] * x.scale[r] * y.scale[l] : ((const float *)dots)[at];
+                const float least = y.limit[l] < x.limit[r] ? y.limit[l] : x.limit[r];
+                upper[at] = v;
+                hit |= (uint32_t)(v >= least) << (l - 16 * c);
             }
-            any |= (uint32_t)hit << (r * 4 + c);
+            hits[r * 4 + c] = (uint16_t)hit;
+            any |= (uint64_t)(hit != 0) << (r * 4 + c);
         }
     return any;
 }
 
 #if X86
 
-T_512 static uint32_t reach_512(const int32_t *dots, const float *scale, const float *loss, const float *limit,
-                                const float *yscale, const float *yloss, const float *ylimit, float *upper) {
-    uint32_t any = 0;
+T_512 REACH reach_512(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
+    uint64_t any = 0;
     for (int c = 0; c < 4; c++) {
-        const __m512 ys = _mm512_load_ps(yscale + 16 * c), yl = _mm512_load_ps(yloss + 16 * c),
-                     yt = _mm512_load_ps(ylimit + 16 * c);
-        for (int r = 0; r < MR; r++) {
-            __m512 v = _mm512_cvtepi32_ps(_mm512_load_si512(dots + r * PANEL + 16 * c));
-            v = _mm512_fmadd_ps(_mm512_mul_ps(v, _mm512_set1_ps(scale[r])), ys, _mm512_add_ps(yl, _mm512_set1_ps(loss[r])));
-            _mm512_store_ps(upper + r * PANEL + 16 * c, v);
-            __mmask16 m = _mm512_cmp_ps_mask(v, _mm512_min_ps(yt, _mm512_set1_ps(limit[r])), _CMP_GE_OQ);
-            any |= (uint32_t)(m != 0) << (r * 4 + c);
+        const __m512 yl = _mm512_load_ps(y.loss + 16 * c), yt = _mm512_load_ps(y.limit + 16 * c),
+                     ys = x.scale ? _mm512_load_ps(y.scale + 16 * c) : yl;
+        for (int r = 0; r < rows; r++) {
+            const int at = r * PANEL + 16 * c;
+            __m512 v = _mm512_add_ps(yl, _mm512_set1_ps(x.loss[r]));
+            if (x.scale) {
+                const __m512 p = _mm512_cvtepi32_ps(_mm512_load_si512((const int32_t *)dots + at));
+                v = _mm512_fmadd_ps(_mm512_mul_ps(p, _mm512_set1_ps(x.scale[r])), ys, v);
+            } else
+                v = _mm512_add_ps(v, _mm512_load_ps((const float *)dots + at));
+            _mm512_store_ps(upper + at, v);
+            const __mmask16 m = _mm512_cmp_ps_mask(v, _mm512_min_ps(yt, _mm512_set1_ps(x.limit[r])), _CMP_GE_OQ);
+            hits[r * 4 + c] = (uint16_t)m;
+            any |= (uint64_t)(m != 0) << (r * 4 + c);
         }
     }
     return any;
 }
 
-T_AVX2 static uint32_t reach_avx2(const int32_t *dots, const float *scale, const float *loss, const float *limit,
-                                  const float *yscale, const float *yloss, const float *ylimit, float *upper) {
-    uint32_t any = 0;
-    for (int c = 0; c < 8; c++) {
-        const __m256 ys = _mm256_load_ps(yscale + 8 * c), yl = _mm256_load_ps(yloss + 8 * c),
-                     yt = _mm256_load_ps(ylimit + 8 * c);
-        for (int r = 0; r < MR; r++) {
-            __m256 v = _mm256_cvtepi32_ps(_mm256_load_si256((const __m256i *)(dots + r * PANEL + 8 * c)));
-            v = _mm256_fmadd_ps(_mm256_mul_ps(v, _mm256_set1_ps(scale[r])), ys, _mm256_add_ps(yl, _mm256_set1_ps(loss[r])));
-            _mm256_store_ps(upper + r * PANEL + 8 * c, v);
-            int m = _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_min_ps(yt, _mm256_set1_ps(limit[r])), _CMP_GE_OQ));
-            if (m) any |= 1u << (r * 4 + c / 2);
+T_AVX2 REACH reach_avx2(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
+    uint64_t any = 0;
+    for (int c = 0; c < 4; c++)
+        for (int r = 0; r < rows; r++) {
+            uint32_t hit = 0;
+            for (int h = 0; h < 2; h++) {
+                const int l = 16 * c + 8 * h, at = r * PANEL + l;
+                __m256 v = _mm256_add_ps(_mm256_load_ps(y.loss + l), _mm256_set1_ps(x.loss[r]));
+                if (x.scale) {
+                    const __m256 p = _mm256_cvtepi32_ps(_mm256_load_si256((const __m256i *)((const int32_t *)dots + at)));
+                    v = _mm256_fmadd_ps(_mm256_mul_ps(p, _mm256_set1_ps(x.scale[r])), _mm256_load_ps(y.scale + l), v);
+                } else
+                    v = _mm256_add_ps(v, _mm256_load_ps((const float *)dots + at));
+                _mm256_store_ps(upper + at, v);
+                const __m256 least = _mm256_min_ps(_mm256_load_ps(y.limit + l), _mm256_set1_ps(x.limit[r]));
+                hit |= (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, least, _CMP_GE_OQ)) << (8 * h);
+            }
+            hits[r * 4 + c] = (uint16_t)hit;
+            any |= (uint64_t)(hit != 0) << (r * 4 + c);
         }
-    }
     return any;
 }
 
 #endif
+
+/* One function for each of the two kinds: products of int8, of floats. */
+#define REACHES(NAME, TARGET)                                                                                       \
+    TARGET static uint64_t NAME##_kinds(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, \
+                                        uint16_t *hits) {                                                          \
+        if (x.scale) return NAME(dots, rows, x, y, upper, hits);                                                    \
+        return NAME(dots, rows, (side_of_bound){0, x.loss, x.limit}, (side_of_bound){0, y.loss, y.limit}, upper, hits); \
+    }
+REACHES(reach_portable, )
+#if X86
+REACHES(reach_512, T_512)
+REACHES(reach_avx2, T_AVX2)
+#endif
+
+static uint64_t reach(int32_t isa, const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper,
+                      uint16_t *hits) {
+#if X86
+    if (isa >= ISA_AVX512) return reach_512_kinds(dots, rows, x, y, upper, hits);
+    if (IS_X86(isa)) return reach_avx2_kinds(dots, rows, x, y, upper, hits);
+#endif
+    (void)isa;
+    return reach_portable_kinds(dots, rows, x, y, upper, hits);
+}
 
 /* ---- a tile ---- */
 
@@ -934,8 +1037,10 @@ static int64_t side_bytes(int64_t rows, int32_t k, int32_t cap) {
     return rows * (int64_t)(cap * sizeof(candidate) + sizeof(int32_t) + k * sizeof(float) + sizeof(float)) + 4 * 64;
 }
 
-int64_t fused_workspace(int64_t rows, int32_t k, int32_t cap) {
-    return side_bytes(rows + MR, k, cap) + side_bytes(PANEL, k, cap) + 2 * MR * PANEL * 4 + 4096;
+static int64_t panels_of(int64_t cols) { return (cols + PANEL - 1) / PANEL * PANEL; }
+
+int64_t fused_workspace(int64_t rows, int64_t cols, int32_t k, int32_t cap) {
+    return side_bytes(rows + MOST_MR, k, cap) + side_bytes(panels_of(cols), k, cap) + 2 * MOST_MR * PANEL * 4 + 4096;
 }
 
 static void clear(side *s, int64_t from, int64_t to, int32_t k) {
@@ -945,117 +1050,123 @@ static void clear(side *s, int64_t from, int64_t to, int32_t k) {
     }
 }
 
-static uint32_t float_tile(int32_t isa, const float *x, const float *y, int64_t d, float *dots, const float *loss,
-                           const float *limit, const float *yloss, const float *ylimit, float *upper) {
+static product product_of(int32_t isa) {
 #if X86
-    if (isa == ISA_AVX512) {
-        float_product_512(x, y, d, dots);
-        return float_reach_512(dots, loss, limit, yloss, ylimit, upper);
-    }
-    if (IS_X86(isa)) {
-        float_product_avx2(x, y, d, dots);
-        return float_reach_avx2(dots, loss, limit, yloss, ylimit, upper);
-    }
-#endif
-    (void)isa;
-    float_product_portable(x, y, d, dots);
-    return float_reach_portable(dots, loss, limit, yloss, ylimit, upper);
-}
-
-static uint32_t reach(int32_t isa, const int32_t *dots, const float *scale, const float *loss, const float *limit,
-                      const float *yscale, const float *yloss, const float *ylimit, float *upper) {
-#if X86
-    if (isa == ISA_AVX512) return reach_512(dots, scale, loss, limit, yscale, yloss, ylimit, upper);
-    if (IS_X86(isa)) return reach_avx2(dots, scale, loss, limit, yscale, yloss, ylimit, upper);
-#endif
-    (void)isa;
-    return reach_portable(dots, scale, loss, limit, yscale, yloss, ylimit, upper);
-}
-
-/* All pairs of the block's rows with the tile's columns. Rows come in steps that stay in the second-level cache. */
-int64_t fused_tile(tile *t) {
-    char *at = t->work;
-    const int k = t->k;
-    side rows = carve_side(&at, t->rows + MR, k, t->cap), cols = carve_side(&at, PANEL, k, t->cap);
-    int32_t *dots = carve(&at, MR * PANEL * sizeof(int32_t));
-    float *upper = carve(&at, MR * PANEL * sizeof(float));
-    float *yscale = carve(&at, PANEL * sizeof(float)), *yloss = carve(&at, PANEL * sizeof(float));
-    const int levels_offset = t->isa == ISA_AVX2 ? 64 : IS_X86(t->isa) ? 128 : 0; /* x86 multiplies unsigned by signed */
-    product multiply = product_portable;
-#if X86
-    if (t->isa == ISA_AVX2) multiply = product_avx2;
+    if (isa == ISA_AVX2) return product_avx2;
 #ifdef HAVE_AVXVNNI
-    if (t->isa == ISA_AVXVNNI) multiply = product_avxvnni;
+    if (isa == ISA_AVXVNNI) return product_avxvnni;
 #endif
-    if (t->isa == ISA_AVX512) multiply = product_512;
+    if (isa == ISA_AVX512) return product_512;
+#ifdef HAVE_AMX
+    if (isa == ISA_AMX) return product_amx;
+#endif
 #endif
 #if ARM
-    if (t->isa == ISA_NEON) multiply = product_neon;
+    if (isa == ISA_NEON) return product_neon;
 #ifdef HAVE_DOTPROD
-    if (t->isa == ISA_DOTPROD) multiply = product_dotprod;
+    if (isa == ISA_DOTPROD) return product_dotprod;
 #endif
 #endif
-    t->rescored = 0;
-    clear(&rows, 0, t->rows, k);
-    for (int64_t i = 0; i < t->rows; i++) {
-        lock(t->row_lock + i);
-        rows.limit[i] = kth(t->row_sim + i * k, t->row_id + i * k, k);
-        unlock(t->row_lock + i);
-    }
+    (void)isa;
+    return product_portable;
+}
+
+/* What fused_tile() has at hand; yscale and yloss: of the panel of columns from j0 on. */
+typedef struct {
+    side rows, cols;
+    int32_t *dots;
+    float *upper, *yscale, *yloss;
+    product multiply;
+    int mr;
+    int64_t j0;
+} bench;
+
+/* A pair whose bound is u, at most 2 error above its product. */
+static inline void found(tile *t, bench *b, int64_t i, int64_t j, float u, float error) {
+    if (u < b->rows.limit[i] && u < b->cols.limit[j]) return;
+    const float l = u - 2.0f * error;
+    if (push(t, &b->rows, i, u, l, (int32_t)j)) flush_row(t, &b->rows, i);
+    if (push(t, &b->cols, j, u, l, (int32_t)i)) flush_col(t, &b->cols, j);
+}
+
+/* Rows from..to with a panel. */
+static void compare(tile *t, bench *b, int64_t from, int64_t to, const uint8_t *panel) {
     const int wide = t->arithmetic == FLOAT32;
-    const int64_t bytes = t->dpad * (wide ? (int64_t)sizeof(float) : 1); /* of a row as the products read it */
-    int64_t step = (int64_t)(512 * 1024) / bytes / MR * MR;
-    if (step < 16 * MR) step = 16 * MR;
-    for (int64_t from = 0; from < t->rows; from += step) {
-        int64_t to = from + step < t->rows ? from + step : t->rows;
-        for (int64_t j0 = 0; j0 < t->cols; j0 += PANEL) {
-            int64_t width = t->cols - j0 < PANEL ? t->cols - j0 : PANEL;
-            clear(&cols, 0, PANEL, k);
-            for (int64_t c = 0; c < PANEL; c++) {
-                int real = c < width;
-                yscale[c] = real && !wide ? t->yscale[j0 + c] : 0.0f;
-                yloss[c] = !real ? -INFINITY : wide ? 0.0f : t->yloss[j0 + c]; /* beyond the last column: never reaches a limit */
-                cols.limit[c] = INFINITY;
-                if (real && t->col_sim) cols.limit[c] = kth(t->col_sim + (j0 + c) * k, t->col_id + (j0 + c) * k, k);
+    const int32_t offset = offset_of(t->isa);
+    int32_t start[MOST_MR];
+    float scale[MOST_MR], loss[MOST_MR], limit[MOST_MR];
+    uint16_t hits[MOST_MR * 4];
+    for (int64_t i = from; i < to; i += b->mr) {
+        const int64_t have = to - i < b->mr ? to - i : b->mr;
+        for (int64_t r = 0; r < b->mr; r++) {
+            const int real = r < have;
+            start[r] = real && !wide ? -offset * t->xsum[i + r] : 0;
+            scale[r] = real && !wide ? t->xscale[i + r] : 0.0f;
+            loss[r] = real ? t->xloss[i + r] : NAN; /* what is no number reaches no limit */
+            limit[r] = real ? b->rows.limit[i + r] : INFINITY;
+        }
+        /* xq is allocated MOST_MR rows longer than the block, so the last step reads zeros */
+        if (wide)
+            float_product(t->isa, (const float *)t->xq + i * t->dpad, (const float *)panel, t->dpad, (float *)b->dots);
+        else
+            b->multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, b->dots);
+        const side_of_bound x = {wide ? 0 : scale, loss, limit}, y = {b->yscale, b->yloss, b->cols.limit + b->j0};
+        for (uint64_t any = reach(t->isa, b->dots, b->mr, x, y, b->upper, hits); any; any &= any - 1) {
+            const int bit = __builtin_ctzll(any), r = bit >> 2;
+            for (uint32_t hit = hits[bit]; hit; hit &= hit - 1) {
+                const int c = (bit & 3) * 16 + __builtin_ctz(hit);
+                found(t, b, i + r, b->j0 + c, b->upper[r * PANEL + c], loss[r] + b->yloss[c]);
             }
-            const uint8_t *panel = t->ypack + j0 * bytes;
-            for (int64_t i = from; i < to; i += MR) {
-                int64_t have = to - i < MR ? to - i : MR;
-                int32_t start[MR];
-                float scale[MR], loss[MR], limit[MR];
-                for (int64_t r = 0; r < MR; r++) {
-                    int real = r < have;
-                    start[r] = real && !wide ? -levels_offset * t->xsum[i + r] : 0;
-                    scale[r] = real && !wide ? t->xscale[i + r] : 0.0f;
-                    loss[r] = real ? t->xloss[i + r] : -INFINITY;
-                    limit[r] = real ? rows.limit[i + r] : INFINITY;
-                }
-                uint32_t any;
-                if (wide) {
-                    const float *x = (const float *)t->xq + i * t->dpad, *y = (const float *)panel;
-                    any = float_tile(t->isa, x, y, t->dpad, (float *)dots, loss, limit, yloss, cols.limit, upper);
-                } else {
-                    /* xq is allocated MR rows longer than the block, so the last step reads zeros */
-                    multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, dots);
-                    any = reach(t->isa, dots, scale, loss, limit, yscale, yloss, cols.limit, upper);
-                }
-                while (any) {
-                    int bit = __builtin_ctz(any), r = bit >> 2, c0 = (bit & 3) * 16;
-                    any &= any - 1;
-                    if (r >= have) continue;
-                    for (int c = c0; c < c0 + 16 && c < width; c++) {
-                        float u = upper[r * PANEL + c];
-                        if (u < rows.limit[i + r] && u < cols.limit[c]) continue;
-                        float l = u - 2.0f * (loss[r] + yloss[c]);
-                        if (push(t, &rows, i + r, u, l, (int32_t)(j0 + c))) flush_row(t, &rows, i + r);
-                        if (push(t, &cols, c, u, l, (int32_t)(i + r))) flush_col(t, &cols, c, j0 + c);
-                    }
-                }
-            }
-            for (int64_t c = 0; c < width && t->col_sim; c++) flush_col(t, &cols, c, j0 + c);
         }
     }
-    for (int64_t i = 0; i < t->rows; i++) flush_row(t, &rows, i);
+}
+
+/* All pairs of the block's rows with the tile's columns. Rows come in steps that stay in the second-level cache. What
+ * may be in the answer waits until the end of the tile: by then the bounds alone have told most of it off. */
+int64_t fused_tile(tile *t) {
+    char *at = t->work;
+    const int k = t->k, wide = t->arithmetic == FLOAT32;
+    bench b = {carve_side(&at, t->rows + MOST_MR, k, t->cap), carve_side(&at, panels_of(t->cols), k, t->cap)};
+    b.dots = carve(&at, MOST_MR * PANEL * sizeof(int32_t));
+    b.upper = carve(&at, MOST_MR * PANEL * sizeof(float));
+    b.yscale = carve(&at, PANEL * sizeof(float));
+    b.yloss = carve(&at, PANEL * sizeof(float));
+    b.multiply = product_of(t->isa);
+    b.mr = t->isa == ISA_AMX && !wide ? MOST_MR : MR;
+    t->rescored = 0;
+    clear(&b.rows, 0, t->rows, k);
+    for (int64_t i = 0; i < t->rows; i++) {
+        lock(t->row_lock + i);
+        b.rows.limit[i] = kth(t->row_sim + i * k, t->row_id + i * k, k);
+        unlock(t->row_lock + i);
+    }
+    clear(&b.cols, 0, t->cols, k);
+    for (int64_t j = 0; j < panels_of(t->cols); j++) {
+        b.cols.limit[j] = INFINITY;
+        if (j < t->cols && t->col_sim) b.cols.limit[j] = kth(t->col_sim + j * k, t->col_id + j * k, k);
+    }
+#ifdef HAVE_AMX
+    if (b.mr == MOST_MR) amx_begin();
+#endif
+    const int64_t bytes = t->dpad * (wide ? (int64_t)sizeof(float) : 1); /* of a row as the products read it */
+    int64_t step = (int64_t)(512 * 1024) / bytes / b.mr * b.mr;
+    if (step < 16 * b.mr) step = 16 * b.mr;
+    for (int64_t from = 0; from < t->rows; from += step) {
+        const int64_t to = from + step < t->rows ? from + step : t->rows;
+        for (b.j0 = 0; b.j0 < t->cols; b.j0 += PANEL) {
+            for (int64_t c = 0; c < PANEL; c++) {
+                const int real = b.j0 + c < t->cols;
+                b.yscale[c] = real && !wide ? t->yscale[b.j0 + c] : 0.0f;
+                b.yloss[c] = !real ? NAN : wide ? 0.0f : t->yloss[b.j0 + c];
+            }
+            compare(t, &b, from, to, t->ypack + b.j0 * bytes);
+        }
+    }
+    for (int64_t i = 0; i < t->rows; i++) flush_row(t, &b.rows, i);
+    for (int64_t j = 0; j < t->cols && t->col_sim; j++) flush_col(t, &b.cols, j);
+#ifdef HAVE_AMX
+    if (b.mr == MOST_MR) amx_end();
+#endif
     return t->rescored;
 }
 
@@ -1072,10 +1183,16 @@ int32_t fused_has(int32_t isa) {
 #ifdef HAVE_AVXVNNI
     if (isa == ISA_AVXVNNI) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 #endif
-    if (isa == ISA_AVX512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    if (isa == ISA_AVX512 || isa == ISA_AMX) {
+        int there = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vnni");
+#ifdef HAVE_AMX
+        return there && (isa == ISA_AVX512 || amx_there());
+#else
+        return there && isa == ISA_AVX512;
+#endif
+    }
 #endif
 #if ARM
     if (isa == ISA_NEON) return 1;
@@ -1096,7 +1213,7 @@ int32_t fused_has(int32_t isa) {
 
 /* The best one. */
 int32_t fused_isa(void) {
-    int32_t isa = ISA_AVX512;
+    int32_t isa = ISA_AMX;
     while (!fused_has(isa)) isa--;
     return isa;
 }

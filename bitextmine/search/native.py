@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bitextmine import compiled
 from bitextmine.compiled import ADDRESS, FLOATS, INT8S, INT32, INT32S, INT64, INT64S, NOTHING, ROWS, UINT8S
 
-ISA = {"portable": 1, "neon": 2, "dotprod": 3, "avx2": 4, "avxvnni": 5, "avx512vnni": 6}
+ISA = {"portable": 1, "neon": 2, "dotprod": 3, "avx2": 4, "avxvnni": 5, "avx512vnni": 6, "amx": 7}
 ISA_NAMES = {code: name for name, code in ISA.items()}
 
 
@@ -33,7 +33,7 @@ class Tile(ctypes.Structure):
 
 INTERFACE = compiled.Interface(
     "bitextmine.search._fused",
-    version=2,
+    version=3,
     functions={
         "fused_isa": (INT32,),
         "fused_has": (INT32, INT32),
@@ -44,7 +44,7 @@ INTERFACE = compiled.Interface(
         "fused_pack": (NOTHING, INT8S, INT64, INT64, INT32, UINT8S),
         "fused_interleave": (INT64, INT32, ROWS, INT32, INT64, INT64, INT64, INT64, FLOATS, FLOATS),
         "fused_products": (NOTHING, ROWS, INT64S, ROWS, INT64S, INT64, INT64, INT32, INT32, FLOATS),
-        "fused_workspace": (INT64, INT64, INT32, INT32),
+        "fused_workspace": (INT64, INT64, INT64, INT32, INT32),
         "fused_tile": (INT64, ADDRESS),
     },
     sizes={"tile": ctypes.sizeof(Tile)},

@@ -40,6 +40,7 @@ class InstructionSet(StrEnum):
     AVX2 = "avx2"
     AVXVNNI = "avxvnni"
     AVX512VNNI = "avx512vnni"
+    AMX = "amx"
 
 
 _ARITHMETICS = {

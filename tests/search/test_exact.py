@@ -60,7 +60,15 @@ def assert_same(got, want):
 @each_method
 @pytest.mark.parametrize(
     ("n", "m", "d", "k"),
-    [(1, 1, 1, 1), (3, 70, 16, 4), (70, 3, 16, 4), (129, 200, 33, 1), (400, 1500, 100, 7), (300, 90, 64, 40)],
+    [
+        (1, 1, 1, 1),
+        (3, 70, 16, 4),
+        (70, 3, 16, 4),
+        (129, 200, 33, 1),
+        (400, 1500, 100, 7),
+        (300, 90, 64, 40),
+        (700, 150, 1500, 3),
+    ],
 )
 def test_equals_the_oracle(method, n, m, d, k):
     rng = np.random.default_rng(n * m)

@@ -21,10 +21,11 @@ from bitextmine.search.native import ISA, ISA_NAMES, Tile, cache_aligned, librar
 from bitextmine.search.rows import VectorRows, check_finite, check_length
 from bitextmine.search.topk import TopK
 
-_PANEL, _MR = 64, 6
-_TILE = 1024
-# Rows of x compared at a time: more would not be faster, fewer make the work on y's rows tell.
-_MOST_ROWS, _LEAST_ROWS = 8192, 256
+_PANEL, _MR, _MOST_MR = 64, 6, 16
+# Rows of x and of y compared at a time: what may be in the answer is computed exactly at the end of such a tile, by
+# when most of it has been found not to be. More would not be faster, fewer make the work on y's rows tell.
+_MOST_ROWS, _FEWER_ROWS, _LEAST_ROWS = 8192, 1024, 256
+_TILES = 4  # of y's rows for each thread, so that all threads end at about the same time
 _SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similarity, for vectors of length 1
 
 
@@ -80,13 +81,18 @@ class FusedSearch:
         self._dpad = _padded(x.dim)
         # AVX2 adds pairs of products in 16 bits, which leaves room for 6 bits and a sign on one side
         self._levels = 63 if self._isa == ISA["avx2"] else 127
-        # x86 multiplies unsigned bytes by signed ones
-        self._offset = self._levels + 1 if self._isa >= ISA["avx2"] else 0
-        self._tiles = range(0, len(y), _TILE)
+        # x86 multiplies unsigned bytes by signed ones, but for AMX
+        self._offset = self._levels + 1 if ISA["avx2"] <= self._isa <= ISA["avx512vnni"] else 0
         self.block_rows = min(max(_LEAST_ROWS, len(x)), _MOST_ROWS)
-        while self.block_rows > _LEAST_ROWS and self._working(self.block_rows, k) > memory:
-            self.block_rows = max(_LEAST_ROWS, self.block_rows // 2)
-        kept = len(self._tiles) * (_TILE * self._dpad + 16 * _TILE)
+        share = -(-len(y) // (_TILES * self._threads))
+        self._tile = min(max(_FEWER_ROWS, 1 << max(0, share - 1).bit_length()), _MOST_ROWS)
+        while self._working(self.block_rows, k) > memory and max(self._tile, self.block_rows) > _LEAST_ROWS:
+            if self._tile > _FEWER_ROWS or self.block_rows == _LEAST_ROWS:
+                self._tile //= 2
+            else:
+                self.block_rows = max(_LEAST_ROWS, self.block_rows // 2)
+        self._tiles = range(0, len(y), self._tile)
+        kept = len(self._tiles) * self._tile * (self._dpad + 16)
         self._keep = not self._wide and self._working(self.block_rows, k) + kept <= memory
         self._packed: list[_Packed | None] = [None] * len(self._tiles)
         self._local = threading.local()
@@ -95,10 +101,12 @@ class FusedSearch:
     @staticmethod
     def least_memory(x: VectorRows, y: VectorRows, k: int, threads: int, arithmetic: str = "int8") -> int:
         """Bytes that the search takes with the smallest blocks."""
-        return _working(min(max(1, len(x)), _LEAST_ROWS), x, y, k, threads, arithmetic == "float32")
+        return _working(
+            min(max(1, len(x)), _LEAST_ROWS), _LEAST_ROWS, x, y, k, threads, arithmetic == "float32"
+        )
 
     def _working(self, rows: int, k: int) -> int:
-        return _working(rows, self._x, self._y, k, self._threads, self._wide)
+        return _working(rows, self._tile, self._x, self._y, k, self._threads, self._wide)
 
     def _quantise(self, rows: NDArray[Any], levels: int, padding: int, name: str, first: int) -> _Packed:
         n, d = rows.shape
@@ -142,7 +150,7 @@ class FusedSearch:
     def _row_block(self, rows: NDArray[Any], start: int) -> _Packed:
         if self._wide:
             return self._interleave(rows, _MR, self._names[0], start)
-        return self._quantise(rows, 127, _MR, self._names[0], start)
+        return self._quantise(rows, 127, _MOST_MR, self._names[0], start)
 
     def _panels(self, rows: NDArray[Any], start: int) -> _Packed:
         if self._wide:
@@ -173,19 +181,20 @@ class FusedSearch:
         q = self._row_block(rows, start)
         locks = np.zeros(n, dtype=np.uint8)
         row_sim, row_id = fwd.sim[start:stop], fwd.id[start:stop]
-        space = self._lib.fused_workspace(n, k, cap)
+        step = self._tile
+        space = self._lib.fused_workspace(n, min(step, len(self._y)), k, cap)
 
         def work(number: int) -> int:
             if getattr(self._local, "size", 0) < space:
                 self._local.work, self._local.size = cache_aligned(space), space
             j = self._tiles[number]
-            cols = self._y.block(j, j + _TILE)
+            cols = self._y.block(j, j + step)
             packed = self._packed[number] or self._panels(cols, j)
             if self._keep:
                 self._packed[number] = packed
             xloss, yloss = self._errors(q, packed)
-            col_sim = None if bwd is None else bwd.sim[j : j + _TILE]
-            col_id = None if bwd is None else bwd.id[j : j + _TILE]
+            col_sim = None if bwd is None else bwd.sim[j : j + step]
+            col_id = None if bwd is None else bwd.id[j : j + step]
             at = [
                 None if a is None else a.ctypes.data
                 for a in (q.codes, q.scale, xloss, q.sum, rows, row_sim, row_id, locks)
@@ -212,7 +221,7 @@ class FusedSearch:
                 0,
             )
             rescored: int = self._lib.fused_tile(ctypes.byref(tile))
-            self._y.release(j, j + _TILE)
+            self._y.release(j, j + step)
             return rescored
 
         self.rescored += _each(work, len(self._tiles), self._threads)
@@ -233,15 +242,16 @@ def _usable(lengths: NDArray[np.float32], name: str) -> NDArray[np.float32]:
     return lengths
 
 
-def _working(rows: int, x: VectorRows, y: VectorRows, k: int, threads: int, wide: bool) -> int:
-    """Bytes at work when `rows` rows of x are compared at a time: those rows and, on each thread, a tile of y, as
-    stored and as the products read them, and the candidates."""
+def _working(rows: int, tile: int, x: VectorRows, y: VectorRows, k: int, threads: int, wide: bool) -> int:
+    """Bytes at work when `rows` rows of x are compared with `tile` rows of y at a time: those rows and, on each thread,
+    a tile of y, as stored and as the products read them, and the candidates."""
     lib = library()
     assert lib is not None
     stored, packed = x.dim * x.dtype.itemsize, _padded(x.dim) * (4 if wide else 1)
-    candidates = lib.fused_workspace(rows, k, _room(k))
-    tile = min(_TILE, -(-len(y) // _PANEL) * _PANEL) * (stored + packed * (1 if wide else 2) + 32)
-    return rows * (stored + packed + 40) + threads * (tile + candidates + 16 * rows)
+    cols = min(tile, -(-len(y) // _PANEL) * _PANEL)
+    candidates = lib.fused_workspace(rows, cols, k, _room(k))
+    at_work = cols * (stored + packed * (1 if wide else 2) + 32)
+    return rows * (stored + packed + 40) + threads * (at_work + candidates + 16 * rows)
 
 
 def _each(work: Callable[[int], int], count: int, threads: int) -> int:
