@@ -17,6 +17,7 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     name="mine",
     example="bitextmine mine --src en --tgt fr",
     resume="the same command again goes on where this one stopped",
+    remote=("corpora", "directory", "src_file", "tgt_file", "gold", "output"),
 )
 @click.argument("corpora", metavar="[SRC TGT]", nargs=-1)
 @click.option(
