@@ -45,6 +45,7 @@ from bitextmine.files.storage import Remote, is_remote
 @options.batch_tokens
 @options.errors
 @options.max_line
+@options.plan
 def embed(
     corpora: tuple[str, ...],
     model: str,
@@ -53,6 +54,8 @@ def embed(
     cache: str | None,
     vectors: str | None,
     dim: int | None,
+    plan: bool,
+    assume: tuple[tuple[str, float], ...],
     **options: Any,
 ) -> None:
     """Turn each line of a corpus into a vector.
@@ -66,6 +69,8 @@ def embed(
     zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
     bitextmine embed corpus.fr --vectors laser.raw --dim 1024
     """
+    if assume and not plan:
+        raise click.UsageError("--assume is for --plan")
     sent = out is not None and is_remote(out)
     if out is not None and not sent:
         cache = cache if explicit("cache") else None  # the environment's gives way
@@ -73,6 +78,8 @@ def embed(
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if dim is not None and vectors is None:
         raise click.UsageError("--dim is for --vectors")
+    if plan and vectors is not None:
+        raise click.UsageError("--plan has nothing to say of --vectors: they are made already")
     if vectors is not None:
         if sent:
             raise click.UsageError("--vectors go to a file of this machine: --out FILE.npy")
@@ -96,6 +103,11 @@ def embed(
     from bitextmine.encoder import load_encoder
 
     encoder = load_encoder(model, device)
+    if plan:
+        from bitextmine.distributed.planned import plan_embedding, rates_of
+
+        click.echo(plan_embedding(corpora, encoder, rates_of(encoder, assume)))
+        return
     if sent and out is not None:
         from bitextmine.embeddings.sending import embed_to
 
