@@ -67,9 +67,9 @@ class Rates:
         return min(int(self.workers), parts)
 
 
-def shard_rows(rows: int) -> int:
-    """Rows of a shard, of a corpus of so many: a 64th of it, from 65,536 to 4 million, in thousands (of 1,024)."""
-    wanted = min(max(-(-rows // 64), 1 << 16), 1 << 22)
+def shard_rows(rows: int, least: int = 1 << 16) -> int:
+    """Rows of a shard, of a corpus of so many: a 64th of it, from `least` to 4 million, in thousands (of 1,024)."""
+    wanted = min(max(-(-rows // 64), least), 1 << 22)
     return -(-wanted // 1024) * 1024
 
 

@@ -47,7 +47,7 @@ def plan_embedding(corpora: Sequence[Path], encoder: Encoder, rates: Rates) -> s
     """What `embed` will take, as a table. Raises as `text_size` does; BitextmineError for a corpus without a line."""
     _check(encoder)
     return plan_table(
-        {place(path).name: _embedding(*_size(path), encoder.dim, rates) for path in corpora}, None, rates
+        {place(path).name: _embedding(*_size(path), encoder, rates) for path in corpora}, None, rates
     )
 
 
@@ -71,7 +71,7 @@ def plan_mining(
     _check(encoder)
     sizes = [_size(path) for path in (src, tgt)]
     missing = {
-        place(path).name: _embedding(lines, text, encoder.dim, rates)
+        place(path).name: _embedding(lines, text, encoder, rates)
         for path, (lines, text) in zip((src, tgt), sizes, strict=True)
         if cache is not None or not _is_there(path, lines, encoder)
     }
@@ -96,8 +96,9 @@ def _size(path: Path) -> tuple[int, int]:
     return lines, text
 
 
-def _embedding(lines: int, text: int, dim: int, rates: Rates) -> EmbeddingPlan:
-    return EmbeddingPlan(lines, text, dim, shard_rows(lines), rates)
+def _embedding(lines: int, text: int, encoder: Encoder, rates: Rates) -> EmbeddingPlan:
+    rows = shard_rows(lines, encoder.network.chunk_lines)
+    return EmbeddingPlan(lines, text, encoder.dim, rows, rates)
 
 
 def _is_there(path: Path, lines: int, encoder: Encoder) -> bool:

@@ -188,7 +188,7 @@ def test_plan_prints_and_writes_nothing(bitextmine: Any, corpora: Path) -> None:
     )
     assert sorted(corpora.iterdir()) == before
     assert "80 x 80" in found.out
-    assert "embed corpus.en     80  1 x 65,536" in found.out
+    assert "embed corpus.en     80  1 x 8,192" in found.out
     assert "in all about" in found.out and "with 4 workers" in found.out
     assert "search=1e+09" in found.out
     through = bitextmine("mine", "corpus.en", "corpus.fr", "--plan", "--search", "index", cwd=corpora).out
