@@ -1,4 +1,4 @@
-"""The worked plan for a billion lines: the page has what the script prints, and other rates change it as they should."""
+"""The plan for a billion lines: the page has what the script prints, and other rates change it rightly."""
 
 from __future__ import annotations
 
