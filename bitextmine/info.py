@@ -13,6 +13,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_language, corpus_stem
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.storage import Place, Remote, is_remote
 
 __all__ = ["describe"]
 
@@ -36,6 +37,8 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     mined file with its .json beside it, or that .json; anything else, and "-", is read as a corpus. Raises
     BitextmineError for what is missing, damaged, or contradicts its manifest.
     """
+    if is_remote(path):
+        return _in_storage(Remote(os.fspath(path)), errors)
     file = Path(path)
     if os.fspath(path) == "-":
         return _corpus(file, errors)
@@ -54,6 +57,17 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     beside = Path(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
     if file.exists() and (file.suffix == ".faiss" or _kind(beside) not in ("", "embedding")):
         return _manifest(read_json(beside))
+    return _corpus(file, errors)
+
+
+def _in_storage(file: Remote, errors: str) -> dict[str, str]:
+    beside = file.with_suffix(".json") if file.suffix == ".npy" else Remote(f"{file}.json")
+    if file.suffix == ".json":
+        return _manifest(read_json(file))
+    if beside.is_file() and (file.suffix == ".npy" or read_json(beside).get("kind") != "embedding"):
+        return _manifest(read_json(beside))
+    if file.suffix == ".npy":
+        raise BitextmineError(f"{file}: no manifest beside it says what it is; check the name")
     return _corpus(file, errors)
 
 
@@ -91,7 +105,7 @@ def _npy_of(file: Path) -> Path:
     return file.with_suffix("") if file.suffix == ".part" else file
 
 
-def _corpus(file: Path, errors: str) -> dict[str, str]:
+def _corpus(file: Place, errors: str) -> dict[str, str]:
     hasher = LineHasher()
     empty = 0
 
@@ -110,7 +124,8 @@ def _corpus(file: Path, errors: str) -> dict[str, str]:
     except BitextmineError:
         facts["language"] = "not told by the name; embed takes --lang"
     facts["text sha256"] = hasher.hexdigest()
-    facts["embedding"] = _embedding_state(file, facts["text sha256"])
+    if isinstance(file, Path):
+        facts["embedding"] = _embedding_state(file, facts["text sha256"])
     return facts
 
 

@@ -22,6 +22,7 @@ ROOMS = [
     ["align", "clean", "evaluate", "export", "train"],
     ["mine"],
     ["index"],
+    ["distributed"],
     ["embeddings"],
     ["encoder", "search"],
     ["files"],

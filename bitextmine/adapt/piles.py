@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.storage import same_place
 from bitextmine.mine.gold import Gold, read_gold
 from bitextmine.mine.texts import FileText, find_text
 
@@ -80,7 +80,7 @@ def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
     with itself."""
     piles = []
     for src, tgt in pairs:
-        if src.path.resolve() == tgt.path.resolve():
+        if same_place(src.path) == same_place(tgt.path):
             raise UsageError(f"{src.path}: is both the source and the target corpus; adapting needs two")
         if src.lang == tgt.lang:
             raise UsageError(
@@ -92,7 +92,7 @@ def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
         raise UsageError("--src and --tgt name the same language; adapting needs two")
     for one in piles:
         for text in (one.src, one.tgt):
-            if not Path(text.path).is_file():
+            if not text.path.is_file():
                 raise BitextmineError(f"{text.path}: no such file")
     return piles
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bitextmine.align.formats import Document
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.lines import iter_lines, read_lines
+from bitextmine.files.storage import place
 from bitextmine.languages.codes import is_code
 
 __all__ = ["Part", "Task", "load", "read_folder", "read_list", "read_parts", "same_name_tasks"]
@@ -59,15 +59,15 @@ def read_folder(folder: str | os.PathLike[str]) -> dict[str, Part]:
     """
     found: dict[str, Part] = {}
     try:
-        paths = sorted(p for p in Path(folder).iterdir() if p.is_file() and not p.name.startswith("."))
+        paths = sorted(p for p in place(folder).iterdir() if p.is_file() and not p.name.startswith("."))
     except OSError as e:
         raise BitextmineError(f"{folder}: cannot list the folder: {e.strerror or e}") from None
     for path in paths:
         name = document_name(path)
         if name in found:
             raise BitextmineError(
-                f"{folder}: {Path(found[name].path).name} and {path.name} are both called '{name}': which one is meant?"
-                " Remove one, or name the pairs in a file for --list"
+                f"{folder}: {place(found[name].path).name} and {path.name} are both called '{name}': which one is "
+                "meant? Remove one, or name the pairs in a file for --list"
             )
         found[name] = Part(os.fspath(path))
     if not found:
@@ -102,7 +102,7 @@ def read_list(path: str, errors: str) -> list[Task]:
                 f"{path}: line {number}: {counted(len(cells), 'cell')}; it takes a source file, a tab, a target file"
             )
         for name in cells[:2]:
-            if not Path(name).is_file():
+            if not place(name).is_file():
                 raise BitextmineError(f"{path}: line {number}: {name}: no such file; check the path")
         tasks.append(
             Task(cells[2] if len(cells) > 2 else document_name(cells[0]), Part(cells[0]), Part(cells[1]))
@@ -137,7 +137,7 @@ def matched_tasks(pairs: Sequence[tuple[int, int]], src: Sequence[Part], tgt: Se
     tasks = []
     for i, j in pairs:
         whole = src[i].lines is None
-        name = f"{Path(src[i].path).name} {Path(tgt[j].path).name}" if whole else f"{i + 1} {j + 1}"
+        name = f"{place(src[i].path).name} {place(tgt[j].path).name}" if whole else f"{i + 1} {j + 1}"
         tasks.append(Task(name, src[i], tgt[j]))
     return tasks
 
@@ -149,10 +149,10 @@ def choose_tasks(
     if pairs is not None:
         return read_list(pairs, errors), True
     assert src is not None and tgt is not None
-    if Path(src).is_dir() != Path(tgt).is_dir():
-        one, other = (src, tgt) if Path(src).is_dir() else (tgt, src)
+    if place(src).is_dir() != place(tgt).is_dir():
+        one, other = (src, tgt) if place(src).is_dir() else (tgt, src)
         raise UsageError(f"{one} is a folder and {other} is not; give two of a kind")
-    if Path(src).is_dir():
+    if place(src).is_dir():
         if parts:
             raise UsageError("--blank-lines takes two files, not two folders")
         return same_name_tasks(src, tgt), True

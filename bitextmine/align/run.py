@@ -26,6 +26,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.formats.names import output_form
 from bitextmine.files.lines import line_digest
+from bitextmine.files.storage import is_remote, place
 from bitextmine.files.streams import check_writable, is_stream, keep_apart, open_output, strip_compression
 from bitextmine.signature import signature
 from bitextmine.system import processors
@@ -154,7 +155,7 @@ def align_files(
     written = make_form(form, ids=ids, named=named, src_lang=langs[0], tgt_lang=langs[1])
     summary.signature = signature(task="align", model=encoder.hash, max_size=max_size)
     runner = _Runner(encoder, settings, written, batch_tokens, errors, jobs or processors())
-    if output == "-" or (Path(output).exists() and not Path(output).is_file()):
+    if output == "-" or is_remote(output) or (Path(output).exists() and not Path(output).is_file()):
         with open_output(output) as out:
             out.write(written.head)
             for task, entry in zip(tasks, runner.entries(tasks), strict=True):
@@ -211,7 +212,7 @@ def _form(form: str | None, output: str) -> str:
 
 def _sides(src: str, tgt: str, parts: bool) -> Callable[[str], tuple[list[Part], list[Part]]]:
     """The documents of both sides, for --documents."""
-    folders = Path(src).is_dir(), Path(tgt).is_dir()
+    folders = place(src).is_dir(), place(tgt).is_dir()
     if parts and not any(folders):
         return lambda errors: (read_parts(src, errors), read_parts(tgt, errors))
     if all(folders) and not parts:
@@ -226,7 +227,7 @@ def _warn_unfamiliar(tasks: list[Task], encoder: Encoder, langs: tuple[str, str]
         ("source documents", langs[0], [task.src for task in tasks[:_LOOKED_AT]]),
         ("target documents", langs[1], [task.tgt for task in tasks[:_LOOKED_AT]]),
     ):
-        seen = [part for part in parts if part.lines is not None or Path(part.path).is_file()]
+        seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
         lines = (line for part in seen for line in part.read(errors))
         warn_unfamiliar(encoder, name, lang, sampled(lines))
 
@@ -246,7 +247,7 @@ def _matched(
     found = match_documents(*windows)
     taken = {i for i, _ in found}, {j for _, j in found}
     alone = [
-        Path(part.path).name if part.lines is None else f"{Path(part.path).name}:{part.first + 1}"
+        place(part.path).name if part.lines is None else f"{place(part.path).name}:{part.first + 1}"
         for side, used in zip((src, tgt), taken, strict=True)
         for i, part in enumerate(side)
         if i not in used

@@ -14,6 +14,7 @@ from bitextmine.cli.types import Language, Number
     name="adapt",
     example="bitextmine adapt --src en --tgt de --out model",
     resume="the same command again goes on where this one stopped",
+    remote=("directory", "src_file", "tgt_file", "gold"),
 )
 @click.option(
     "--src",

@@ -18,6 +18,7 @@ from bitextmine.cli.types import Language
     name="align",
     example="bitextmine align book.en book.fr",
     resume="with -o, the same command again goes on where this one stopped",
+    remote=("src", "tgt", "pairs", "output"),
 )
 @click.argument("src", required=False, metavar="[SRC")
 @click.argument("tgt", required=False, metavar="TGT]")

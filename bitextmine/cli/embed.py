@@ -10,6 +10,7 @@ from bitextmine.cli import options
 from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import NpyFile
+from bitextmine.files.storage import Remote, is_remote
 
 
 @click.command(
@@ -17,6 +18,7 @@ from bitextmine.cli.types import NpyFile
     name="embed",
     example="bitextmine embed corpus.fr",
     resume="the same command again goes on where this one stopped",
+    remote=("corpora", "out"),
 )
 @click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
 @options.model
@@ -25,7 +27,7 @@ from bitextmine.cli.types import NpyFile
     "--out",
     type=NpyFile(),
     metavar="FILE.npy",
-    help="Where the vectors go (one corpus only).  [default: CORPUS.npy]",
+    help="Where the vectors go (one corpus only); with --cache it may be a URL.  [default: CORPUS.npy]",
 )
 @options.cache
 @options.wait
@@ -43,6 +45,7 @@ from bitextmine.cli.types import NpyFile
 @options.batch_tokens
 @options.errors
 @options.max_line
+@options.plan
 def embed(
     corpora: tuple[str, ...],
     model: str,
@@ -51,6 +54,8 @@ def embed(
     cache: str | None,
     vectors: str | None,
     dim: int | None,
+    plan: bool,
+    assume: tuple[tuple[str, float], ...],
     **options: Any,
 ) -> None:
     """Turn each line of a corpus into a vector.
@@ -64,13 +69,20 @@ def embed(
     zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
     bitextmine embed corpus.fr --vectors laser.raw --dim 1024
     """
-    if out is not None:
+    if assume and not plan:
+        raise click.UsageError("--assume is for --plan")
+    sent = out is not None and is_remote(out)
+    if out is not None and not sent:
         cache = cache if explicit("cache") else None  # the environment's gives way
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if dim is not None and vectors is None:
         raise click.UsageError("--dim is for --vectors")
+    if plan and vectors is not None:
+        raise click.UsageError("--plan has nothing to say of --vectors: they are made already")
     if vectors is not None:
+        if sent:
+            raise click.UsageError("--vectors go to a file of this machine: --out FILE.npy")
         if len(corpora) > 1 or corpora[0] == "-":
             raise click.UsageError("--vectors are of one corpus, in a file")
         if explicit("cache"):
@@ -91,6 +103,16 @@ def embed(
     from bitextmine.encoder import load_encoder
 
     encoder = load_encoder(model, device)
+    if plan:
+        from bitextmine.distributed.planned import plan_embedding, rates_of
+
+        click.echo(plan_embedding(corpora, encoder, rates_of(encoder, assume)))
+        return
+    if sent and out is not None:
+        from bitextmine.embeddings.sending import embed_to
+
+        embed_to(Remote(out), corpora[0], encoder, cache, **options)
+        return
     for corpus in corpora:
         check_embedding(
             corpus, encoder, out=out, cache=cache, lang=options["lang"], overwrite=options["force"]

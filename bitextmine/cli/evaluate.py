@@ -19,7 +19,11 @@ def evaluate() -> None:
     """Measure retrieval (P@1), mining and alignment (F1), similarity (Spearman) or classification (accuracy)."""
 
 
-@evaluate.command("retrieval", example="bitextmine evaluate retrieval --queries queries.tsv --distractors .")
+@evaluate.command(
+    "retrieval",
+    example="bitextmine evaluate retrieval --queries queries.tsv --distractors .",
+    remote=("queries", "src_file", "tgt_file"),
+)
 @click.option(
     "--queries", metavar="FILE.tsv", help="A header of languages, then per row one sentence in each of them."
 )
@@ -109,7 +113,11 @@ def evaluate_retrieval(
     print_report(report, form)
 
 
-@evaluate.command("mining", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
+@evaluate.command(
+    "mining",
+    example="bitextmine evaluate mining mined.tsv --gold gold.tsv",
+    remote=("mined", "gold", "src_corpus", "tgt_corpus"),
+)
 @click.argument("mined", metavar="MINED.tsv")
 @click.option(
     "--gold", required=True, metavar="FILE", help="The true pairs: source line, tab, target line, from 1."
@@ -144,6 +152,7 @@ evaluate.add_command(evaluate_sts)
 @evaluate.command(
     "classification",
     example="bitextmine evaluate classification --train news.en --test news.de --test news.fr",
+    remote=("train", "tests", "dev"),
 )
 @click.option(
     "--train",

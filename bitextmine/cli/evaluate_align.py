@@ -11,7 +11,12 @@ from bitextmine.cli.reports import print_report
 from bitextmine.cli.shell import Command
 
 
-@click.command("align", cls=Command, example="bitextmine evaluate align found.txt --gold gold.de-fr")
+@click.command(
+    "align",
+    cls=Command,
+    example="bitextmine evaluate align found.txt --gold gold.de-fr",
+    remote=("found", "golds"),
+)
 @click.argument("found", nargs=-1, required=True, metavar="FOUND...")
 @click.option(
     "--gold",

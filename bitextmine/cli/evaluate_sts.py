@@ -12,7 +12,12 @@ from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Directions, Language
 
 
-@click.command("sts", cls=Command, example="bitextmine evaluate sts stsb.en.csv stsb.de.csv --pairs en-de")
+@click.command(
+    "sts",
+    cls=Command,
+    example="bitextmine evaluate sts stsb.en.csv stsb.de.csv --pairs en-de",
+    remote=("files",),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--pairs",

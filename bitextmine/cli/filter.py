@@ -14,7 +14,10 @@ from bitextmine.mine.choices import Dedup
 
 
 @click.command(
-    cls=Command, name="filter", example="bitextmine filter scored.tsv --rejected bad.tsv > clean.tsv"
+    cls=Command,
+    name="filter",
+    example="bitextmine filter scored.tsv --rejected bad.tsv > clean.tsv",
+    remote=("path", "output", "rejected"),
 )
 @click.argument("path", metavar="[SCORED.tsv]", default="-")
 @options.stream_output

@@ -17,6 +17,7 @@ from bitextmine.index.kinds import KINDS
     name="index",
     example="bitextmine index corpus.fr",
     resume="the same command again goes on where this one stopped",
+    remote=("corpora",),
 )
 @click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
 @click.option(

@@ -8,7 +8,7 @@ from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 
 
-@click.command(cls=Command, name="info", example="bitextmine info corpus.fr.npy")
+@click.command(cls=Command, name="info", example="bitextmine info corpus.fr.npy", remote=("paths",))
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @options.errors
 @options.max_line

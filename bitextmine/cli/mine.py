@@ -17,6 +17,7 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
     name="mine",
     example="bitextmine mine --src en --tgt fr",
     resume="the same command again goes on where this one stopped",
+    remote=("corpora", "directory", "src_file", "tgt_file", "gold", "output"),
 )
 @click.argument("corpora", metavar="[SRC TGT]", nargs=-1)
 @click.option(
@@ -91,6 +92,7 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
 @options.batch_tokens
 @options.errors
 @options.max_line
+@options.plan
 def mine(
     corpora: tuple[str, ...],
     src: tuple[str, ...],
@@ -102,6 +104,8 @@ def mine(
     model: str,
     output: str,
     ids: bool,
+    plan: bool,
+    assume: tuple[tuple[str, float], ...],
     **options: Any,
 ) -> None:
     """Find the sentence pairs in two corpora.
@@ -117,11 +121,17 @@ def mine(
     """
     from bitextmine.encoder import load_encoder
     from bitextmine.mine.options import split_options
+    from bitextmine.mine.planning import mining_plans
     from bitextmine.mine.run import mine_texts
     from bitextmine.mine.several import embed_all, find_pairs, output_names
 
+    if assume and not plan:
+        raise click.UsageError("--assume is for --plan")
     mining, work = split_options(options)
     pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, work.errors)
+    if plan:
+        click.echo("\n\n".join(mining_plans(pairs, mining, work, model, assume)))
+        return
     outputs = output_names(output, pairs, mining.gold)
     embedded, encoder = None, None
     if len(pairs) > 1:

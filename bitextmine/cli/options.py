@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bitextmine.cli.types import Device, Language, Memory, Threshold
+from bitextmine.cli.types import Device, Language, Limit, Memory, Threshold
 from bitextmine.mine.choices import Choice, Margin
 
 Decorator = Callable[[Any], Any]
@@ -96,6 +96,27 @@ stream_output = click.option(
     help="Where the rows go: .tsv, .jsonl, .tmx or .parquet; .gz, .bz2, .xz or .zst behind compress.  "
     "[default: standard output]",
 )
+
+
+def plan(command: Any) -> Any:
+    """--plan, --assume."""
+    for option in (
+        click.option(
+            "--assume",
+            type=Limit(),
+            multiple=True,
+            metavar="NAME=X",
+            help="For --plan: workers=8, processors=16 of each, embed=50000 lines a second and processor, or another "
+            "of the rates that it prints; may be repeated.  [default: one worker, one processor, what was measured]",
+        ),
+        click.option(
+            "--plan",
+            is_flag=True,
+            help="Print what it would take, in shards, tiles, bytes, memory and time, and do nothing.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Decorator:

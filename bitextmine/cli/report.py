@@ -11,7 +11,12 @@ from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 
 
-@click.command(cls=Command, name="report", example="bitextmine report bitext.tsv -o report.html")
+@click.command(
+    cls=Command,
+    name="report",
+    example="bitextmine report bitext.tsv -o report.html",
+    remote=("bitext", "output", "png", "manifest"),
+)
 @click.argument("bitext", metavar="BITEXT.tsv")
 @click.option("-o", "--output", metavar="FILE.html", help='Where the page goes; "-" is standard output.')
 @click.option("--png", metavar="FILE.png", help="The plots alone, as a picture (needs matplotlib).")

@@ -28,7 +28,13 @@ bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | s
 """
 
 
-@click.command(cls=Command, name="score", help=_HELP, example="bitextmine score pairs.tsv > scored.tsv")
+@click.command(
+    cls=Command,
+    name="score",
+    help=_HELP,
+    example="bitextmine score pairs.tsv > scored.tsv",
+    remote=("path", "output"),
+)
 @click.argument("path", metavar="[PAIRS.tsv]", default="-")
 @options.stream_output
 @click.option(

@@ -13,12 +13,13 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NoReturn
 
 import click
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.storage import is_remote
 
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -31,13 +32,17 @@ _NO_STDOUT = (
 class Command(click.Command):
     """A command whose help opens with `example`, a line to copy.
 
-    `resume` says, for whoever interrupts it, what the same command does when it is run again.
+    `resume` says, for whoever interrupts it, what the same command does when it is run again. `remote`: the parameters
+    that may name files in shared storage, by URL; the others are of this machine.
     """
 
-    def __init__(self, *args: Any, example: str, resume: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, example: str, resume: str = "", remote: Collection[str] = (), **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.example = example
         self.resume = resume
+        self.remote = remote
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
@@ -47,6 +52,13 @@ class Command(click.Command):
                 raise click.BadParameter("it is empty.", ctx, param)
             if isinstance(value, int) and abs(value) >= _TOO_LARGE:
                 raise click.BadParameter("the number is too large.", ctx, param)
+            values = value if isinstance(value, tuple) else (value,)
+            if param.name not in self.remote and any(map(is_remote, values)):
+                raise click.BadParameter(
+                    f"{next(filter(is_remote, values))}: this is read and written on this machine only, not at a URL.",
+                    ctx,
+                    param,
+                )
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:

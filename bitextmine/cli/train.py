@@ -15,6 +15,7 @@ from bitextmine.cli.types import Number, Setting
     cls=Command,
     name="train",
     example="bitextmine train --pairs pairs.en-fr.tsv --out model",
+    remote=("pairs",),
     resume="the same command again goes on from the last checkpoint",
 )
 @click.argument("recipe", metavar="[RECIPE]", required=False)

@@ -18,6 +18,7 @@ from bitextmine.console import counted, progress
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.npy import part_path
 from bitextmine.embeddings.places import cached_path, embedding_paths, make_cache, place_of
+from bitextmine.embeddings.shared import beside, check_cached, fetched
 from bitextmine.embeddings.store import check_fresh, check_place
 from bitextmine.embeddings.writer import BeingWritten, EmbeddingWriter, PlaceTaken, sweep
 from bitextmine.encoder.encoder import Encoder
@@ -28,6 +29,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import staging, wait_for_lock
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.storage import Place, Remote, is_remote, local, place
 from bitextmine.files.streams import read_once
 
 __all__ = ["check_embedding", "embed_corpus"]
@@ -92,9 +94,11 @@ def embed_corpus(
     """
     if out is not None and cache is not None:
         raise UsageError("--out and --cache both say where the vectors go; give one of them")
+    if out is not None:
+        local(out, "vectors are written in place, which only a file of this machine can be")
     chunk_lines = chunk_lines or encoder.network.chunk_lines
     how = How(encoder, batch_tokens, chunk_lines, force, force or overwrite, wait, show_progress)
-    name = Path(corpus).name
+    name = place(corpus).name
     if read_once(corpus):
         nameless = os.fspath(corpus) == "-" or os.fspath(corpus).startswith(("/dev/", "/proc/"))
         what = "stdin" if os.fspath(corpus) == "-" else "a pipe"
@@ -107,10 +111,12 @@ def embed_corpus(
         if cache is not None:
             near = make_cache(cache) / name
         with _spooled(corpus, near, errors) as copy:
-            job = Job(copy, "-" if nameless else name, Path(corpus), out, cache, language, errors, elsewhere)
+            job = Job(copy, "-" if nameless else name, place(corpus), out, cache, language, errors, elsewhere)
             return _embed(job, how)
     language = corpus_language(corpus, lang)
-    return _embed(Job(Path(corpus), name, Path(corpus), out, cache, language, errors, elsewhere), how)
+    if is_remote(corpus) and out is None:
+        check_cached(corpus, cache)
+    return _embed(Job(place(corpus), name, place(corpus), out, cache, language, errors, elsewhere), how)
 
 
 def check_embedding(
@@ -126,6 +132,8 @@ def check_embedding(
     for a place that vectors cannot go to: to be asked of all the corpora before the work on the first."""
     if not read_once(corpus):
         corpus_language(corpus, lang)
+    if is_remote(corpus) and out is None:
+        check_cached(corpus, cache)
     if out is not None and not overwrite:
         check_place(out, encoder.dim)
     elif out is None and cache is not None:
@@ -140,14 +148,18 @@ class Job:
     for its vectors (where given), its language, what to do about invalid UTF-8 (`iter_lines`), and the option that
     messages advise where the vectors cannot be written."""
 
-    text: Path
+    text: Place
     name: str
-    corpus: Path
+    corpus: Place
     out: str | os.PathLike[str] | None
     cache: str | os.PathLike[str] | None
     lang: str
     errors: str
     elsewhere: str
+
+    def may_fetch(self, how: How) -> bool:
+        """Whether vectors that lie beside the corpus, in shared storage, are to be looked for."""
+        return not how.force and isinstance(self.corpus, Remote) and self.cache is not None
 
     def place(self, text_sha256: str, model_hash: str) -> Path:
         """Where its vectors go, as things stand."""
@@ -191,6 +203,8 @@ def _embed(job: Job, how: How) -> Path:
             sweep(npy)
             log.info("%s: up to date (%s, model %s)", npy, counted(text.lines, "line"), encoder.name)
             return npy
+        if job.may_fetch(how) and fetched(beside(job.corpus), npy, text.sha256, encoder.hash):
+            continue
         if encoder.name == PRECOMPUTED:
             refuse(job.name)
         if not how.overwrite:

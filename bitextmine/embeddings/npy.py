@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.storage import local
 
 __all__ = [
     "DTYPE",
@@ -62,6 +63,7 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
     Raises BitextmineError for a missing file, one that is not a two-dimensional C-ordered float16 array,
     and one that is shorter or longer than its header says.
     """
+    local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     try:
         with open(npy_path, "rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from bitextmine.embeddings.manifest import manifest_path
 from bitextmine.embeddings.npy import part_path, state_path
+from bitextmine.embeddings.shared import check_cached
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import read_json
+from bitextmine.files.storage import is_remote
 
 __all__ = ["cached_path", "embedding_paths", "make_cache", "place_of"]
 
@@ -30,7 +32,10 @@ def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 def place_of(corpus_path: str | os.PathLike[str], model_hash: str) -> Path:
-    """The .npy of a corpus and a model, beside the corpus, whether it is there or not."""
+    """The .npy of a corpus and a model, beside the corpus, whether it is there or not. Raises UsageError for a corpus
+    in shared storage."""
+    if is_remote(corpus_path):
+        check_cached(corpus_path, None)
     npy, _ = embedding_paths(corpus_path)
     owner = _owner(npy)
     if owner == model_hash:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.evaluate.classifier import fit, predict
 from bitextmine.evaluate.intervals import wilson
 from bitextmine.files.lines import iter_lines
+from bitextmine.files.storage import place
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def evaluate_classification(
         low, high = wilson(round(float(each.mean()) * len(own)), len(own))
         results.append(
             ClassificationResult(
-                test=Path(path).name,
+                test=place(path).name,
                 accuracy=float(each.mean()),
                 std=float(each.std(ddof=1)) if runs > 1 else 0.0,
                 low=low,
@@ -182,7 +182,7 @@ def evaluate_classification(
         what = counted(cut, "document is", "documents are")
         notes.append(f"{what} longer than {encoder.max_pieces} pieces: of these only the beginning counts")
     return ClassificationReport(
-        train=Path(train).name,
+        train=place(train).name,
         documents=len(labels[0]),
         labels=tuple(names),
         strengths=tuple(chosen),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from bitextmine.console import aligned, tab_separated
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluate.intervals import bootstrap
+from bitextmine.files.storage import place
 from bitextmine.mine.bitext import Bitext, Mined, read_mined
 from bitextmine.mine.dedup import unique_lines
 from bitextmine.mine.gold import Gold, pair_codes, read_gold
@@ -254,8 +254,8 @@ def evaluate_mining(
     if (src_corpus is None) != (tgt_corpus is None):
         raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
     standard = read_gold(gold, errors)
-    src: Text | None = None if src_corpus is None else FileText(Path(src_corpus), errors=errors)
-    tgt: Text | None = None if tgt_corpus is None else FileText(Path(tgt_corpus), errors=errors)
+    src: Text | None = None if src_corpus is None else FileText(place(src_corpus), errors=errors)
+    tgt: Text | None = None if tgt_corpus is None else FileText(place(tgt_corpus), errors=errors)
     made_by: dict[str, object] = {}
     notes: tuple[str, ...] = ()
     if isinstance(mined, Bitext):

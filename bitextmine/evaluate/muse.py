@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from bitextmine.evaluate.precision import RetrievalReport, RetrievalResult, resu
 from bitextmine.evaluate.ranking import rank_muse
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import iter_lines
+from bitextmine.files.storage import place
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def evaluate_muse(
         raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")
     files = (src_file, tgt_file)
     with open_bench(model, work, device, batch_tokens, memory) as bench:
-        names = (Path(src_file).name, Path(tgt_file).name)
+        names = (place(src_file).name, place(tgt_file).name)
         sides = [
             corpus_language(path, lang, option)
             for path, lang, option in zip(

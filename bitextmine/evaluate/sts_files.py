@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -193,7 +192,7 @@ def _name(path: str | os.PathLike[str]) -> tuple[str, str]:
     sts17.en-de.tsv has English first sentences and German second ones."""
     if os.fspath(path) == "-":
         return "-", ""
-    stem = Path(strip_compression(path)).name
+    stem = strip_compression(path).name
     stem = re.sub(r"(?i)(?<=.)\.(csv|tsv|txt)$", "", stem)
     dotted = stem.split(".")
     for at in range(len(dotted) - 1, 0, -1):

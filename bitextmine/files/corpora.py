@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.storage import Place, place
 from bitextmine.files.streams import compression, read_blocks, strip_compression
 from bitextmine.languages.codes import is_code, same_code
 
@@ -18,7 +18,7 @@ _TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "y
 NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
 
 
-def corpus_stem(path: str | os.PathLike[str]) -> Path:
+def corpus_stem(path: str | os.PathLike[str]) -> Place:
     """The path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
     return strip_compression(path)
 
@@ -43,14 +43,14 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
     return language
 
 
-def _language_suffix(stem: Path) -> str | None:
+def _language_suffix(stem: Place) -> str | None:
     suffix = stem.suffix[1:]
     if not is_code(suffix) or suffix.lower() in NOT_LANGUAGES:
         return None
     return suffix
 
 
-def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Path:
+def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Place:
     """The one corpus of a language in a folder (its subfolders are not searched). Where none has that code, one counts
     that has another of the same language: fr, fra and fr-FR.
 
@@ -58,7 +58,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     compressed copy the first in plain text is taken. Raises BitextmineError when none fits or several do, and
     when such a copy holds another text, or is damaged.
     """
-    directory = Path(directory)
+    directory = place(directory)
     by_language = _corpora(directory)
     # The very code first: a folder may hold pt-BR and pt-PT.
     found = by_language.get(lang, [])
@@ -92,7 +92,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     return min(found, key=lambda p: bool(compression(p)))
 
 
-def _same_bytes(paths: Iterable[Path]) -> bool:
+def _same_bytes(paths: Iterable[Place]) -> bool:
     """Whether files hold the same text, once decompressed; no for one that is damaged."""
     digests = set()
     for path in paths:
@@ -106,11 +106,12 @@ def _same_bytes(paths: Iterable[Path]) -> bool:
     return len(digests) == 1
 
 
-def _corpora(directory: Path) -> dict[str, list[Path]]:
+def _corpora(directory: Place) -> dict[str, list[Place]]:
     """The files of a folder whose names tell a language, by language, sorted."""
-    by_language: dict[str, list[Path]] = {}
+    by_language: dict[str, list[Place]] = {}
     try:
-        for path in sorted(directory.iterdir()):
+        found: list[Place] = [*directory.iterdir()]
+        for path in sorted(found, key=os.fspath):
             language = _language_suffix(corpus_stem(path))
             if language and not path.name.startswith(".") and path.is_file():
                 by_language.setdefault(language, []).append(path)

@@ -10,6 +10,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, sync_file
+from bitextmine.files.storage import open_bytes
 
 __all__ = ["parse_json", "plain", "read_json", "stage_json", "write_json"]
 
@@ -39,7 +40,8 @@ def _inside(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A JSON object from a file; BitextmineError when it is missing, unreadable or something else."""
     try:
-        found = parse_json(Path(path).read_text(encoding="utf-8"))
+        with open_bytes(path) as file:
+            found = parse_json(file.read().decode("utf-8"))
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
     except ValueError as e:

@@ -15,6 +15,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
+from bitextmine.files.storage import Place, Remote, open_bytes, place
 
 __all__ = ["Made", "check_index_place", "check_ours", "check_vectors_place", "is_ours"]
 
@@ -46,11 +47,11 @@ class Made(Enum):
 def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
     """Whether a file is of that kind. An empty one, or one of nothing but zero bytes at its head, as a power cut leaves
     it, counts as such: there is nothing in it to lose."""
-    path = Path(path)
+    path = place(path)
     try:
         if not path.is_file():
             return False
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             head = file.read(_HEAD)
         return not head.strip(b"\0") or _TOLD[made](path, head)
     except OSError as e:
@@ -62,7 +63,8 @@ def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
 
     instead: what to do but for moving it away and --force, in words.
     """
-    if os.path.lexists(path) and not is_ours(path, made):
+    there = path.exists() if isinstance(path := place(path), Remote) else os.path.lexists(path)
+    if there and not is_ours(path, made):
         raise _foreign(path, f"is not {made.value}", instead)
 
 
@@ -126,9 +128,9 @@ def _unit_rows(npy: Path, dim: int) -> bool:
 # --- how each is told ---
 
 
-def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Path, bytes], bool]:
-    def is_such(path: Path, head: bytes) -> bool:
-        if path.stat().st_size > _LARGEST_JSON:
+def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Place, bytes], bool]:
+    def is_such(path: Place, head: bytes) -> bool:
+        if (path.size() if isinstance(path, Remote) else path.stat().st_size) > _LARGEST_JSON:
             return False
         try:
             return told(read_json(path))
@@ -138,19 +140,19 @@ def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Path, bytes], 
     return is_such
 
 
-def _kind(name: str) -> Callable[[Path, bytes], bool]:
+def _kind(name: str) -> Callable[[Place, bytes], bool]:
     return _json(lambda content: content.get("kind") == name)
 
 
-def _keys(*names: str) -> Callable[[Path, bytes], bool]:
+def _keys(*names: str) -> Callable[[Place, bytes], bool]:
     return _json(lambda content: set(names) <= content.keys())
 
 
-def _begins(*beginnings: bytes) -> Callable[[Path, bytes], bool]:
+def _begins(*beginnings: bytes) -> Callable[[Place, bytes], bool]:
     return lambda path, head: head.startswith(beginnings)
 
 
-_TOLD: dict[Made, Callable[[Path, bytes], bool]] = {
+_TOLD: dict[Made, Callable[[Place, bytes], bool]] = {
     Made.PAIRS: _kind("bitext"),
     Made.EMBEDDING: _kind("embedding"),
     Made.STATE: _keys("identity", "done_rows"),

@@ -1,4 +1,5 @@
-"""Bytes in and out: plain and compressed files, ``-`` for stdin and stdout, outputs that appear complete."""
+"""Bytes in and out: plain and compressed files, here or in shared storage (`storage`), ``-`` for stdin and stdout,
+outputs that appear complete."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import lzma
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
+from bitextmine.files.storage import Place, Remote, is_remote, open_bytes, place, same_place
 from bitextmine.files.unpacking import unpack
 
 __all__ = [
@@ -48,9 +51,9 @@ def compression(path: str | os.PathLike[str]) -> str:
     return suffix if suffix in COMPRESSION_SUFFIXES else ""
 
 
-def strip_compression(path: str | os.PathLike[str]) -> Path:
+def strip_compression(path: str | os.PathLike[str]) -> Place:
     """The path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
-    return Path(path).with_suffix("") if compression(path) else Path(path)
+    return place(path).with_suffix("") if compression(path) else place(path)
 
 
 def display_name(path: str | os.PathLike[str], standard: str = "<stdin>") -> str:
@@ -66,18 +69,18 @@ def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.Pa
     """
     taken: dict[str, str] = {}
     if os.fspath(source) != "-":
-        taken[os.path.realpath(source)] = "the input itself"
+        taken[same_place(source)] = "the input itself"
     for option, path in outputs.items():
         if path is None:
             continue
-        place = "-" if os.fspath(path) in ("-", "/dev/stdout") else os.path.realpath(path)
-        if place != "-" and _written_in_place(path):
+        where = "-" if os.fspath(path) in ("-", "/dev/stdout") else same_place(path)
+        if where != "-" and _written_in_place(path):
             continue
-        if place in taken:
+        if where in taken:
             raise UsageError(
-                f"{option} {display_name(path, 'standard output')} is {taken[place]}; name another file"
+                f"{option} {display_name(path, 'standard output')} is {taken[where]}; name another file"
             )
-        taken[place] = f"where {option} goes, too"
+        taken[where] = f"where {option} goes, too"
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
@@ -109,7 +112,7 @@ def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
         if os.fspath(path) == "-":
             yield from _stdin_blocks()
             return
-        with open(path, "rb", buffering=0) as file:
+        with open_bytes(path) as file:
             if compression(path):
                 yield from unpack(file, os.fspath(path), compression(path))
             else:
@@ -213,6 +216,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     asked before the work."""
     if is_stream(path):
         return
+    if isinstance(remote := place(path), Remote):
+        remote.check_writable()
+        return
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
@@ -248,8 +254,9 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
     compress (byte for byte the same for the same text). ``mode="text"`` writes UTF-8 with ``\\n`` line ends,
     ``mode="binary"`` bytes. What is not a regular file (/dev/stderr, a named pipe) is written in place.
 
-    Raises BitextmineError for a folder that is missing or not writable, and for a full disk.
-    BrokenPipeError passes through, with stdout pointed at /dev/null so that nothing complains at exit.
+    Raises BitextmineError for a folder that is missing or not writable, for a full disk, and where shared storage does
+    not take the file. BrokenPipeError passes through, with stdout pointed at /dev/null so that nothing complains at
+    exit.
     """
     if mode not in ("text", "binary"):
         raise ValueError(f"mode must be 'text' or 'binary', not {mode!r}")
@@ -263,6 +270,9 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
             raise
         return
 
+    if isinstance(remote := place(path), Remote):
+        yield from _sent(remote, mode)
+        return
     in_place = _written_in_place(path)
     # Through a symbolic link, so that the link stays one.
     target = Path(path if in_place else os.path.realpath(path))
@@ -274,18 +284,39 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
                 raw = stack.enter_context(target.open("ab") if in_place else replacing(target))
             except OSError as e:
                 raise _cannot_write(path, e) from None
-            with _packed(raw, compression(path)) as packed:
-                if mode == "binary":
-                    yield packed
-                else:
-                    yield from _text_on(packed)
+            yield from _packed_as(raw, compression(path), mode)
     except OSError as e:
         if e.errno in FULL_DISK:
             raise BitextmineError(f"{path}: cannot write: {e.strerror}; free some space") from None
         raise
 
 
+def _packed_as(raw: IO[bytes], suffix: str, mode: str) -> Iterator[Any]:
+    with _packed(raw, suffix) as packed:
+        if mode == "binary":
+            yield packed
+        else:
+            yield from _text_on(packed)
+
+
+def _sent(remote: Remote, mode: str) -> Iterator[Any]:
+    remote.check_writable()
+    try:
+        with remote.writing() as raw:
+            yield from _packed_as(raw, remote.suffix.lower() if compression(remote) else "", mode)
+    except OSError as e:
+        if e.errno in FULL_DISK:
+            folder = tempfile.gettempdir()
+            raise BitextmineError(
+                f"{remote}: cannot write: {e.strerror} in {folder}, where it is made before it is sent; free some "
+                "space, or name another folder with $TMPDIR"
+            ) from None
+        raise
+
+
 def _written_in_place(path: str | os.PathLike[str]) -> bool:
+    if is_remote(path):
+        return False
     path = Path(path)
     # /dev/stderr may well be a regular file by now; moving another over it would undo the shell's '2>>'.
     if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):

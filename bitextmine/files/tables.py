@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
@@ -18,6 +17,7 @@ from bitextmine.files.formats.tmx import TmxWriter, check_sides, open_tmx
 from bitextmine.files.formats.tsv import TextRows, TextWriter
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.layout import Columns, Layout
+from bitextmine.files.storage import place
 from bitextmine.files.streams import check_writable, display_name, is_stream, open_output
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
@@ -97,9 +97,9 @@ def open_table(
 
 def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The languages in the signature of the manifest beside a file of pairs; empty where there is none."""
-    beside = Path(f"{os.fspath(path)}.json")
-    if not is_stream(path) and beside.is_file():
-        with contextlib.suppress(BitextmineError):
+    beside = place(f"{os.fspath(path)}.json")
+    with contextlib.suppress(BitextmineError):
+        if not is_stream(path) and beside.is_file():
             content = read_json(beside)
             if content.get("kind") == "bitext" and isinstance(content.get("signature"), str):
                 parts = parse_signature(content["signature"])

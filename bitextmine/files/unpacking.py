@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import bz2
-import io
 import lzma
 import zlib
 from collections.abc import Iterator
+from typing import IO
 
 from bitextmine.errors import BitextmineError
 
@@ -20,7 +20,7 @@ UNPACKED_BYTES = 1 << 18
 ZSTD_BYTES = 1 << 9
 
 
-def unpack(file: io.FileIO, name: str, suffix: str) -> Iterator[bytes]:
+def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
     """Yield what a file of that compression suffix holds, in blocks of a bounded size, however much a byte expands to.
 
     Decompresses member after member, and insists on the end of the last one. The libraries' own readers differ on this:

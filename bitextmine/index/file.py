@@ -22,6 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.ours import check_index_place
+from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
 from bitextmine.index.build import Built, build_on_disk, make_plan
 from bitextmine.index.choose import choose, resumed_choice
@@ -40,7 +41,7 @@ _NO_TIMES = {"queries": 0, "search_seconds": 0.0, "exact_seconds": 0.0}
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Where an embedding's index goes: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
-    path = Path(npy_path)
+    path = local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     file = path.with_suffix(".faiss") if path.suffix == ".npy" else Path(f"{path}.faiss")
     return file, Path(f"{file}.json")
 

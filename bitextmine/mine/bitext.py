@@ -25,6 +25,7 @@ from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.ours import Made, check_ours, is_ours
+from bitextmine.files.storage import Place, place, same_place
 from bitextmine.files.streams import check_writable, is_stream, open_output
 from bitextmine.files.tables import check_languages, check_pairs_output, open_pairs, open_table
 from bitextmine.mine.candidates import SCORE_DECIMALS
@@ -255,14 +256,14 @@ class Bitext:
         return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
 
 
-def inputs_of(texts: Iterable[Text], gold: str | os.PathLike[str] | None = None) -> list[Path]:
+def inputs_of(texts: Iterable[Text], gold: str | os.PathLike[str] | None = None) -> list[Place]:
     """The files that pairs are mined from: corpora, their embeddings, and gold."""
     corpora = [text.path for text in texts if isinstance(text, FileText)]
     embeddings = [part for corpus in corpora for part in embedding_paths(corpus)]
-    return [*corpora, *embeddings, *([] if gold is None else [Path(gold)])]
+    return [*corpora, *embeddings, *([] if gold is None else [place(gold)])]
 
 
-def check_output(output: str | os.PathLike[str], inputs: Iterable[Path], *, force: bool = False) -> None:
+def check_output(output: str | os.PathLike[str], inputs: Iterable[Place], *, force: bool = False) -> None:
     """Raises UsageError for an output whose suffix says nothing, and for one that would replace one of the inputs,
     itself or with the JSON beside it; BitextmineError for a place that cannot be written to, for Parquet without
     pyarrow, and, without `force`, where the JSON beside it is there and not of mined pairs."""
@@ -270,9 +271,9 @@ def check_output(output: str | os.PathLike[str], inputs: Iterable[Path], *, forc
         raise UsageError(f"output: expected the name of a file, found {output!r}")
     if os.fspath(output) == "-":
         return
-    kept = {os.path.realpath(path): path for path in inputs}
+    kept = {same_place(path): path for path in inputs}
     for made in (os.fspath(output), f"{os.fspath(output)}.json"):
-        if (path := kept.get(os.path.realpath(made))) is not None:
+        if (path := kept.get(same_place(made))) is not None:
             raise UsageError(
                 f"output {output} (-o) would replace {path}, which the pairs are mined from; name another file"
             )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bitextmine.console import progress
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.ours import Made, is_ours
+from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import Bitext, check_output, inputs_of
@@ -162,7 +163,7 @@ def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -
 def check_two(src: Text, tgt: Text) -> None:
     """Raises BitextmineError where both are the same file."""
     files = [text.path for text in (src, tgt) if isinstance(text, FileText)]
-    if len(files) == 2 and os.path.realpath(files[0]) == os.path.realpath(files[1]):
+    if len(files) == 2 and same_place(files[0]) == same_place(files[1]):
         raise BitextmineError(f"{files[0]}: is both the source and the target corpus; mining needs two")
 
 

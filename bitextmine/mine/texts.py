@@ -6,12 +6,12 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language, find_corpus
 from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.storage import Place, place
 from bitextmine.files.streams import read_once
 
 __all__ = ["FileText", "LinesText", "Text", "find_text", "text_of"]
@@ -42,7 +42,7 @@ class FileText:
     replace; sha256: the digest of its lines, once they are embedded: from then on it must stay as it was; option: what
     tells the language, for messages."""
 
-    path: Path
+    path: Place
     language: str | None = None
     errors: str = "strict"
     sha256: str | None = None
@@ -101,7 +101,7 @@ def text_of(
         if os.fspath(lines_or_path) == "-":
             raise UsageError(f"{name}: the corpus cannot be standard input: it is read more than once")
         _check_file(lines_or_path)
-        return FileText(Path(lines_or_path), lang, errors, option=f"{name}_lang")
+        return FileText(place(lines_or_path), lang, errors, option=f"{name}_lang")
     if not isinstance(lines_or_path, Iterable):
         raise UsageError(f"{name}: expected lines or the path of a corpus, found {lines_or_path!r}")
     lines = list(lines_or_path)
@@ -133,7 +133,7 @@ def find_text(
                 f"{option}: the {side} corpus cannot be standard input: it is read more than once"
             )
         _check_file(path)
-        return FileText(Path(path), lang, errors, option="--src" if side == "source" else "--tgt")
+        return FileText(place(path), lang, errors, option="--src" if side == "source" else "--tgt")
     if lang is None:
         raise UsageError(f"no {side} corpus: give its language or its file")
     return FileText(find_corpus(directory, lang, name), lang, errors)

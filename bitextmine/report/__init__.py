@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from bitextmine.files.layout import Columns
+from bitextmine.files.storage import place
 from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.mine.threshold import parse_threshold
 from bitextmine.report.page import page
@@ -37,9 +37,9 @@ def write_report(
     needed and missing.
     """
     keep_apart(path, {"-o": output, "--png": png})
-    for place in (output, png):
-        if place is not None:
-            check_writable(place)
+    for made in (output, png):
+        if made is not None:
+            check_writable(made)
     if png is not None:
         from bitextmine.report.plots import need_matplotlib
 
@@ -75,9 +75,9 @@ def _options(
         "--scol": columns.src,
         "--tcol": columns.tgt,
         "--threshold": None if threshold == "auto" else str(threshold),
-        "--manifest": None if manifest is None else Path(manifest).name,
+        "--manifest": None if manifest is None else place(manifest).name,
         "--errors": None if errors == "strict" else errors,
-        "-o": os.fspath(output) if os.fspath(output) == "-" else Path(output).name,
+        "-o": os.fspath(output) if os.fspath(output) == "-" else place(output).name,
     }
     words = [word for name, value in given.items() if value is not None for word in (name, value)]
     if columns.header is not None:

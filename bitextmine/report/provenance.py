@@ -7,11 +7,11 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
+from bitextmine.files.storage import place
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
@@ -73,8 +73,8 @@ def load_provenance(
     file is passed over in that case, with a note.
     """
     stdin = os.fspath(path) == "-"
-    found = Provenance("<stdin>" if stdin else Path(path).name)
-    beside = Path(manifest if manifest is not None else f"{os.fspath(path)}.json")
+    found = Provenance("<stdin>" if stdin else place(path).name)
+    beside = place(manifest if manifest is not None else f"{os.fspath(path)}.json")
     if manifest is None and (stdin or not beside.is_file()):
         return found
     try:

@@ -14,6 +14,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import Form, form_of
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, kind_of_no_number
 from bitextmine.files.lines import LineHasher, iter_lines, some_lines
+from bitextmine.files.storage import open_bytes
 from bitextmine.files.streams import display_name
 from bitextmine.files.tables import open_table
 
@@ -114,7 +115,7 @@ class PairReader:
             )
             self.lines += len(block)
             yield ReadPairs(numbers, block.texts(layout.src, good), block.texts(layout.tgt, good), score)
-        with open(self.path, "rb") as file:
+        with open_bytes(self.path) as file:
             self.digest = hashlib.file_digest(file, "sha256").hexdigest()
 
     def _block(self, rows: list[list[str]], first: int, layout: Layout) -> ReadPairs:

@@ -7,12 +7,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import Form, form_of
 from bitextmine.files.lines import iter_lines
+from bitextmine.files.storage import Place
 from bitextmine.files.tables import open_table
 from bitextmine.languages import identify as languages
 from bitextmine.train.recipe import Corpus, Recipe
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 GUESSED, FEWEST = 400, 50
 
 
-def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Path]:
+def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
     """The file of a TSV corpus, or the two of a paired one.
 
     Raises BitextmineError for a file that is missing, and for one that can be read only once, as a pipe.
     """
-    paths = [recipe.path(name) for name in corpus.files]
+    paths = [recipe.corpus(name) for name in corpus.files]
     for path in paths:
         try:
             regular = path.is_file() or not path.exists()  # what is missing is told better when it is opened
@@ -66,7 +66,7 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
         raise InvalidUtf8(e.file, e.line, e.problem, e.cure, replace) from None
 
 
-def _columns(path: Path, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
+def _columns(path: Place, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
     lines = iter_lines(path, errors)
     done = 0
     while part := [line.split("\t", 2) for line in islice(lines, size)]:
@@ -80,7 +80,7 @@ def _columns(path: Path, errors: str, size: int) -> Iterator[tuple[list[str], li
         yield [columns[0] for columns in part], [columns[1] for columns in part]
 
 
-def _rows(path: Path, langs: Sequence[str], size: int) -> Iterator[tuple[list[str], list[str]]]:
+def _rows(path: Place, langs: Sequence[str], size: int) -> Iterator[tuple[list[str], list[str]]]:
     """The pairs of a file in another form than TSV; the languages that it names say which side is which."""
     table = open_table(path)
     if table.rows.empty:
@@ -96,7 +96,7 @@ def _rows(path: Path, langs: Sequence[str], size: int) -> Iterator[tuple[list[st
         yield sources, targets
 
 
-def _side_by_side(src: Path, tgt: Path, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
+def _side_by_side(src: Place, tgt: Place, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
     sides = [iter_lines(path, errors) for path in (src, tgt)]
     done = 0
     while True:
@@ -121,7 +121,7 @@ def _side_by_side(src: Path, tgt: Path, errors: str, size: int) -> Iterator[tupl
 def find_corpora(recipe: Recipe) -> None:
     """Raises BitextmineError for the first file of a corpus that is not there: before hours of work on the others."""
     for corpus in recipe.data.corpora:
-        for path in map(recipe.path, corpus.files):
+        for path in map(recipe.corpus, corpus.files):
             if not path.exists():
                 raise BitextmineError(
                     f"{path}: no such file; the recipe's corpora are looked for in {recipe.path('.')}: --data FOLDER "

@@ -18,6 +18,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.storage import open_bytes
 from bitextmine.languages import identify as languages
 from bitextmine.system import processors
 from bitextmine.train.pairfile import PairFile, PairWriter, sentence_keys
@@ -89,7 +90,7 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
     digest = hashlib.sha256()
     for path in corpus_files(recipe, corpus):
         try:
-            with path.open("rb") as file:
+            with open_bytes(path) as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as e:
             raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None

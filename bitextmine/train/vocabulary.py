@@ -17,6 +17,7 @@ from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
+from bitextmine.files.storage import Remote
 from bitextmine.train.growing import grown_vocabulary
 from bitextmine.train.pairs import pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
@@ -85,9 +86,9 @@ def _grow(recipe: Recipe, start: Start, path: Path) -> None:
 
 
 def _sizes(recipe: Recipe, corpus: Corpus) -> list[int]:
-    paths = [recipe.path(name) for name in corpus.files]
+    paths = [recipe.corpus(name) for name in corpus.files]
     try:
-        return [path.stat().st_size for path in paths]
+        return [path.size() if isinstance(path, Remote) else path.stat().st_size for path in paths]
     except OSError as e:
         raise BitextmineError(f"{paths[0]}: cannot be read: {e.strerror}") from None
 

@@ -113,6 +113,37 @@ def test_two_processes_have_the_losses_of_one_and_resume(folder: Path) -> None:
     assert [entry["loss"] for entry in entries(folder / "killed")] == [entry["loss"] for entry in two]
 
 
+@pytest.mark.timeout(900)  # seven processes, however busy the machine
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_the_command_line_that_the_page_has(bitextmine: Any, folder: Path) -> None:
+    """torchrun -m bitextmine train: the losses of one process; one of the two killed, the same command goes on."""
+
+    def command(out: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+        run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        train = ("-m", "bitextmine", "train", "recipe.toml", "--out", out, "--device", "cpu")
+        environment = bitextmine.environment({"OMP_NUM_THREADS": "1", **env})
+        return subprocess.run([*run, *train], env=environment, cwd=folder, capture_output=True, check=False)
+
+    bitextmine("train", "recipe.toml", "--out", "one", "--device", "cpu", cwd=folder)
+    two = command("two")
+    assert two.returncode == 0, two.stderr.decode()
+    assert two.stderr.decode().count("two: a model of 150 pieces") == 1, "only the first process says things"
+    one = [entry["loss"] for entry in entries(folder / "one")]
+    assert [entry["loss"] for entry in entries(folder / "two")] == pytest.approx(one, rel=2e-5)
+
+    # A process that touches the work folder for the so-manieth time kills itself; torchrun then ends the other one.
+    bitextmine.start_to_die(folder / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
+    die = {"PYTHONPATH": str(folder / "hooks"), "DIE_AT": "22", "DIE_OF": "9", "DIE_IN": "killed/work"}
+    assert command("killed", **die).returncode != 0
+    assert (folder / "killed" / "work" / "checkpoint.pt").exists()
+    assert not (folder / "killed" / "model.safetensors").exists()
+    again = command("killed")
+    assert again.returncode == 0, again.stderr.decode()
+    assert "resuming after step" in again.stderr.decode()
+    for name in ("model.safetensors", "config.json", "README.md"):
+        assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [7, 8, 100])
 def test_shares_are_all_rows_once_and_nearly_equal(n: int, size: int) -> None:

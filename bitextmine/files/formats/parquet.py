@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cell_text
 from bitextmine.files.formats.protocol import Block, Outline
 from bitextmine.files.layout import HEAD, Columns, as_number, find_layout
+from bitextmine.files.storage import Remote, place
 
 __all__ = ["ArrowBlock", "ArrowRows", "ArrowWriter", "pyarrow_parquet"]
 
@@ -90,10 +90,11 @@ class ArrowRows:
         parquet = pyarrow_parquet()
         import pyarrow
 
-        if not Path(path).is_file():
+        source = place(path)
+        if not source.is_file():
             raise BitextmineError(f"{path}: no such file; check the path")
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
         except (pyarrow.ArrowInvalid, OSError) as e:
             raise BitextmineError(f"{path}: not a Parquet file ({str(e).splitlines()[0]})") from None
         self._path = path

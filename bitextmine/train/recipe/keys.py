@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.files.storage import Place, is_remote, place
 from bitextmine.train.objectives.catalogue import objectives_in_words
 
 __all__ = ["SECTIONS", "Corpus", "Data", "Model", "Recipe", "Reduce", "Training", "Vocabulary"]
@@ -296,8 +297,12 @@ class Recipe:
     base: Path = Path()
 
     def path(self, name: str) -> Path:
-        """Where a file that the recipe names lies."""
+        """Where a file that the recipe names lies, on this machine."""
         return self.base / self.data.folder / name
+
+    def corpus(self, name: str) -> Place:
+        """Where a file of a corpus lies, here or in shared storage."""
+        return place(name) if is_remote(name) else self.path(name)
 
     def to_json(self) -> dict[str, Any]:
         """Every key and its value, but for the folders of the data and of the cache; of the encoder that training

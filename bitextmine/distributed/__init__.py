@@ -1,0 +1,1 @@
+"""Work over more than one machine: what it takes (plan)."""

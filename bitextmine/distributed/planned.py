@@ -1,0 +1,112 @@
+"""Plans of corpora: how many lines they have, and what embedding and mining them will take. Nothing is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from bitextmine.distributed.plan import EmbeddingPlan, IndexPlan, Rates, SearchPlan, plan_table, shard_rows
+from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
+from bitextmine.embeddings.places import place_of
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.precomputed import PRECOMPUTED
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.storage import is_remote, place
+from bitextmine.files.streams import read_blocks, read_once
+
+__all__ = ["plan_embedding", "plan_mining", "rates_of", "text_size"]
+
+# Lines a second that a processor encodes with layers: two of 512 dimensions, 335 by two (index/performance.md).
+LAYERS = 168.0
+
+Path = str | os.PathLike[str]
+
+
+def rates_of(encoder: Encoder, assumed: Iterable[tuple[str, float]]) -> Rates:
+    """The measured rates, for such an encoder, with those that were given in their place. Raises UsageError for names
+    and numbers that are none."""
+    measured = {"embed": LAYERS} if encoder.network.slow else {}
+    return Rates().with_given({**measured, **dict(assumed)})
+
+
+def text_size(path: Path) -> tuple[int, int]:
+    """Lines and bytes of a corpus, unpacked. Raises BitextmineError for one that cannot be read, UsageError for a
+    pipe."""
+    if read_once(path):
+        raise UsageError(f"{os.fspath(path)}: a plan counts its lines, and then a pipe is empty; name a file")
+    lines = size = 0
+    last = b"\n"
+    for block in read_blocks(path):
+        lines += block.count(b"\n")
+        size += len(block)
+        last = block[-1:]
+    return lines + (last != b"\n"), size
+
+
+def plan_embedding(corpora: Sequence[Path], encoder: Encoder, rates: Rates) -> str:
+    """What `embed` will take, as a table. Raises as `text_size` does; BitextmineError for a corpus without a line."""
+    _check(encoder)
+    return plan_table(
+        {place(path).name: _embedding(*_size(path), encoder, rates) for path in corpora}, None, rates
+    )
+
+
+def plan_mining(
+    src: Path,
+    tgt: Path,
+    encoder: Encoder,
+    rates: Rates,
+    k: int,
+    *,
+    exact: int | None,
+    cache: Path | None = None,
+) -> str:
+    """What `mine` will take, as a table. Lines that it will leave out, as repeated ones, are counted too.
+
+    k: neighbours that are looked for. exact: up to how many similarities the search is exact; None: however many.
+    An embedding that lies there, of as many lines and this model, is taken for the one that is wanted.
+
+    Raises as `plan_embedding` does.
+    """
+    _check(encoder)
+    sizes = [_size(path) for path in (src, tgt)]
+    missing = {
+        place(path).name: _embedding(lines, text, encoder, rates)
+        for path, (lines, text) in zip((src, tgt), sizes, strict=True)
+        if cache is not None or not _is_there(path, lines, encoder)
+    }
+    n, m = sizes[0][0], sizes[1][0]
+    search: SearchPlan | IndexPlan
+    if exact is None or n * m <= exact:
+        search = SearchPlan(n, m, encoder.dim, k, shard_rows(max(n, m)), rates)
+    else:
+        search = IndexPlan(n, m, encoder.dim, k, rates)
+    return plan_table(missing, search, rates)
+
+
+def _check(encoder: Encoder) -> None:
+    if encoder.name == PRECOMPUTED:
+        raise UsageError("--plan is for encoders; --model precomputed encodes nothing")
+
+
+def _size(path: Path) -> tuple[int, int]:
+    lines, text = text_size(path)
+    if not lines:
+        raise BitextmineError(f"{os.fspath(path)}: empty: there is no line to embed")
+    return lines, text
+
+
+def _embedding(lines: int, text: int, encoder: Encoder, rates: Rates) -> EmbeddingPlan:
+    rows = shard_rows(lines, encoder.network.chunk_lines)
+    return EmbeddingPlan(lines, text, encoder.dim, rows, rates)
+
+
+def _is_there(path: Path, lines: int, encoder: Encoder) -> bool:
+    """Whether vectors of so many lines and this model lie beside a corpus."""
+    if is_remote(path):
+        return False
+    npy = place_of(path, encoder.hash)
+    found = Manifest()
+    if npy.exists() and manifest_path(npy).exists():
+        found = read_manifest(npy)
+    return (found.rows, found.model_hash) == (lines, encoder.hash)

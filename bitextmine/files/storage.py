@@ -1,0 +1,315 @@
+"""Files in shared storage, by their URL: s3://bucket/corpus.fr.zst, gs://, hdfs://, whatever fsspec has a driver for.
+
+What is read comes as a stream. What is written is made in a temporary file first and sent when it is whole: in an
+object store an object appears complete or not at all, in a file system the file is renamed at the end. Locks, maps into
+memory and what a killed run goes on from need a file system of this machine, and so do not go through here.
+
+Credentials and endpoints are a matter of the drivers (~/.aws/credentials, AWS_ENDPOINT_URL, FSSPEC_S3_ANON=true):
+https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import staging
+
+__all__ = ["Place", "Remote", "is_remote", "local", "open_bytes", "place", "same_place"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# Here an object appears when all of it is there, and renaming is copying.
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
+_AT_ONCE = 1 << 23  # bytes asked for at a time
+_DRIVERS = {
+    **dict.fromkeys(("s3", "s3a", "gs", "gcs"), "pip install 'bitextmine[storage]'"),
+    "hdfs": "pip install 'bitextmine[parquet]', beside Hadoop's libhdfs",
+}
+
+T = TypeVar("T")
+
+
+def is_remote(path: object) -> bool:
+    """Whether a name is a URL, as s3://bucket/corpus.fr is."""
+    return isinstance(path, (str, os.PathLike)) and _URL.match(os.fsdecode(path)) is not None
+
+
+@dataclass(frozen=True, order=True)
+class Remote(os.PathLike[str]):
+    """The place of a file in shared storage, with what of `Path` is asked of it. A Path itself would make s3:/bucket of
+    s3://bucket.
+
+    Each method that looks there raises BitextmineError, with the URL and the reason, where it cannot.
+    """
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __fspath__(self) -> str:
+        return self.url
+
+    @property
+    def scheme(self) -> str:
+        """What comes before the colon, in small letters."""
+        return self.url.partition(":")[0].lower()
+
+    @property
+    def name(self) -> str:
+        return self.url.partition("://")[2].rstrip("/").rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.name).suffix
+
+    @property
+    def stem(self) -> str:
+        return Path(self.name).stem
+
+    @property
+    def parent(self) -> Remote:
+        return Remote(self.url.rstrip("/").rpartition("/")[0])
+
+    def with_name(self, name: str) -> Remote:
+        return self.parent / name
+
+    def with_suffix(self, suffix: str) -> Remote:
+        return self.with_name(Path(self.name).with_suffix(suffix).name)
+
+    def __truediv__(self, name: str) -> Remote:
+        return Remote(f"{self.url.rstrip('/')}/{name}")
+
+    def exists(self) -> bool:
+        return bool(self._ask("look there", lambda fs, path: fs.exists(path)))
+
+    def is_file(self) -> bool:
+        return bool(self._ask("look there", lambda fs, path: fs.isfile(path)))
+
+    def is_dir(self) -> bool:
+        return bool(self._ask("look there", lambda fs, path: fs.isdir(path)))
+
+    def size(self) -> int:
+        """In bytes."""
+        return int(self._ask("read", lambda fs, path: fs.size(path)))
+
+    def iterdir(self) -> Iterator[Remote]:
+        """What is directly in this folder."""
+        found = self._ask("list", lambda fs, path: fs.ls(path, detail=False))
+        for path in found:
+            if name := str(path).rstrip("/").rpartition("/")[2]:
+                yield self / name
+
+    def open(self) -> io.BufferedReader:
+        """Its bytes, to be read; with seek and tell. Errors while reading are BitextmineError, too."""
+        opened = self._ask("read", lambda fs, path: fs.open(path, "rb", block_size=_AT_ONCE))
+        return io.BufferedReader(_Reader(self, opened), _AT_ONCE >> 3)
+
+    def fetch(self, target: Path) -> None:
+        """Copy it to a file here. OSError for that file passes through."""
+        with self.open() as source, target.open("wb") as file:
+            while block := source.read(_AT_ONCE):
+                file.write(block)
+
+    def send(self, source: Path) -> None:
+        """Put a file of this machine there, in the place of what has that name."""
+        self._ask("write", lambda fs, path: _send(fs, path, source, self.scheme))
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[BinaryIO]:
+        """A binary file for ``with``, which is sent when the block ends; after an exception nothing is.
+
+        Until then it lies in the folder for temporary files ($TMPDIR). Where it cannot be sent it stays, and the error
+        names it: the work that is in it is not lost.
+        """
+        digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        folder = Path(tempfile.gettempdir())
+        with staging(folder / f"bitextmine-{digest}-{self.name[-80:]}", "sending") as (temporary, file):
+            yield file
+            file.flush()
+            try:
+                self.send(temporary)
+            except BitextmineError as e:
+                kept = temporary.with_name(temporary.name.removeprefix(".").removesuffix(".sending"))
+                temporary.replace(kept)
+                raise BitextmineError(f"{e}; what was to be written is kept in {kept}") from None
+
+    def check_writable(self) -> None:
+        """Raises BitextmineError for what can be told without writing: no driver, no such bucket, a folder of that
+        name. Whether one may write there shows when the file is sent."""
+        if self.url.endswith("/") or not self.name or (self.scheme not in _OBJECT_STORES and self.is_dir()):
+            raise BitextmineError(f"{self}: cannot write: it is a directory; name a file")
+        if self._bucket_is_missing():
+            raise self._no_bucket()
+
+    # --- how it is asked ---
+
+    def _ask(self, what: str, ask: Callable[[Any, str], T]) -> T:
+        """What the driver answers, with its errors as sentences. what: read, write, list, look there."""
+        try:
+            fs, path = self._driver()
+            return ask(fs, path)
+        except BitextmineError:
+            raise
+        except Exception as e:  # each driver has errors of its own
+            raise self.error(e, what) from None
+
+    def _driver(self) -> tuple[Any, str]:
+        scheme = self.scheme
+        try:
+            from fsspec.core import url_to_fs
+
+            fs, path = url_to_fs(f"{scheme}{self.url[len(scheme) :]}")
+        except ImportError as e:
+            how = _DRIVERS.get(scheme, f"its driver ({str(e).splitlines()[0]})")
+            raise BitextmineError(f"{self}: {scheme}:// needs a driver; install it with {how}") from None
+        except ValueError as e:
+            if "rotocol not known" in str(e):
+                raise BitextmineError(f"{self}: no storage is known by {scheme}://; check the name") from None
+            raise
+        fs.invalidate_cache()  # of listings, which other processes make stale
+        return fs, path
+
+    def _bucket_is_missing(self) -> bool:
+        if self.scheme not in _OBJECT_STORES:
+            return False
+
+        def missing(fs: Any, path: str) -> bool:
+            try:
+                fs.info(path.strip("/").partition("/")[0])
+            except FileNotFoundError:
+                return True
+            except PermissionError:  # one may be allowed to write into what one may not look at
+                return False
+            return False
+
+        return self._ask("look there", missing)
+
+    def _no_bucket(self) -> BitextmineError:
+        bucket = self.url.partition("://")[2].partition("/")[0]
+        return BitextmineError(
+            f"{self}: there is no bucket '{bucket}', or not for these credentials; check its name"
+        )
+
+    def error(self, e: Exception, what: str) -> BitextmineError:
+        """What to tell about an error of the driver."""
+        if isinstance(e, FileNotFoundError):
+            with contextlib.suppress(BitextmineError):
+                if self._bucket_is_missing():
+                    return self._no_bucket()
+            return BitextmineError(f"{self}: no such file; check the bucket and the name")
+        if isinstance(e, PermissionError):
+            return BitextmineError(
+                f"{self}: cannot {what}: permission denied; check the credentials, and what they allow"
+            )
+        if isinstance(e, IsADirectoryError):
+            return BitextmineError(f"{self}: is a directory; name a file in it")
+        if isinstance(e, NotImplementedError):
+            return BitextmineError(
+                f"{self}: cannot {what}: {self.scheme}:// has no way to; name another place"
+            )
+        reason = next(
+            (
+                line
+                for line in (e.strerror if isinstance(e, OSError) and e.strerror else str(e)).splitlines()
+                if line
+            ),
+            "",
+        )
+        return BitextmineError(f"{self}: cannot {what}: {reason or type(e).__name__}")
+
+
+Place = Path | Remote
+
+
+class _Reader(io.RawIOBase):
+    """What a driver has opened; its errors become BitextmineError."""
+
+    def __init__(self, remote: Remote, opened: Any) -> None:
+        self._remote, self._opened = remote, opened
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._tried(lambda: self._opened.read(len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._tried(lambda: self._opened.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._opened.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            with contextlib.suppress(Exception):  # all that was wanted has been read
+                self._opened.close()
+        super().close()
+
+    def _tried(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except Exception as e:
+            raise self._remote.error(e, "read") from None
+
+
+def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
+    if scheme in _OBJECT_STORES:
+        fs.put_file(os.fspath(source), path)
+        return
+    folder, _, name = path.rpartition("/")
+    staged = f"{folder}/.{name}.sending"
+    if folder:
+        fs.makedirs(folder, exist_ok=True)
+    try:
+        fs.put_file(os.fspath(source), staged)
+        fs.mv(staged, path)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            fs.rm_file(staged)
+        raise
+
+
+def place(path: str | os.PathLike[str]) -> Place:
+    """A Path, or what stands for one in shared storage."""
+    if isinstance(path, Remote):
+        return path
+    return Remote(os.fspath(path)) if is_remote(path) else Path(path)
+
+
+def open_bytes(path: str | os.PathLike[str]) -> io.FileIO | io.BufferedReader:
+    """A file to be read as bytes, here or there. OSError for one that is here, BitextmineError for one that is not."""
+    found = place(path)
+    return found.open() if isinstance(found, Remote) else open(found, "rb", buffering=0)
+
+
+def local(path: str | os.PathLike[str], what: str) -> Path:
+    """A Path. Raises BitextmineError for one in shared storage. what: of which kind the file is, and why it must be
+    here, for the message."""
+    found = place(path)
+    if isinstance(found, Remote):
+        raise BitextmineError(f"{found}: {what}; copy it to this machine first")
+    return found
+
+
+def same_place(path: str | os.PathLike[str]) -> str:
+    """A name that two paths have in common just where they lead to the same file: without symbolic links; a URL as it
+    is, but for file://."""
+    text = os.fspath(path)
+    if is_remote(text) and not text.startswith("file://"):
+        return text
+    return os.path.realpath(text.removeprefix("file://"))

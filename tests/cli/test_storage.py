@@ -1,0 +1,264 @@
+"""The real commands on files in shared storage: a folder by its file:// URL, and S3 on a server of this machine."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+fsspec = pytest.importorskip("fsspec")
+
+Parallel = Callable[..., list[tuple[str, str]]]
+
+
+@pytest.fixture
+def here(tmp_path: Path, parallel_text: Parallel) -> Path:
+    """A folder with two corpora, one of them compressed too, and pairs."""
+    zstandard = pytest.importorskip("zstandard")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    parallel_text(folder, 80, 30)
+    text = (folder / "corpus.fr").read_bytes()
+    (folder / "corpus.fr.zst").write_bytes(zstandard.compress(text))
+    return folder
+
+
+@pytest.fixture
+def there(tmp_path: Path, here: Path) -> str:
+    """The URL of a folder with copies of them; its files are looked at by their path."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    for name in ("corpus.en", "corpus.fr.zst"):
+        (folder / name).write_bytes((here / name).read_bytes())
+    return f"file://{folder}"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A place of its own for temporary files."""
+    (tmp_path / "tmp").mkdir()
+    return {"TMPDIR": str(tmp_path / "tmp")}
+
+
+def test_mining_and_cleaning_by_url_is_that_of_files(
+    bitextmine: Any, tiny_model: Path, here: Path, there: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    options = ("--model", tiny_model, "--threshold", "none", "--no-clean")
+    bitextmine("mine", "corpus.en", "corpus.fr", *options, "-o", "mined.jsonl.gz", cwd=here)
+    bitextmine("score", "mined.jsonl.gz", "--columns", "length_ratio", "-o", "scored.tmx", cwd=here)
+    bitextmine("filter", "scored.tmx", "--max", "length_ratio=1.2", "-o", "clean.tsv", cwd=here)
+    files = f"{there}/corpus.en", f"{there}/corpus.fr.zst"
+    cache = ("--cache", "cache")
+    bitextmine("mine", *files, *options, *cache, "-o", f"{there}/mined.jsonl.gz", cwd=tmp_path, env=env)
+    score = ("score", f"{there}/mined.jsonl.gz", "--columns", "length_ratio")
+    bitextmine(*score, "-o", f"{there}/scored.tmx", cwd=tmp_path, env=env)
+    rules = ("--max", "length_ratio=1.2")
+    bitextmine("filter", f"{there}/scored.tmx", *rules, "-o", f"{there}/clean.tsv", cwd=tmp_path, env=env)
+    folder = Path(there.removeprefix("file://"))
+    for name in ("mined.jsonl.gz", "scored.tmx", "clean.tsv"):
+        assert (folder / name).read_bytes() == (here / name).read_bytes(), name
+    ours = json.loads((folder / "mined.jsonl.gz.json").read_text())
+    assert ours["rows"]["src"]["corpus"] == "corpus.en"
+    assert list(Path(env["TMPDIR"]).iterdir()) == []
+    assert not list(tmp_path.glob("*:*")), "no folder is called file:"
+    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [
+        ".json",
+        ".json",
+        ".npy",
+        ".npy",
+    ]
+    again = bitextmine(
+        "mine", *files, *options, *cache, "-o", f"{there}/mined.jsonl.gz", cwd=tmp_path, env=env
+    )
+    assert again.err.count("up to date") == 2
+
+
+def test_vectors_are_sent_and_fetched(
+    bitextmine: Any, tiny_model: Path, here: Path, there: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    run = ("embed", f"{there}/corpus.fr.zst", "--model", tiny_model)
+    place = Path(there.removeprefix("file://")) / "corpus.fr.npy"
+    bitextmine("embed", "corpus.fr", "--model", tiny_model, cwd=here)
+    sent = bitextmine(*run, "--cache", "one", "--out", f"{there}/corpus.fr.npy", cwd=tmp_path, env=env)
+    assert "sent" in sent.err
+    assert place.read_bytes() == (here / "corpus.fr.npy").read_bytes()
+    assert json.loads(place.with_suffix(".json").read_text())["vectors_blake2b"]
+    again = bitextmine(*run, "--cache", "two", "--out", f"{there}/corpus.fr.npy", cwd=tmp_path, env=env)
+    assert "up to date" in again.err
+    assert not (tmp_path / "two").exists(), "nothing is fetched or made"
+
+    fetched = bitextmine(*run, "--cache", "three", cwd=tmp_path, env=env)
+    assert "fetching it" in fetched.err and "embedded" not in fetched.err
+    (npy,) = (tmp_path / "three").glob("*.npy")
+    assert npy.read_bytes() == place.read_bytes()
+
+    whole = place.read_bytes()
+    for damaged in (whole[:-2], whole[:-1] + b"\x13"):
+        place.write_bytes(damaged)
+        made = bitextmine(*run, "--cache", f"of {len(damaged)}", cwd=tmp_path, env=env)
+        assert "is not what its manifest was written for; not used" in made.err
+        (npy,) = (tmp_path / f"of {len(damaged)}").glob("*.npy")
+        assert npy.read_bytes() == whole
+    with (Path(there.removeprefix("file://")) / "corpus.en").open("ab") as file:
+        file.write(b"one line more\n")
+    other = bitextmine(
+        "embed", f"{there}/corpus.en", "--model", tiny_model, "--cache", "c", cwd=tmp_path, env=env
+    )
+    assert "111 lines embedded" in other.err
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 6, 9])
+def test_killed_at_any_moment_the_output_is_there_whole_or_not_at_all(
+    bitextmine: Any, tmp_path: Path, count: int
+) -> None:
+    """What is made before it is sent, and where it goes, is one folder here: its files are counted."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "pairs.tsv").write_text("".join(f"line {i}\tligne {i}\n" for i in range(2000)))
+    run = ("filter", "../pairs.tsv", "--preset", "none", "-o", f"file://{work}/kept.tsv")
+    env = {"TMPDIR": str(work)}
+    dying = bitextmine.start_to_die(tmp_path / "hooks", count, *run, cwd=work, env=env)
+    code = dying.wait()
+    assert code in (0, -signal.SIGKILL)
+    if (work / "kept.tsv").exists():
+        assert (work / "kept.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
+    else:
+        assert code == -signal.SIGKILL
+    bitextmine(*run, cwd=work, env=env)
+    assert (work / "kept.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
+    left = {path.name for path in work.iterdir()} - {"kept.tsv", ".kept.tsv.sending"}
+    assert left == set(), "what a killed run left is taken away by the next, if it is its own"
+
+
+def test_what_is_no_place_for_it(bitextmine: Any, there: str, here: Path, env: dict[str, str]) -> None:
+    run = {"cwd": here, "env": env}
+    told = bitextmine("embed", f"{there}/corpus.en", code=2, **run).err
+    assert "name a folder of this machine for them with --cache" in " ".join(told.split())
+    told = bitextmine("mine", f"{there}/corpus.en", "corpus.fr", code=2, **run).err
+    assert "--cache" in told
+    told = bitextmine("embed", "corpus.en", "--out", f"{there}/x.npy", code=2, **run).err
+    assert "name it with --cache" in " ".join(told.split())
+    for args in (
+        ("train", "--pairs", "x.en-fr.tsv", "--out", "s3://bucket/model"),
+        ("mine", "corpus.en", "corpus.fr", "--cache", "s3://bucket/cache"),
+        ("evaluate", "retrieval", "--queries", "q.tsv", "--distractors", "s3://bucket/d"),
+        ("export", "s3://bucket/model", "--to", "onnx", "out"),
+    ):
+        told = " ".join(bitextmine(*args, code=2, **run).err.split())
+        assert "this is read and written on this machine only, not at a URL" in told
+    assert "copy it to this machine first" in bitextmine.fails("index", f"{there}/corpus.npy", **run)
+    assert bitextmine.fails("info", f"{there}/none.en", **run).endswith(
+        f"{there}/none.en: no such file; check the bucket and the name"
+    )
+    assert (
+        "is the input itself"
+        in bitextmine("filter", f"{there}/corpus.en", "-o", f"{there}/corpus.en", code=2, **run).err
+    )
+    assert sorted(path.name for path in here.iterdir()) == ["corpus.en", "corpus.fr", "corpus.fr.zst"]
+
+
+def test_a_driver_that_is_missing(bitextmine: Any, tmp_path: Path) -> None:
+    """s3fs is made impossible to import, as where the extra was not installed."""
+    (tmp_path / "s3fs.py").write_text("raise ImportError('no s3fs')\n")
+    for args in (("info", "s3://b/x.en"), ("filter", "pairs.tsv", "-o", "s3://b/x.tsv")):
+        (tmp_path / "pairs.tsv").write_text("a\tb\n")
+        told = bitextmine.fails(*args, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        assert "s3:// needs a driver; install it with pip install 'bitextmine[storage]'" in told
+
+
+# --- S3 ---
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    """A server on this machine with the bucket "crawl"; what a driver must know of it, as the environment has it."""
+    pytest.importorskip("s3fs")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    known = {
+        "AWS_ACCESS_KEY_ID": "someone",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_MAX_ATTEMPTS": "1",
+    }
+    try:
+        bucket(known).mkdir("crawl")
+        yield known
+    finally:
+        server.stop()
+
+
+def bucket(s3: dict[str, str]) -> Any:
+    import s3fs
+
+    return s3fs.S3FileSystem(
+        key=s3["AWS_ACCESS_KEY_ID"],
+        secret=s3["AWS_SECRET_ACCESS_KEY"],
+        endpoint_url=s3["AWS_ENDPOINT_URL"],
+        use_listings_cache=False,
+    )
+
+
+def test_mining_in_a_bucket(
+    bitextmine: Any, tiny_model: Path, here: Path, s3: dict[str, str], env: dict[str, str]
+) -> None:
+    run = {"cwd": here, "env": {**env, **s3}}
+    fs = bucket(s3)
+    for name in ("corpus.en", "corpus.fr.zst"):
+        fs.put_file(str(here / name), f"crawl/2026/{name}")
+    options = ("--model", tiny_model, "--threshold", "none", "--no-clean")
+    bitextmine("mine", "corpus.en", "corpus.fr", *options, "-o", "mined.tsv.zst", **run)
+    found = ("--src", "en", "--tgt", "fr", "--dir", "s3://crawl/2026", "--cache", "cache")
+    bitextmine("mine", *found, *options, "-o", "s3://crawl/out/{src}-{tgt}.tsv.zst", **run)
+    assert fs.cat_file("crawl/out/en-fr.tsv.zst") == (here / "mined.tsv.zst").read_bytes()
+    bitextmine(
+        "score", "s3://crawl/out/en-fr.tsv.zst", "--columns", "copy", "-o", "s3://crawl/out/s.tsv", **run
+    )
+    assert len(fs.cat_file("crawl/out/s.tsv").splitlines()) > 100
+    vectors = ("--cache", "cache", "--out", "s3://crawl/2026/corpus.en.npy")
+    bitextmine("embed", "s3://crawl/2026/corpus.en", "--model", tiny_model, *vectors, **run)
+    assert fs.cat_file("crawl/2026/corpus.en.npy") == (here / "corpus.en.npy").read_bytes()
+    assert sorted(fs.ls("crawl/out")) == [
+        f"crawl/out/{n}" for n in ("en-fr.tsv.zst", "en-fr.tsv.zst.json", "s.tsv")
+    ]
+
+
+def test_a_bucket_that_is_not_there_and_a_file_that_is_not_in_it(
+    bitextmine: Any, tmp_path: Path, s3: dict[str, str], env: dict[str, str]
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    run = {"cwd": tmp_path, "env": {**env, **s3}}
+    no_bucket = "there is no bucket 'nobody', or not for these credentials; check its name"
+    assert no_bucket in bitextmine.fails("info", "s3://nobody/x.en", **run)
+    assert no_bucket in bitextmine.fails("filter", "pairs.tsv", "-o", "s3://nobody/x.tsv", **run)
+    told = bitextmine.fails("filter", "s3://crawl/none.tsv", **run)
+    assert "s3://crawl/none.tsv: no such file; check the bucket and the name" in told
+    assert "cannot write: it is a directory" in bitextmine.fails(
+        "filter", "pairs.tsv", "-o", "s3://crawl/x/", **run
+    )
+    run["env"] = {**run["env"], "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    assert "Could not connect to the endpoint URL" in bitextmine.fails("info", "s3://crawl/x.en", **run)
+
+
+def test_without_permission(
+    bitextmine: Any, tmp_path: Path, s3: dict[str, str], env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From now on the server asks who it is, and knows nobody."""
+    bucket(s3).pipe_file("crawl/secret.tsv", b"a\tb\n")
+    monkeypatch.setattr("moto.settings.INITIAL_NO_AUTH_ACTION_COUNT", 0.0)
+    run = {"cwd": tmp_path, "env": {**env, **s3}}
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    told = bitextmine.fails("filter", "s3://crawl/secret.tsv", **run)
+    assert "s3://crawl/secret.tsv: cannot read: permission denied; check the credentials" in told
+    told = bitextmine.fails("filter", "pairs.tsv", "--preset", "none", "-o", "s3://crawl/x.tsv", **run)
+    assert "s3://crawl/x.tsv: cannot write: permission denied" in told
+    (kept,) = Path(env["TMPDIR"]).iterdir()
+    assert str(kept) in told
+    assert kept.read_text() == "a\tb\n"

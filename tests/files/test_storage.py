@@ -1,0 +1,264 @@
+"""Shared storage: what is read there and written there, by fsspec's own memory and local file systems."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+fsspec = pytest.importorskip("fsspec")
+
+from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
+
+from bitextmine.errors import BitextmineError, UsageError  # noqa: E402
+from bitextmine.files.corpora import corpus_language, find_corpus  # noqa: E402
+from bitextmine.files.jsonfile import read_json  # noqa: E402
+from bitextmine.files.lines import read_lines  # noqa: E402
+from bitextmine.files.ours import Made, check_ours, is_ours  # noqa: E402
+from bitextmine.files.storage import Remote, is_remote, local, place, same_place  # noqa: E402
+from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
+from bitextmine.files.tables import open_table, write_rows  # noqa: E402
+
+LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
+TEXT = "".join(f"{line}\n" for line in LINES)
+SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
+
+
+class Broken(MemoryFileSystem):
+    """Fails in the way that is set: in the middle of a file that is read, or of one that is written."""
+
+    protocol = "broken"
+    store: dict[str, Any] = {}  # noqa: RUF012
+    pseudo_dirs = [""]  # noqa: RUF012
+    error: Exception | None = None
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return MemoryFileSystem._strip_protocol(path.replace("broken://", "memory://"))
+
+    def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        opened = super()._open(path, mode=mode, **kwargs)
+        if mode == "rb" and Broken.error is not None:
+            whole = opened.getvalue()
+
+            def read(size: int = -1) -> bytes:
+                if opened.tell():
+                    raise Broken.error  # type: ignore[misc]
+                opened.seek(len(whole) // 2)
+                return whole[: len(whole) // 2]
+
+            opened.read = read
+        return opened
+
+    def put_file(self, lpath: str, rpath: str, **kwargs: Any) -> None:
+        if Broken.error is not None:
+            self.pipe_file(rpath, Path(lpath).read_bytes()[:7])
+            raise Broken.error
+        super().put_file(lpath, rpath, **kwargs)
+
+
+fsspec.register_implementation("broken", Broken)
+fsspec.register_implementation("undriven", "no_such_module_here.FileSystem")
+
+
+@pytest.fixture
+def broken() -> Iterator[type[Broken]]:
+    yield Broken
+    Broken.error = None
+    Broken.store.clear()
+
+
+@pytest.fixture(params=["memory", "file"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a folder that is not there yet."""
+    return f"memory://{uuid.uuid4()}/a b" if request.param == "memory" else f"file://{tmp_path}/a b"
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own for what is made before it is sent."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(made))
+    return made
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_written_is_what_a_file_here_would_hold(
+    folder: str, suffix: str, tmp_path: Path, temporary: Path
+) -> None:
+    here, there = tmp_path / f"corpus.de{suffix}", f"{folder}/corpus.de{suffix}"
+    for output in (here, there):
+        with open_output(output) as out:
+            out.write(TEXT)
+    with fsspec.open(there, "rb") as file:
+        assert file.read() == here.read_bytes()
+    assert read_lines(there) == LINES
+    assert read_lines(Remote(there)) == LINES
+    assert b"".join(read_blocks(there)) == TEXT.encode()
+    assert corpus_language(there) == "de"
+    names = [remote.name for remote in Remote(folder).iterdir()]
+    assert names == [f"corpus.de{suffix}"]
+    assert list(temporary.iterdir()) == []
+
+
+def test_after_an_error_nothing_is_sent_and_what_was_there_stays(folder: str, temporary: Path) -> None:
+    there = f"{folder}/corpus.de"
+    for _ in range(2):
+        with pytest.raises(KeyError), open_output(there) as out:
+            out.write("half")
+            raise KeyError
+        assert not Remote(there).exists()
+    with open_output(there) as out:
+        out.write("whole\n")
+    with pytest.raises(KeyError), open_output(there, "binary") as out:
+        out.write(b"half")
+        raise KeyError
+    assert read_lines(there) == ["whole"]
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError("Access Denied"), "permission denied; check the credentials"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (RuntimeError("quota exceeded\nrequest 42"), "quota exceeded"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_what_cannot_be_sent_is_kept_and_is_not_there_by_halves(
+    broken: type[Broken], temporary: Path, error: Exception, told: str
+) -> None:
+    with open_output("broken://bucket/corpus.de") as out:
+        out.write("before\n")
+    broken.error = error
+    with pytest.raises(BitextmineError) as raised, open_output("broken://bucket/corpus.de") as out:
+        out.write(TEXT)
+    (kept,) = temporary.iterdir()
+    assert str(raised.value).startswith("broken://bucket/corpus.de: cannot write: ")
+    assert told in str(raised.value)
+    assert str(raised.value).endswith(f"what was to be written is kept in {kept}")
+    assert "\n" not in str(raised.value)
+    assert kept.read_text(encoding="utf-8") == TEXT
+    broken.error = None
+    assert read_lines("broken://bucket/corpus.de") == ["before"]
+    assert [remote.name for remote in Remote("broken://bucket").iterdir()] == ["corpus.de"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_storage_that_fails_while_it_is_read_is_told_of(broken: type[Broken], suffix: str) -> None:
+    with open_output(f"broken://bucket/corpus.de{suffix}") as out:
+        out.write(TEXT)
+    broken.error = ConnectionResetError("reset by peer")
+    with pytest.raises(
+        BitextmineError, match=rf"^broken://bucket/corpus\.de{suffix}: cannot read: reset by peer$"
+    ):
+        read_lines(f"broken://bucket/corpus.de{suffix}")
+
+
+def test_files_that_are_not_there(folder: str) -> None:
+    with pytest.raises(BitextmineError, match=r"no\.de: no such file; check the bucket and the name"):
+        read_lines(f"{folder}/no.de")
+    with pytest.raises(BitextmineError, match=r"no\.jsonl: no such file"):
+        open_table(f"{folder}/no.jsonl")
+    with pytest.raises(BitextmineError, match=r"no\.json: no such file"):
+        read_json(f"{folder}/no.json")
+    assert not is_ours(f"{folder}/no.json", Made.PAIRS)
+    with pytest.raises(BitextmineError, match=r"/: cannot write: it is a directory; name a file"):
+        check_writable(f"{folder}/")
+
+
+def test_storage_that_nobody_knows_and_a_driver_that_is_missing() -> None:
+    with pytest.raises(BitextmineError, match=r"^nosuch://x/y: no storage is known by nosuch://"):
+        read_lines("nosuch://x/y")
+    for ask in (read_lines, check_writable):
+        with pytest.raises(BitextmineError, match=r"undriven:// needs a driver; install it with"):
+            ask("undriven://x/y")
+
+
+def test_a_folder_of_that_name_is_no_place_for_a_file(folder: str) -> None:
+    with open_output(f"{folder}/inner/corpus.de") as out:
+        out.write(TEXT)
+    with pytest.raises(BitextmineError, match="cannot write: it is a directory"):
+        check_writable(f"{folder}/inner")
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".jsonl.zst", ".tmx", ".parquet"])
+def test_every_form_of_pairs_comes_back(folder: str, suffix: str, tmp_path: Path) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("score\tsrc\ttgt\n" + "".join(f"{i}.5\tone {i}\tun {i}\n" for i in range(500)))
+    there = f"{folder}/pairs{suffix}"
+    table = open_table(pairs)
+    with write_rows(there, table, langs=("en", "fr"), floats=("score",)) as out:
+        for block in table.rows.blocks():
+            out.write(block, None, ())
+    found = open_table(there)
+    texts = []
+    for block in found.rows.blocks(64):
+        rows = range(len(block))
+        texts += zip(block.texts(found.layout.src, rows), block.texts(found.layout.tgt, rows), strict=True)
+    assert texts == [(f"one {i}", f"un {i}") for i in range(500)]
+
+
+def test_corpora_are_found_by_language(folder: str) -> None:
+    for name in ("news.en", "news.fr.zst", "books.fr"):
+        with open_output(f"{folder}/{name}") as out:
+            out.write(TEXT)
+    assert find_corpus(folder, "en") == Remote(f"{folder}/news.en")
+    assert find_corpus(folder, "fr", "news") == Remote(f"{folder}/news.fr.zst")
+    with pytest.raises(BitextmineError, match=r"2 corpora in language 'fr': books\.fr, news\.fr\.zst"):
+        find_corpus(folder, "fr")
+    with pytest.raises(BitextmineError, match="languages seen there: en, fr"):
+        find_corpus(folder, "de")
+
+
+def test_foreign_files_beside_an_output_are_seen(folder: str) -> None:
+    with open_output(f"{folder}/x.json") as out:
+        out.write('{"kind": "bitext"}')
+    assert is_ours(f"{folder}/x.json", Made.PAIRS)
+    assert not is_ours(f"{folder}/x.json", Made.INDEX)
+    with pytest.raises(BitextmineError, match="it is there already and is not the manifest of an index"):
+        check_ours(f"{folder}/x.json", Made.INDEX, "elsewhere")
+
+
+def test_an_output_does_not_replace_its_input(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    for source, output in (
+        ("s3://b/pairs.tsv", "s3://b/pairs.tsv"),
+        (f"file://{tmp_path}/pairs.tsv", f"{tmp_path}/pairs.tsv"),
+        (f"{tmp_path}/pairs.tsv", f"file://{tmp_path}/pairs.tsv"),
+    ):
+        with pytest.raises(UsageError, match="is the input itself"):
+            keep_apart(source, {"-o": output})
+    keep_apart("s3://b/pairs.tsv", {"-o": "s3://b/other.tsv", "--rejected": "s3://c/pairs.tsv"})
+    assert same_place("s3://b//x") != same_place("s3://b/x"), "keys of an object store are just text"
+
+
+@pytest.mark.parametrize(
+    "path", ["bucket/corpus.fr.gz", "bucket/a/corpus.fr", "bucket/a/plain", "b/a.b/.hidden"]
+)
+def test_names_are_those_of_a_path(path: str) -> None:
+    remote, pure = Remote(f"s3://{path}"), PurePosixPath(path)
+    assert (remote.name, remote.suffix, remote.stem) == (pure.name, pure.suffix, pure.stem)
+    assert str(remote.parent) == f"s3://{pure.parent}"
+    assert str(remote.with_name("x.y")) == f"s3://{pure.with_name('x.y')}"
+    assert str(remote.with_suffix(".z")) == f"s3://{pure.with_suffix('.z')}"
+    assert str(remote / "more") == f"s3://{pure / 'more'}"
+
+
+def test_what_is_a_url() -> None:
+    for path in ("s3://b/k", "gs://b", "hdfs://host:8020/x", "file:///x", Remote("s3://b/k")):
+        assert is_remote(path)
+        assert place(path) == Remote(str(path))
+    for path in ("s3:/b/k", "a://"[1:], "-", "/x://y", "corpus.fr", Path("s3://b"), "./s3://x", "", 1, None):
+        assert not is_remote(path)
+    assert place("s3:/b") == Path("s3:/b")
+    assert local("x", "it is mapped") == Path("x")
+    with pytest.raises(BitextmineError, match=r"^s3://b/k: it is mapped; copy it to this machine first$"):
+        local("s3://b/k", "it is mapped")
