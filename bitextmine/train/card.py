@@ -10,6 +10,7 @@ from bitextmine.signature import signature
 from bitextmine.train.cache import DROPPED, PairCache
 from bitextmine.train.recipe import Recipe, recipe_settings
 from bitextmine.train.start import Start
+from bitextmine.train.teacher.lessons import Lessons
 from bitextmine.version import __version__
 
 __all__ = ["model_card", "training_signature"]
@@ -38,20 +39,31 @@ def model_card(
     pairs: int,
     scores: Mapping[str, float],
     start: Start | None = None,
+    lessons: Lessons | None = None,
 ) -> str:
     """Markdown: kind and size, the data with the held-out P@1, the recipe (what is not at its default), the
-    signature. steps, pairs: what the weights have seen; start: what they were before."""
+    signature. steps, pairs: what the weights have seen; start: what they were before; lessons: of a teacher."""
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs})
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     m = recipe.model
-    named = dataclasses.replace(m, start_from=Path(m.start_from).name)  # wherever it lies
+    named = dataclasses.replace(  # wherever they lie
+        recipe,
+        model=dataclasses.replace(m, start_from=Path(m.start_from).name),
+        teacher=dataclasses.replace(recipe.teacher, model=Path(recipe.teacher.model).name),
+    )
     kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
     lines = [
         f"# A bitextmine encoder for {', '.join(languages)}",
         "",
         f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {pairs:,} pairs in {steps:,} steps"
         " (a pair counts each time it is seen)"
-        + (f", going on from the encoder {start.folder.name} (hash {start.hash})." if start else "."),
+        + (f", going on from the encoder {start.folder.name} (hash {start.hash})" if start else "")
+        + (
+            f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {len(lessons):,} pairs"
+            if lessons
+            else ""
+        )
+        + ".",
         "",
         "## Data",
         "",
@@ -72,7 +84,7 @@ def model_card(
         "What is not at its default; `recipe.json` has every key.",
         "",
         "```toml",
-        recipe_settings(dataclasses.replace(recipe, model=named)).rstrip("\n"),
+        recipe_settings(named).rstrip("\n"),
         "```",
         "",
         f"Signature: `{training_signature(recipe, steps)}`",

@@ -27,12 +27,14 @@ RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (
 class TokenPairs:
     """n tokenised pairs in memory.
 
-    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal for sentences of equal pieces.
+    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal for sentences of equal pieces. teacher: what a
+    teacher makes of them, if there is one: (2, n, d) float32, rows of length 1.
     """
 
     src: Pieces
     tgt: Pieces
     keys: np.ndarray
+    teacher: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.src)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import os
@@ -22,6 +23,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.train.cache import PairCache
 from bitextmine.train.frequencies import piece_frequencies
 from bitextmine.train.hard import with_hard_negatives
+from bitextmine.train.objectives.catalogue import OBJECTIVES
 from bitextmine.train.objectives.registry import make_objectives
 from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.train.parallel import ALONE, World
@@ -31,6 +33,7 @@ from bitextmine.train.sampling import Batch, Sampler, hash_seed
 from bitextmine.train.spelling import commonest_ngrams, piece_ngrams, spell
 from bitextmine.train.splits import split_table
 from bitextmine.train.start import Start
+from bitextmine.train.teacher.lessons import Lessons
 from bitextmine.train.validation import SMALLEST_POOL, is_measured, validate
 from bitextmine.train.vocabulary import content_pieces
 
@@ -39,6 +42,7 @@ __all__ = ["NotFinite", "Run", "compile_layers"]
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
+LESSONS = 7  # makes the order of what is taught another one than that of the batches
 VALID_EVERY = 500
 NOT_FINITE = (
     "training stops. Try a lower train.learning_rate and train.embedding_learning_rate, or a higher "
@@ -60,9 +64,10 @@ class Run:
         tokenizer: Tokenizer,
         world: World = ALONE,
         start: Start | None = None,
+        lessons: Lessons | None = None,
     ) -> None:
         m, t = recipe.model, recipe.train
-        self.recipe, self.caches, self.world = recipe, caches, world
+        self.recipe, self.caches, self.world, self.lessons = recipe, caches, world, lessons
         languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
         pieces = tokenizer.pieces()
         shared = piece_ngrams(pieces) if m.spelling else None
@@ -85,18 +90,32 @@ class Run:
         if shared:
             spell(self.model, *shared, self.ngram_names, keep=start is not None)
         self.model.to(self.world.device).train()
-        self.objectives = make_objectives(recipe, self.model, content_pieces(tokenizer)).to(self.world.device)
+        self.objectives = make_objectives(
+            recipe, self.model, content_pieces(tokenizer), lessons.dim if lessons else 0
+        ).to(self.world.device)
         for head in self.objectives.heads:
             head.start_at(piece_frequencies(caches, tokenizer.vocab_size))
         self.optimizer = make_optimizer(self.model, self.objectives, t)
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
-        per_pass = sum(len(cache.train) for cache in caches)
-        self.steps = t.steps or max(1, math.ceil(t.epochs * per_pass / t.batch))
+        # Where nothing is learned but what the teacher teaches, its pairs are all there is.
+        self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
+        per_pass, size = sum(len(cache.train) for cache in caches), t.batch
+        if self.only_taught and lessons:
+            per_pass, size = len(lessons), recipe.teacher.batch
+        self.steps = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
         splits = split_table(tokenizer) if t.piece_splits else None
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        self.sampler = Sampler(
-            caches, recipe, splits, round(self.steps * (1 - t.piece_splits_end)), self.ngrams
-        )
+        split_steps = round(self.steps * (1 - t.piece_splits_end))
+        self.sampler = Sampler(caches, recipe, splits, split_steps, self.ngrams)
+        self.lesson_sampler = None
+        if lessons:
+            settings = dataclasses.replace(
+                recipe,
+                train=dataclasses.replace(
+                    t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS), hard_negatives=0.0
+                ),
+            )
+            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, split_steps, self.ngrams)
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
@@ -108,6 +127,8 @@ class Run:
                 "leave it at 0, or raise data.valid_pairs (at most a twentieth of a corpus is held out)"
             )
         fewest = min(min(len(cache.train), t.batch) for cache in caches)
+        if lessons:
+            fewest = min(fewest, *(min(len(one.train), recipe.teacher.batch) for one in lessons.corpora))
         if fewest < self.world.size:
             raise BitextmineError(
                 f"recipe: train.batch: a batch of {fewest} pairs cannot be shared by {self.world.size} processes"
@@ -179,6 +200,8 @@ class Run:
         self.best, self.waited = saved["best"], saved["waited"]
         self.tally = Tally(saved.get("tally"))
         self.sampler.skip(self.step)
+        if self.lesson_sampler:
+            self.lesson_sampler.skip(self.step)
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Trains to the end, a step per item; the items of every LOG_EVERY steps and of every measurement of
@@ -189,15 +212,17 @@ class Run:
             every = min(every, max(1, self.steps // 10))
         self.tally.started = time.monotonic()
         with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
-            pending = ahead.submit(self.sampler.draw, self.step)
+            pending = ahead.submit(self.draw, self.step)
             while not self.done:
-                batch = pending.result()
+                batch, lesson = pending.result()
                 if self.step + 1 < self.steps:
-                    pending = ahead.submit(self.sampler.draw, self.step + 1)
-                batch = with_hard_negatives(self.model, batch, t, self.world)
+                    pending = ahead.submit(self.draw, self.step + 1)
+                if batch is not None:
+                    batch = with_hard_negatives(self.model, batch, t, self.world)
                 share = rate_share(self.step, self.steps, t)
-                losses = self.learn(batch, share)
-                self.tally.add(losses, len(batch))
+                before = self.pairs
+                losses = self.learn(batch, share, lesson)
+                self.tally.add(losses, self.pairs - before)
                 entry: dict[str, Any] = {"step": self.step}
                 last = self.step == self.steps
                 measure = last or self.step % every == 0
@@ -212,6 +237,11 @@ class Run:
                         entry["p_at_1"] = self.scores
                     self.tally = Tally()
                 yield entry
+
+    def draw(self, step: int) -> tuple[Batch | None, Batch | None]:
+        """The batch of a step, and what the teacher teaches on in it; None where nothing is learned of either."""
+        batch = None if self.only_taught else self.sampler.draw(step)
+        return batch, self.lesson_sampler.draw(step) if self.lesson_sampler else None
 
     def keep_best(self) -> None:
         """With train.patience: goes back to the weights of the best P@1."""
@@ -237,14 +267,14 @@ class Run:
         else:
             self.waited += 1
 
-    def learn(self, batch: Batch, share: float) -> dict[str, float]:
+    def learn(self, batch: Batch | None, share: float, lesson: Batch | None = None) -> dict[str, float]:
         """One step at ``share`` of the peak learning rates; the loss and its parts."""
         t = self.recipe.train
         # Dropout by step and process, so that a run resumes without the generators' states.
         torch.manual_seed(hash_seed(t.seed, self.step, self.world.rank))
         set_rates(self.optimizer, share)
         self.optimizer.zero_grad(set_to_none=True)
-        parts = self.objectives(self.model, batch, self.step, self.world)
+        parts = self.objectives(self.model, batch, self.step, self.world, lesson)
         weights = self.objectives.weights
         total = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
         values = torch.stack([total, *parts.values()]).detach()
@@ -261,7 +291,8 @@ class Run:
             torch.nn.utils.clip_grad_norm_(rest, t.clip)
         self.optimizer.step()
         self.step += 1
-        self.pairs += len(batch)
+        # A lesson is of pairs that are trained on anyway.
+        self.pairs += len(batch) if batch is not None else len(lesson) if lesson is not None else 0
         return losses
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.train.cache import PairCache
-from bitextmine.train.recipe import Recipe
+from bitextmine.train.pairfile import TokenPairs
+from bitextmine.train.recipe import Corpus, Recipe
 from bitextmine.train.splits import Splits, split_pieces
 
 __all__ = ["Batch", "Sampler", "drop_pieces", "permuted", "with_ngrams"]
@@ -22,6 +23,7 @@ class Batch:
 
     src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row where sentences are equal. The last
     ``candidates`` rows are those that hard negatives are chosen from, with which the batch has ``wanted`` pairs.
+    teacher: None, or what a teacher makes of the sentences: (2, n, d) float32, rows of length 1.
     """
 
     corpus: int
@@ -30,6 +32,7 @@ class Batch:
     keys: np.ndarray
     candidates: int = 0
     wanted: int = 0
+    teacher: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.src)
@@ -61,6 +64,24 @@ def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
     return out.astype(np.int64)
 
 
+class Drawn(Protocol):
+    """A corpus to draw from."""
+
+    @property
+    def corpus(self) -> Corpus: ...
+
+    @property
+    def train(self) -> DrawnPairs: ...
+
+
+class DrawnPairs(Protocol):
+    """Its pairs, by row."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs: ...
+
+
 class Sampler:
     """Draws batches, each from one corpus: sentences of one kind of text are the hardest negatives of each other.
 
@@ -73,7 +94,7 @@ class Sampler:
 
     def __init__(
         self,
-        caches: Sequence[PairCache],
+        caches: Sequence[Drawn],
         recipe: Recipe,
         splits: Splits | None = None,
         split_steps: int = 0,
@@ -105,7 +126,7 @@ class Sampler:
         pairs = cache.train.take(np.concatenate(rows), self.max_pieces)
         rng = np.random.default_rng([self.seed, step, 1])
         src, tgt = self._vary(pairs.src, step, rng), self._vary(pairs.tgt, step, rng)
-        return Batch(corpus, src, tgt, pairs.keys, len(rows[1]), self._size(corpus))
+        return Batch(corpus, src, tgt, pairs.keys, len(rows[1]), self._size(corpus), pairs.teacher)
 
     def _next(self, corpus: int, kind: int, size: int) -> np.ndarray:
         """The next rows (size,) int64 of a corpus, as pairs (kind 0) or candidates (1), each in its own order."""

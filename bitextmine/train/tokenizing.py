@@ -21,12 +21,12 @@ from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import open_bytes
 from bitextmine.languages import identify as languages
 from bitextmine.system import processors
-from bitextmine.train.pairfile import PairFile, PairWriter, sentence_keys
+from bitextmine.train.pairfile import PairFile, PairWriter, TokenPairs, sentence_keys
 from bitextmine.train.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.train.recipe import Corpus, Recipe
 from bitextmine.train.staging import staged_files
 
-__all__ = ["FILTERED", "FORM", "TokenizedCorpus", "tokenized_corpus"]
+__all__ = ["FILTERED", "FORM", "TokenizedCorpus", "language_rule", "tokenized_corpus", "tokenized_lines"]
 
 Item = TypeVar("Item")
 
@@ -67,11 +67,7 @@ def tokenized_corpus(
     stem = folder / _key(recipe, corpus, tokenizer)
     manifest = Path(f"{stem}.json")
     if not manifest.exists():
-        rule = None
-        if recipe.data.language_filter:
-            codes = filter_codes(known(), corpus, number)
-            rule = LanguageRule(known(), codes, recipe.data.language_share)
-        _build(stem, recipe, corpus, tokenizer, rule, on_pairs)
+        _build(stem, recipe, corpus, tokenizer, language_rule(recipe, number, known), on_pairs)
     content = read_json(manifest)
     counts = {key: int(value) for key, value in content["counts"].items()}
     if not counts["kept"]:
@@ -115,6 +111,26 @@ class LanguageRule:
     def fits(self, side: int, lines: list[str]) -> np.ndarray:
         """(n,) bool."""
         return self.known.share(lines, self.codes[side]) >= self.share
+
+
+def language_rule(
+    recipe: Recipe, number: int, known: Callable[[], languages.Languages]
+) -> LanguageRule | None:
+    """The rule of the corpus of that number (from 1) where the recipe asks for one; ``known`` makes the identifier."""
+    if not recipe.data.language_filter:
+        return None
+    codes = filter_codes(known(), recipe.data.corpora[number - 1], number)
+    return LanguageRule(known(), codes, recipe.data.language_share)
+
+
+def tokenized_lines(
+    texts: tuple[list[str], list[str]], tokenizer: Tokenizer, recipe: Recipe, rule: LanguageRule | None
+) -> tuple[TokenPairs, np.ndarray]:
+    """Sources and targets of n pairs, as pieces, less those pairs that the filters drop; (m,) int64, which stayed."""
+    src, tgt = (_side(i, texts[i], tokenizer, recipe, rule) for i in (0, 1))
+    keep = _filter(src, tgt, recipe, dict.fromkeys(("read", "kept", *FILTERED), 0))
+    keys = np.stack([src.keys[keep], tgt.keys[keep]])
+    return TokenPairs(src.pieces.take(keep), tgt.pieces.take(keep), keys), keep
 
 
 @dataclasses.dataclass(frozen=True)

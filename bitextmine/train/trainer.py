@@ -28,6 +28,8 @@ from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
 from bitextmine.train.start import open_start
+from bitextmine.train.teacher.lessons import open_lessons
+from bitextmine.train.teacher.source import open_teacher
 from bitextmine.train.validation import SMALLEST_POOL, is_measured
 from bitextmine.train.vocabulary import open_vocabulary
 
@@ -45,7 +47,8 @@ def train(
     tokenizer.model, README.md (the model card), recipe.json, log.jsonl and, with matplotlib, training.png.
 
     With model.start_from training goes on from that encoder: from its vectors, its vocabulary (grown by up to
-    vocabulary.grow pieces) and its n-grams.
+    vocabulary.grow pieces) and its n-grams. With teacher.model it also learns from that encoder, by those objectives
+    that are taught; the teacher's vectors are computed before, and kept with the token cache.
 
     A run that was killed is taken up at its last checkpoint by calling this again with the same recipe; on one
     CPU with the same number of threads it then ends in the same weights as an unbroken run, and its log says the same
@@ -93,7 +96,9 @@ def _train(
     recipe: Recipe, out: Path, work: Path, world: World, force: bool, show_progress: bool | None
 ) -> Path:
     start = open_start(recipe)
+    teacher = open_teacher(recipe, str(world.device))
     digest = recipe.digest() if start is None else start.digest(recipe)
+    digest = digest if teacher is None else teacher.digest(digest)
     checkpoint = work / "checkpoint.pt"
     # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
     try:
@@ -109,9 +114,14 @@ def _train(
         world.wait()  # for what the first process makes: this one will find it made
     tokenizer = open_vocabulary(recipe, work, start)
     caches = open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress)
+    lessons = None
+    if teacher is not None:
+        lessons = open_lessons(
+            work / "cache", recipe, caches, tokenizer, teacher, show_progress=show_progress
+        )
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world, start)
+    run = Run(recipe, caches, tokenizer, world, start, lessons)
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
@@ -133,7 +143,7 @@ def _train(
                 log_file.flush()
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
-        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start)
+        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, lessons)
         config, weights = finished_model(run)
         write_folder(
             out,

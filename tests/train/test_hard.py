@@ -130,7 +130,7 @@ def test_a_corpus_smaller_than_the_candidates_gives_what_it_has(
     recipe = make_recipe(train__batch=4000, train__hard_negatives=0.5, train__hard_pool=100, train__steps=1)
     seen = []
 
-    def learn(self: Run, batch: Batch, share: float) -> dict[str, float]:
+    def learn(self: Run, batch: Batch, share: float, lesson: Batch | None) -> dict[str, float]:
         seen.append(batch)
         return plain(self, batch, share)
 

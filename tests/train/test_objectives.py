@@ -26,6 +26,7 @@ from bitextmine.train.recipe import recipe_from_pairs
 from bitextmine.train.sampling import Batch
 
 V, D = 23, 8
+UNTAUGHT = [name for name, declared in OBJECTIVES.items() if not declared.taught]  # others: test_teaching.py
 CONTENT = np.array([i > 4 for i in range(V)])  # pieces 1 to 4 are punctuation, 0 stands for a masked piece
 
 sentences = st.lists(st.lists(st.integers(1, V - 1), max_size=6), min_size=1, max_size=8)
@@ -211,7 +212,7 @@ def make_model(layers: int = 2) -> SentenceModel:
 
 
 def objectives_of(model: SentenceModel, **settings: Any) -> Objectives:
-    weights = settings.pop("objective", dict.fromkeys(OBJECTIVES, 1.0))
+    weights = settings.pop("objective", dict.fromkeys(UNTAUGHT, 1.0))
     overrides = {"train.objective": weights, "train.piece_dropout": 0.0, "train.precision": "float32"}
     overrides |= {f"train.{key}": value for key, value in settings.items()}
     torch.manual_seed(2)
@@ -268,7 +269,7 @@ def test_mlm_reads_the_states_at_the_masked_positions() -> None:
     assert loss == pytest.approx(sum(np.mean(x) for x in per_pair) / n, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", UNTAUGHT)
 @pytest.mark.parametrize("layers", [0, 2])
 def test_every_objective_goes_down_when_it_is_followed(name: str, layers: int) -> None:
     if name == "mlm" and not layers:

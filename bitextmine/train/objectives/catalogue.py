@@ -18,9 +18,10 @@ class Declared:
     module, cls: a class of `protocol.Objective`, in the module of that name in this folder.
     doc: what it minimises; those of one doc are named together.
     needs_layers: why it can do nothing without transformer layers; "" where it can.
-    cosines: it compares finished vectors by their cosine, and nothing else of a sentence. Only then may a model have
+    cosines: it reads finished vectors, and nothing else of a sentence. Only then may a model have
     spelling, order_columns or a length_share, which are no part of the vectors that other objectives read.
     negatives: the other pairs of a batch are its negatives, so that there can be hard ones.
+    taught: it is over pairs that a teacher's vectors are known of, and needs one.
     """
 
     module: str
@@ -29,10 +30,19 @@ class Declared:
     needs_layers: str = ""
     cosines: bool = False
     negatives: bool = False
+    taught: bool = False
 
 
 PIECES = "predict pieces"
 PAPER = "the paper's sentence losses"
+MCL = "cosines with other translations as the teacher's, as 1 and 0, or by cross-entropy"
+STRUCTURE = "cosines of all sentences as the teacher's, by squares, divergence or correlation"
+
+
+def taught(cls: str, doc: str) -> Declared:
+    """An objective of `teaching`."""
+    return Declared("teaching", cls, doc, cosines=True, taught=True)
+
 
 OBJECTIVES = {
     "contrastive": Declared(
@@ -48,6 +58,13 @@ OBJECTIVES = {
     "ugt": Declared("generative", "Ugt", PIECES),
     "align": Declared("sentence", "Align", PAPER),
     "sim": Declared("sentence", "Sim", PAPER),
+    "distil": taught("Distil", "the teacher's vectors"),
+    "mcl": taught("Mcl", MCL),
+    "mcl_bool": taught("MclBool", MCL),
+    "mcl_ce": taught("MclCe", MCL),
+    "structure": taught("Structure", STRUCTURE),
+    "structure_kl": taught("StructureKl", STRUCTURE),
+    "structure_correlation": taught("StructureCorrelation", STRUCTURE),
 }
 
 

@@ -14,7 +14,8 @@ __all__ = ["check_objectives"]
 def check_objectives(recipe: Recipe) -> None:
     """Raises BitextmineError for a name that is no objective, a weight that is not above 0, an objective that needs
     layers without any, hard negatives without an objective that has negatives, and spelling, order_columns or
-    length_share with one that reads more of a sentence than cosines tell."""
+    length_share with one that reads more of a sentence than cosines tell; an objective that needs a teacher without
+    one, and a teacher without such an objective."""
     m = recipe.model
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
@@ -29,6 +30,17 @@ def check_objectives(recipe: Recipe) -> None:
             raise BitextmineError(
                 f"recipe: train.objective: {name!r} needs model.layers of at least 1: {declared.needs_layers}"
             )
+    teaching = [name for name, declared in OBJECTIVES.items() if declared.taught]
+    asked = [name for name in chosen if name in teaching]
+    if asked and not recipe.teacher.model:
+        raise BitextmineError(
+            f"recipe: train.objective: {asked[0]!r} needs a teacher: name an encoder as teacher.model"
+        )
+    if recipe.teacher.model and not asked:
+        raise BitextmineError(
+            f"recipe: teacher.model: found {recipe.teacher.model!r}, but nothing in train.objective learns of it: add "
+            f"{_named(teaching)}"
+        )
     others = [name for name, declared in chosen.items() if not declared.cosines]
     for key, found in (
         ("spelling", m.spelling),

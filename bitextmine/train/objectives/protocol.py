@@ -7,16 +7,20 @@ from torch import Tensor, nn
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.train.head import Head
 from bitextmine.train.objectives.views import Views
-from bitextmine.train.recipe import Training
+from bitextmine.train.recipe import Teacher, Training
 
 __all__ = ["Objective", "Setup"]
 
 
 class Setup:
-    """What the objectives of a run are made of: its settings, the shape of its encoder, and a head that they share."""
+    """What the objectives of a run are made of: its settings, the shape of its encoder, and a head that they share;
+    with a teacher its settings and the numbers in its vectors."""
 
-    def __init__(self, training: Training, config: EncoderConfig) -> None:
+    def __init__(
+        self, training: Training, config: EncoderConfig, teacher: Teacher | None = None, teacher_dim: int = 0
+    ) -> None:
         self.training, self.config = training, config
+        self.teacher, self.teacher_dim = teacher or Teacher(), teacher_dim
         self.heads: tuple[Head, ...] = ()  # one, once an objective has asked for it
 
     def head(self) -> Head:

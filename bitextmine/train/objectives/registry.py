@@ -22,21 +22,34 @@ __all__ = ["Objectives", "make_objectives"]
 class Objectives(nn.Module):
     """The weighted sum of a recipe's objectives; holds what they learn beside the model."""
 
-    def __init__(self, recipe: Recipe, model: SentenceModel, content: np.ndarray) -> None:
+    def __init__(
+        self, recipe: Recipe, model: SentenceModel, content: np.ndarray, teacher_dim: int = 0
+    ) -> None:
         super().__init__()
         self.training_settings, self.content = recipe.train, content
         self.weights = dict(recipe.train.objective)
-        setup = Setup(recipe.train, model.config)
+        setup = Setup(recipe.train, model.config, recipe.teacher, teacher_dim)
         self.parts = nn.ModuleDict({name: objective_class(name)(setup) for name in self.weights})
         self.heads = setup.heads  # of those objectives that predict pieces: one, which they share, or none
 
     def forward(
-        self, model: SentenceModel, batch: Batch, step: int, world: World = ALONE
+        self,
+        model: SentenceModel,
+        batch: Batch | None,
+        step: int,
+        world: World = ALONE,
+        lesson: Batch | None = None,
     ) -> dict[str, Tensor]:
         """The loss of each objective, not yet weighed, as scalars with gradients; of several processes each has a
-        part, and the parts add up to the losses."""
-        views = Views(model, batch, self.training_settings, self.content, step, world)
-        return {name: part(views) for name, part in self.parts.items()}
+        part, and the parts add up to the losses. batch: None where all of them are taught; lesson: what those that
+        are taught learn from."""
+        settings, content = self.training_settings, self.content
+        seen = {
+            taught: Views(model, found, settings, content, step, world)
+            for taught, found in ((False, batch), (True, lesson))
+            if found is not None
+        }
+        return {name: part(seen[OBJECTIVES[name].taught]) for name, part in self.parts.items()}
 
 
 def objective_class(name: str) -> type[Objective]:
@@ -47,10 +60,13 @@ def objective_class(name: str) -> type[Objective]:
     return cls
 
 
-def make_objectives(recipe: Recipe, model: SentenceModel, content: np.ndarray) -> Objectives:
-    """The recipe's objectives; content (V,) bool tells the pieces worth predicting.
+def make_objectives(
+    recipe: Recipe, model: SentenceModel, content: np.ndarray, teacher_dim: int = 0
+) -> Objectives:
+    """The recipe's objectives; content (V,) bool tells the pieces worth predicting; teacher_dim: the numbers in a
+    teacher's vectors.
 
     Raises BitextmineError as `check_objectives` does.
     """
     check_objectives(recipe)
-    return Objectives(recipe, model, content)
+    return Objectives(recipe, model, content, teacher_dim)

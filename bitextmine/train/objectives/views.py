@@ -73,6 +73,7 @@ class Views:
         self.model, self.training, self.content = model, training, content
         self.step, self.world = step, world
         self.pairs, self.keys = len(batch), batch.keys
+        self._teacher = batch.teacher
         self.precision = layer_precision(training.autocast, world.device)
         self._all = Pieces.join([batch.src, batch.tgt])
         own = np.arange(self.pairs)[world.share(self.pairs)]
@@ -81,6 +82,12 @@ class Views:
             batch = Batch(batch.corpus, batch.src.take(own), batch.tgt.take(own), batch.keys[:, own])
         self.batch = batch
         self.whole = self._own(self._all)
+
+    @property
+    def teacher(self) -> np.ndarray:
+        """(2, pairs, d) float32, rows of length 1: what a teacher makes of the step's sentences."""
+        assert self._teacher is not None, "only a lesson has a teacher"
+        return self._teacher
 
     def gather(self, vectors: Tensor) -> Tensor:
         """(2m, d) of this process' pairs, sources first -> (2 pairs, d) of the step's, in their order."""
@@ -103,7 +110,15 @@ class Views:
 
     def _encode(self, pieces: Pieces) -> Tensor:
         t = self.training
-        return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        if self._teacher is None or not self.model.config.length_share:
+            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        # A teacher's cosines are what those of the finished model shall be.
+        was = self.model.length_share_in_training
+        self.model.length_share_in_training = self.model.config.length_share
+        try:
+            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        finally:
+            self.model.length_share_in_training = was
 
     @cached_property
     def vectors(self) -> Tensor:

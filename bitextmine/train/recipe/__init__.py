@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bitextmine.train.recipe.check import check_recipe
-from bitextmine.train.recipe.keys import Corpus, Data, Model, Recipe, Training, Vocabulary
+from bitextmine.train.recipe.keys import Corpus, Data, Model, Recipe, Teacher, Training, Vocabulary
 from bitextmine.train.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
 from bitextmine.train.recipe.start import start_name, with_start
 from bitextmine.train.recipe.template import recipe_settings, recipe_template, recipe_text
@@ -13,6 +13,7 @@ __all__ = [
     "Data",
     "Model",
     "Recipe",
+    "Teacher",
     "Training",
     "Vocabulary",
     "check_recipe",

@@ -8,7 +8,7 @@ from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
-from bitextmine.train.recipe.keys import SECTIONS, Recipe
+from bitextmine.train.recipe.keys import PRECOMPUTED, SECTIONS, Recipe
 from bitextmine.train.recipe.limits import limits_in_words, within
 
 __all__ = ["check_recipe"]
@@ -76,7 +76,47 @@ def check_recipe(recipe: Recipe) -> Recipe:
     )
     _must(bool(t.objective), "train.objective", "names no objective")
     _check_columns(recipe)
+    _check_teacher(recipe)
     return recipe
+
+
+def _check_teacher(recipe: Recipe) -> None:
+    """Who teaches, and on which corpora."""
+    corpora, teacher = recipe.data.corpora, recipe.teacher
+    names = [c.files[0] for c in corpora]
+    for name in teacher.corpora:
+        _must(
+            name in names,
+            "teacher.corpora",
+            f"{name!r} is none of data.corpora",
+            f"it has {', '.join(names)}",
+        )
+    ready = teacher.model == PRECOMPUTED
+    for i, c in enumerate(corpora, 1):
+        _must(
+            ready or not (c.src_vectors or c.tgt_vectors),
+            f"data.corpora {i}",
+            f"found src_vectors or tgt_vectors with teacher.model {teacher.model!r}",
+            f'set that to "{PRECOMPUTED}"',
+        )
+    if not teacher.model:
+        return
+    taught = [c for c in corpora if not teacher.corpora or c.files[0] in teacher.corpora]
+    if ready:
+        without = [c.name for c in taught if not (c.src_vectors or c.tgt_vectors)]
+        _must(
+            len(without) < len(taught) and not (teacher.corpora and without),
+            "teacher.model",
+            f"{PRECOMPUTED}, but {', '.join(without[:3])} has neither src_vectors nor tgt_vectors",
+            "name a .npy there",
+        )
+    read = set(teacher.languages)
+    _must(
+        not read or any(read & set(c.langs) for c in taught),
+        "teacher.languages",
+        f"none of {', '.join(teacher.languages)} is a language of the corpora that it teaches on",
+        f"they have {', '.join(sorted({lang for c in taught for lang in c.langs}))}",
+    )
 
 
 def _check_columns(recipe: Recipe) -> None:

@@ -12,11 +12,24 @@ from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.files.storage import Place, is_remote, place
 from bitextmine.train.objectives.catalogue import objectives_in_words
 
-__all__ = ["SECTIONS", "Corpus", "Data", "Model", "Recipe", "Reduce", "Training", "Vocabulary"]
+__all__ = [
+    "PRECOMPUTED",
+    "SECTIONS",
+    "Corpus",
+    "Data",
+    "Model",
+    "Recipe",
+    "Reduce",
+    "Teacher",
+    "Training",
+    "Vocabulary",
+]
 
 
 # Of a recipe, in the order in which they are shown.
-SECTIONS = ("data", "vocabulary", "model", "train", "reduce")
+SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "reduce")
+# What teacher.model is where corpora bring the teacher's vectors with them.
+PRECOMPUTED = "precomputed"
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:
@@ -42,6 +55,11 @@ class Corpus:
     weight: float = key(
         1.0, "a pair of this corpus is drawn so many times as often as one of weight 1", above=0
     )
+    src_vectors: str = key(
+        "",
+        'with teacher.model = "precomputed": its vectors of the source sentences, a .npy of a row per pair',
+    )
+    tgt_vectors: str = key("", "... and of the target sentences; one of the two will do")
 
     @property
     def name(self) -> str:
@@ -267,6 +285,36 @@ class Training:
 
 
 @dataclasses.dataclass(frozen=True)
+class Teacher:
+    """An encoder whose vectors are known for some of the pairs, and followed in training."""
+
+    model: str = key(
+        "",
+        "an encoder to learn from: one in the package, a model folder, ORG/NAME of the hub, or "
+        f'"{PRECOMPUTED}" where the corpora bring its vectors (src_vectors, tgt_vectors); train.objective says what '
+        "is learned of it; empty: none",
+    )
+    languages: tuple[str, ...] = key(
+        (),
+        "the languages that it reads: a sentence of another one is taught the vector of its translation, and corpora "
+        "of two others are left out; empty: all",
+    )
+    corpora: tuple[str, ...] = key(
+        (), "those it teaches on, called as in data.corpora (pairs, or src); empty: all that it can read"
+    )
+    lines: int = key(
+        200_000,
+        "pairs that it teaches on, of all corpora together, each giving as large a share as it has of the pairs that "
+        "are drawn; its vectors of them are computed once, and kept where data.cache is",
+        least=2,
+    )
+    batch: int = key(
+        1024, "pairs per step that it teaches on, beside those of train.batch; all of one corpus", least=2
+    )
+    temperature: float = key(0.05, "of mcl_ce and structure_kl", above=0, most=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class Reduce:
     """What the finished vectors are cut to: trained large, used small (no layers)."""
 
@@ -293,6 +341,7 @@ class Recipe:
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
     model: Model = dataclasses.field(default_factory=Model)
     train: Training = dataclasses.field(default_factory=Training)
+    teacher: Teacher = dataclasses.field(default_factory=Teacher)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
 
@@ -305,16 +354,17 @@ class Recipe:
         return place(name) if is_remote(name) else self.path(name)
 
     def to_json(self) -> dict[str, Any]:
-        """Every key and its value, but for the folders of the data and of the cache; of the encoder that training
-        starts from the name alone."""
+        """Every key and its value, but for the folders of the data and of the cache; of the encoders that training
+        starts from and learns from the names alone."""
         content = dataclasses.asdict(self)
         content["model"]["start_from"] = Path(self.model.start_from).name
+        content["teacher"]["model"] = Path(self.teacher.model).name
         del content["base"], content["data"]["folder"], content["data"]["cache"]
         return content
 
     def digest(self) -> str:
         """16 hex digits that change with anything in the recipe but the folders of the data, of the cache and of the
-        encoder that it starts from, and the seconds between checkpoints.
+        encoders that it starts from and learns from, and the seconds between checkpoints.
 
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
@@ -325,6 +375,7 @@ class Recipe:
                 data=dataclasses.replace(self.data, folder=".", cache=""),
                 model=dataclasses.replace(self.model, start_from=""),
                 train=dataclasses.replace(self.train, checkpoint_seconds=Training().checkpoint_seconds),
+                teacher=dataclasses.replace(self.teacher, model=""),
             )
         )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -53,7 +53,7 @@ def recipe_template() -> str:
     for section in SECTIONS:
         lines = [f"[{section}]"]
         for field in dataclasses.fields(getattr(Recipe(), section)):
-            if field.name == "corpora":
+            if (section, field.name) == ("data", "corpora"):
                 continue
             lines += ["", *_comment(field), _setting(field)]
         parts.append("\n".join(lines) + "\n")
@@ -69,7 +69,9 @@ def recipe_settings(recipe: Recipe) -> str:
     for section in SECTIONS:
         values = getattr(recipe, section)
         lines = [
-            line for line in _changed(values) if not line.startswith(("corpora =", "folder =", "cache ="))
+            line
+            for line in _changed(values)
+            if section != "data" or not line.startswith(("corpora =", "folder =", "cache ="))
         ]
         if lines:
             parts.append("\n".join([f"[{section}]", *lines]))

@@ -1,0 +1,83 @@
+"""The teacher of a recipe: an encoder, or vectors that another tool made of the corpora."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.folder import PACKAGED
+from bitextmine.encoder.load import load_encoder
+from bitextmine.errors import BitextmineError
+from bitextmine.train.recipe import Corpus, Recipe
+from bitextmine.train.recipe.keys import PRECOMPUTED
+
+__all__ = ["TeacherSource", "open_teacher", "taught_sides"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherSource:
+    """Who teaches. encoder: None where the corpora bring its vectors; hash: changes with the vectors."""
+
+    name: str
+    hash: str
+    encoder: Encoder | None
+
+    def digest(self, digest: str) -> str:
+        """A run's digest with the teacher in it."""
+        return hashlib.sha256(f"{digest} {self.hash}".encode()).hexdigest()[:16]
+
+
+def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
+    """The teacher of the recipe, None where it has none.
+
+    Raises BitextmineError for an encoder that cannot be loaded, and for vectors that cannot be read.
+    """
+    name = recipe.teacher.model
+    if not name:
+        return None
+    if name == PRECOMPUTED:
+        return TeacherSource(PRECOMPUTED, _hash_of_vectors(recipe), None)
+    path = recipe.path(name)
+    model = name if name in PACKAGED or not path.exists() else os.fspath(path)
+    try:
+        encoder = load_encoder(model, device)
+    except BitextmineError as e:
+        raise type(e)(f"recipe: teacher.model: {e}") from None
+    return TeacherSource(encoder.name, encoder.hash, encoder)
+
+
+def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
+    """Which column's vector each side of a pair is taught: its own where the teacher reads it, else that of the other
+    side; None where it reads neither, and for a corpus that it does not teach on."""
+    teacher = recipe.teacher
+    if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
+        return None
+    there = (True, True)
+    if teacher.model == PRECOMPUTED:
+        there = (bool(corpus.src_vectors), bool(corpus.tgt_vectors))
+    src, tgt = (
+        found and (not teacher.languages or lang in teacher.languages)
+        for found, lang in zip(there, corpus.langs, strict=True)
+    )
+    if not (src or tgt):
+        return None
+    return 0 if src else 1, 1 if tgt else 0
+
+
+def _hash_of_vectors(recipe: Recipe) -> str:
+    digest = hashlib.sha256()
+    for corpus in recipe.data.corpora:
+        for name in (corpus.src_vectors, corpus.tgt_vectors):
+            digest.update(b"\0")
+            if name:
+                path = recipe.path(name)
+                try:
+                    with path.open("rb") as file:
+                        digest.update(hashlib.file_digest(file, "sha256").digest())
+                except OSError as e:
+                    raise BitextmineError(
+                        f"{path}: cannot read the teacher's vectors: {e.strerror}"
+                    ) from None
+    return digest.hexdigest()[:16]
