@@ -24,7 +24,9 @@ class EncoderConfig:
     n-grams have vectors, too, after those of the pieces (`Ngrams`; they count as pieces of a sentence). length_share:
     the share of a vector's squared length that its last columns have, which tell how long the sentence is (`lengths`).
     order_columns: so many columns before those tell where the pieces stand (`order`): the sums of the first columns of
-    the pieces' vectors, weighed by place and by order_weight.
+    the pieces' vectors, weighed by place and by order_weight. bottleneck: of a model with layers, the numbers in the
+    vector of a piece, which a matrix then brings to dim (0: dim of them, and no matrix). recurrent: so many layers are
+    applied again and again until there are ``layers`` of them (0: each layer is of its own).
     """
 
     vocab_size: int
@@ -39,6 +41,8 @@ class EncoderConfig:
     length_share: float = 0.0
     order_columns: int = 0
     order_weight: float = 0.0
+    bottleneck: int = 0
+    recurrent: int = 0
 
     @property
     def rows(self) -> int:
@@ -47,8 +51,18 @@ class EncoderConfig:
 
     @property
     def piece_dim(self) -> int:
-        """Numbers in the vector of a piece: those of a sentence less the columns for its order and its length."""
+        """Numbers in what is made of a piece: those of a sentence less the columns for its order and its length."""
         return self.dim - self.order_columns - (COLUMNS if self.length_share else 0)
+
+    @property
+    def stored_dim(self) -> int:
+        """Numbers in the vector of a piece as it is stored."""
+        return self.bottleneck or self.piece_dim
+
+    @property
+    def own_layers(self) -> int:
+        """Layers that have weights: layer i of ``layers`` is number i modulo so many."""
+        return self.recurrent or self.layers
 
     def __post_init__(self) -> None:
         """Raises BitextmineError that names the key and both numbers, where two disagree."""
@@ -59,6 +73,8 @@ class EncoderConfig:
             ("max_pieces", 1),
             ("ngrams", 0),
             ("order_columns", 0),
+            ("bottleneck", 0),
+            ("recurrent", 0),
         ):
             value = getattr(self, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -71,6 +87,15 @@ class EncoderConfig:
             )
         if self.layers and (not isinstance(self.ffn, int) or self.ffn < 1):
             raise BitextmineError(f"model: ffn must be a whole number of at least 1, found {self.ffn!r}")
+        if self.bottleneck and not (self.layers and self.bottleneck < self.dim):
+            raise BitextmineError(
+                f"model: bottleneck {self.bottleneck} with dim {self.dim} and {self.layers} layers: it must be below "
+                "dim, and only a model with layers has one"
+            )
+        if self.recurrent and (self.recurrent > self.layers or self.layers % self.recurrent):
+            raise BitextmineError(
+                f"model: {self.recurrent} recurrent of {self.layers} layers: it must divide their number"
+            )
         if self.layers and self.ngrams:
             raise BitextmineError(
                 f"model: {self.ngrams} ngrams with {self.layers} layers: only a model without layers has n-grams"
@@ -108,7 +133,10 @@ class EncoderConfig:
 
     def describe(self) -> dict[str, Any]:
         """What `bitextmine info` says of it; what is 0 is left out."""
-        extras = {key: getattr(self, key) for key in ("ngrams", "order_columns", "length_share")}
+        extras = {
+            key: getattr(self, key)
+            for key in ("ngrams", "order_columns", "length_share", "bottleneck", "recurrent")
+        }
         return {
             "dim": self.dim,
             "layers": self.layers,
@@ -125,6 +153,9 @@ class EncoderConfig:
             del content["length_share"]  # likewise
         if not self.order_columns:
             del content["order_columns"], content["order_weight"]
+        for key in ("bottleneck", "recurrent"):
+            if not content[key]:
+                del content[key]
         return {"format": FORMAT, "kind": "bitextmine-encoder", **content}
 
     @classmethod

@@ -34,7 +34,9 @@ class SentenceModel(nn.Module):
     direction counts), with config.order_columns behind it that tell the places of the pieces (`order`); with
     config.length_share of length 1 then, and columns for the sentence's length behind that (`lengths`).
     layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then the
-    mean over the sentence's positions, as in Mao et al. 2021, section 3.1.
+    mean over the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings the
+    piece vectors to the layers' dimension, with config.recurrent the layers are gone through several times (both after
+    Lan et al. 2020, "ALBERT").
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -43,7 +45,7 @@ class SentenceModel(nn.Module):
         self.always_masked = (
             False  # layers that are compiled see one kind of batch then, and are compiled once
         )
-        self.embedding = PieceVectors(config.rows, config.piece_dim)
+        self.embedding = PieceVectors(config.rows, config.stored_dim)
         if config.order_columns:
             self.wave: Tensor
             self.register_buffer("wave", torch.from_numpy(wave().copy()), persistent=False)
@@ -57,7 +59,9 @@ class SentenceModel(nn.Module):
             self.register_buffer("length_table", torch.from_numpy(length_table().copy()), persistent=False)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)
-            self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+            if config.bottleneck:
+                self.bottleneck = nn.Linear(config.bottleneck, config.dim, bias=False)
+            self.layers = nn.ModuleList(Layer(config) for _ in range(config.own_layers))
             self.norm = nn.LayerNorm(config.dim)
             self.dropout = nn.Dropout(config.dropout)
 
@@ -68,10 +72,18 @@ class SentenceModel(nn.Module):
             self.embedding.weight.normal_(0.0, std, generator=generator)
             if self.config.layers:
                 self.positions.weight.normal_(0.0, std, generator=generator)
+            if self.config.bottleneck:
+                # Columns of length 1, at right angles: what comes out is as long as what goes in.
+                nn.init.orthogonal_(self.bottleneck.weight, generator=generator)
 
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+    @property
+    def bottleneck_weight(self) -> Tensor | None:
+        """(dim, bottleneck), None without one."""
+        return self.bottleneck.weight if self.config.bottleneck else None
 
     def forward(
         self, ids: Tensor, offsets: Tensor, width: int | None = None, full: bool | None = None
@@ -109,10 +121,15 @@ class SentenceModel(nn.Module):
         total = (states * inside[:, :, None]).sum(1)
         return total / lengths.clamp(min=1)[:, None]
 
+    def piece_states(self, ids: Tensor) -> Tensor:
+        """ids (...,) int64 -> (..., piece_dim): what is made of each piece, before it has neighbours and a place."""
+        found: Tensor = self.embedding(ids)
+        return self.bottleneck(found) if self.config.bottleneck else found
+
     def states(self, padded: Tensor, inside: Tensor, full: bool | None = None) -> Tensor:
         """padded (n, width) int64 ids, inside (n, width) bool -> (n, width, dim) final states. ``full``: whether all is
         inside, as far as that is known."""
-        hidden = self.embedding(padded)
+        hidden = self.piece_states(padded)
         if not self.config.layers:
             return hidden
         hidden = self.dropout(hidden + self.positions.weight[: padded.shape[1]])
@@ -121,8 +138,8 @@ class SentenceModel(nn.Module):
         mask = None
         if self.always_masked or not (bool(inside.all()) if full is None else full):
             mask = (inside | ~inside.any(1, keepdim=True))[:, None, None, :]
-        for layer in self.layers:
-            hidden = layer(hidden, mask)
+        for i in range(self.config.layers):
+            hidden = self.layers[i % self.config.own_layers](hidden, mask)
         return self.norm(hidden)
 
 

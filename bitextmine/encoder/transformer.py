@@ -16,7 +16,7 @@ from bitextmine.encoder.columns.order import steps, wave
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import with_length
 from bitextmine.encoder.network import TorchNetwork
-from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
+from bitextmine.encoder.weights import BOTTLENECK, CHARACTERS, PIECES, SCALE, piece_vectors
 
 __all__ = ["Transformer"]
 
@@ -60,10 +60,12 @@ class Transformer(TorchNetwork):
             at += rows * length
         w, dim = self._weights, self.config.piece_dim
         hidden = functional.embedding(ids, w[PIECES])
+        if self.config.bottleneck:
+            hidden = functional.linear(hidden.to(self._low), w[BOTTLENECK]).float()
         if self.config.layers:
             for begin, end, rows, length in spans:
                 hidden[begin:end].view(rows, length, dim).add_(w["positions.weight"][:length])
-            for i in range(self.config.layers):
+            for i in (i % self.config.own_layers for i in range(self.config.layers)):
                 qkv = self._linear(self._norm(hidden, f"layers.{i}.attention_norm"), f"layers.{i}.qkv")
                 hidden += self._linear(self._attend(qkv, spans), f"layers.{i}.out")
                 up = self._linear(self._norm(hidden, f"layers.{i}.ffn_norm"), f"layers.{i}.up")
@@ -128,4 +130,4 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def _is_matrix(name: str) -> bool:
     """Whether a tensor belongs to a matrix product: its precision is the lower one, biases included."""
-    return name.split(".")[-2] in ("qkv", "out", "up", "down")
+    return name.split(".")[-2] in ("bottleneck", "qkv", "out", "up", "down")

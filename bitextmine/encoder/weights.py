@@ -5,6 +5,7 @@ With four bits for pieces, n-grams have two: a word has one piece or a few, but 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.errors import BitextmineError
 
 __all__ = [
+    "BOTTLENECK",
     "CHARACTERS",
     "PIECES",
     "SCALE",
@@ -28,6 +30,7 @@ __all__ = [
     "read_weights",
     "restore_rows",
     "unpack_rows",
+    "unrolled",
     "weight_shapes",
     "write_weights",
 ]
@@ -36,6 +39,8 @@ PIECES = "embedding.weight"
 SCALE = "embedding.scale"
 # Of a model with config.length_share: what each row's piece has, as `piece_characters` counts them.
 CHARACTERS = "characters"
+# Of a model with config.bottleneck: from the piece vectors to the layers.
+BOTTLENECK = "bottleneck.weight"
 # Where n-grams are stored in another way than pieces; in memory they are rows of PIECES, the last ones.
 NGRAMS, NGRAMS_SCALE = "ngrams.weight", "ngrams.scale"
 STORAGES = ("int8", "int4", "float32")
@@ -142,14 +147,16 @@ def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndar
 def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     """The tensors of a model of this configuration, as `SentenceModel.state_dict` names them."""
     d, ffn = config.dim, config.ffn
-    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.rows, config.piece_dim)}
+    shapes: dict[str, tuple[int, ...]] = {PIECES: (config.rows, config.stored_dim)}
     if config.length_share:
         shapes[CHARACTERS] = (config.rows,)
     if not config.layers:
         return shapes
     shapes["positions.weight"] = (config.max_pieces, d)
+    if config.bottleneck:
+        shapes[BOTTLENECK] = (d, config.bottleneck)
     linear = {"qkv": (3 * d, d), "out": (d, d), "up": (ffn, d), "down": (d, ffn)}
-    for i in range(config.layers):
+    for i in range(config.own_layers):
         for name, shape in linear.items():
             shapes[f"layers.{i}.{name}.weight"] = shape
             shapes[f"layers.{i}.{name}.bias"] = shape[:1]
@@ -157,6 +164,21 @@ def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
             shapes[f"layers.{i}.{name}.weight"] = shapes[f"layers.{i}.{name}.bias"] = (d,)
     shapes["norm.weight"] = shapes["norm.bias"] = (d,)
     return shapes
+
+
+def unrolled(
+    config: EncoderConfig, weights: Mapping[str, np.ndarray]
+) -> tuple[EncoderConfig, dict[str, np.ndarray]]:
+    """The same model without a bottleneck and with layers of their own, larger, for who knows neither; weights as
+    `read_weights` has them."""
+    found = dict(weights)
+    if config.bottleneck:
+        found[PIECES] = piece_vectors(weights) @ found.pop(BOTTLENECK).T
+        found.pop(SCALE, None)
+    for i in range(config.own_layers, config.layers):
+        mine, same = f"layers.{i}.", f"layers.{i % config.own_layers}."
+        found |= {mine + name[len(same) :]: array for name, array in weights.items() if name.startswith(same)}
+    return dataclasses.replace(config, bottleneck=0, recurrent=0), found
 
 
 def write_weights(
@@ -213,8 +235,8 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     wanted = weight_shapes(config)
     kind = state.get(PIECES, np.empty(0)).dtype
     if kind == np.uint8:
-        groups = -(-config.piece_dim // GROUP)
-        wanted[PIECES] = (config.vocab_size, config.piece_dim // 2)
+        groups = -(-config.stored_dim // GROUP)
+        wanted[PIECES] = (config.vocab_size, config.stored_dim // 2)
         wanted[SCALE] = (config.vocab_size, groups)
         if config.ngrams:
             wanted[NGRAMS] = (config.ngrams, config.piece_dim // 4)
@@ -223,7 +245,7 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
         wanted[SCALE] = (config.rows,)
     shape = (
         f"dim {config.dim}, layers {config.layers}, ngrams {config.ngrams}, order_columns {config.order_columns}, "
-        f"length_share {config.length_share}"
+        f"length_share {config.length_share}, bottleneck {config.bottleneck}, recurrent {config.recurrent}"
     )
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:

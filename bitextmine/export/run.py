@@ -9,7 +9,7 @@ from pathlib import Path
 from bitextmine.arguments import a_path, one_of
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
-from bitextmine.encoder.weights import read_weights
+from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.export.forms import FORMS, ONNX
 
@@ -35,7 +35,7 @@ def export_encoder(
     if read_foreign(folder) is not None:
         raise BitextmineError(f"{model}: was not made by bitextmine; export it with the library that made it")
     config, _ = read_folder(folder)
-    weights = read_weights(config, folder / WEIGHTS)
+    config, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
     if config.ngrams:
         raise BitextmineError(
             f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of "

@@ -50,6 +50,7 @@ def model_card(
         recipe,
         model=dataclasses.replace(m, start_from=Path(m.start_from).name),
         teacher=dataclasses.replace(recipe.teacher, model=Path(recipe.teacher.model).name),
+        distil=dataclasses.replace(recipe.distil, assistant=Path(recipe.distil.assistant).name),
     )
     kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
     lines = [

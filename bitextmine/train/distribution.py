@@ -61,12 +61,21 @@ def piece_counts(pieces: Pieces) -> Targets:
 
 
 def divergence(
-    head: Head, embedding: Tensor, states: Tensor, targets: Targets, weights: np.ndarray | float
+    head: Head,
+    embedding: Tensor,
+    states: Tensor,
+    targets: Targets,
+    weights: np.ndarray | float,
+    bottleneck: Tensor | None = None,
 ) -> Tensor:
     """Sum over rows of weight x D(target || softmax(head(states) E^T + bias)), a scalar, with gradients for the
-    states (m, d), the head and the piece vectors E (V, d)."""
+    states (m, d), the head and the piece vectors E (V, d). With a bottleneck B (d, b) the vectors are (V, b), and E is
+    their product with B^T."""
     each = np.broadcast_to(np.asarray(weights, dtype=np.float32), (targets.rows,))
-    return softmax_divergence(head(states), embedding, head.bias, targets, each, head.precision)
+    hidden = head(states)
+    if bottleneck is not None:
+        hidden = hidden @ bottleneck
+    return softmax_divergence(hidden, embedding, head.bias, targets, each, head.precision)
 
 
 def softmax_divergence(

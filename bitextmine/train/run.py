@@ -12,24 +12,27 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 
 from bitextmine.encoder.columns.lengths import piece_characters
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.train.cache import PairCache
+from bitextmine.train.forward import sentence_vectors
 from bitextmine.train.frequencies import piece_frequencies
 from bitextmine.train.hard import with_hard_negatives
 from bitextmine.train.objectives.catalogue import OBJECTIVES
 from bitextmine.train.objectives.registry import make_objectives
+from bitextmine.train.objectives.teaching import Distil
 from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.train.parallel import ALONE, World
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.runlog import Tally
-from bitextmine.train.sampling import Batch, Sampler, hash_seed
+from bitextmine.train.sampling import Batch, Sampler, hash_seed, with_ngrams
 from bitextmine.train.spelling import commonest_ngrams, piece_ngrams, spell
 from bitextmine.train.splits import split_table
 from bitextmine.train.start import Start
@@ -42,6 +45,7 @@ __all__ = ["NotFinite", "Run", "compile_layers"]
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
+TURNED = 500  # lines of each corpus that a map from student to teacher begins with
 LESSONS = 7  # makes the order of what is taught another one than that of the batches
 VALID_EVERY = 500
 NOT_FINITE = (
@@ -65,6 +69,7 @@ class Run:
         world: World = ALONE,
         start: Start | None = None,
         lessons: Lessons | None = None,
+        pieces_taught: np.ndarray | None = None,
     ) -> None:
         m, t = recipe.model, recipe.train
         self.recipe, self.caches, self.world, self.lessons = recipe, caches, world, lessons
@@ -91,7 +96,7 @@ class Run:
             spell(self.model, *shared, self.ngram_names, keep=start is not None)
         self.model.to(self.world.device).train()
         self.objectives = make_objectives(
-            recipe, self.model, content_pieces(tokenizer), lessons.dim if lessons else 0
+            recipe, self.model, content_pieces(tokenizer), lessons.dim if lessons else 0, pieces_taught
         ).to(self.world.device)
         for head in self.objectives.heads:
             head.start_at(piece_frequencies(caches, tokenizer.vocab_size))
@@ -116,6 +121,8 @@ class Run:
                 ),
             )
             self.lesson_sampler = Sampler(lessons.corpora, settings, splits, split_steps, self.ngrams)
+            if start is not None:
+                self._turn(lessons)
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
@@ -152,6 +159,8 @@ class Run:
             m.length_share,
             m.order_columns,
             m.order_weight if m.order_columns else 0.0,
+            m.bottleneck,
+            m.recurrent,
         )
         model = SentenceModel(config)
         model.initialise(m.initial_std)
@@ -164,6 +173,28 @@ class Run:
         model = SentenceModel(start.grown_config(len(pieces), languages, self.recipe.model.dropout))
         start.load_into(model, pieces)
         return model
+
+    def _turn(self, lessons: Lessons) -> None:
+        """Where the student's vectors, which say something already, are brought to the teacher's by a map, has that
+        begin well: by what both make of some lines of each corpus."""
+        maps = [part for part in self.objectives.parts.values() if isinstance(part, Distil) and part.map]
+        if not maps:
+            return
+        self.model.eval()
+        sides: list[list[torch.Tensor]] = [[], []]
+        for taught in lessons.corpora:
+            some = np.arange(min(len(taught.train), TURNED))
+            drawn = taught.train.take(some, self.recipe.model.max_pieces)
+            assert drawn.teacher is not None
+            for pieces, teacher in zip((drawn.src, drawn.tgt), drawn.teacher, strict=True):
+                seen = with_ngrams(pieces, self.ngrams, self.recipe.model.max_pieces)
+                with torch.no_grad():
+                    found = sentence_vectors(self.model, seen, self.recipe.train.batch_tokens)
+                sides[0].append(unit_vectors(found))
+                sides[1].append(torch.from_numpy(teacher).to(found.device))
+        for part in maps:
+            part.turn(torch.cat(sides[0]), torch.cat(sides[1]))
+        self.model.train()
 
     @property
     def done(self) -> bool:

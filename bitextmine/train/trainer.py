@@ -6,12 +6,13 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from bitextmine.console import counted, progress
-from bitextmine.encoder.folder import write_folder
+from bitextmine.encoder.folder import CONFIG, TOKENIZER, folder_hash, write_folder
+from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import locked_folder, replacing
 from bitextmine.system import keep_freed_memory
@@ -19,6 +20,7 @@ from bitextmine.train.cache import open_caches
 from bitextmine.train.card import model_card
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.finishing import finished_model
+from bitextmine.train.objectives.catalogue import OBJECTIVES
 from bitextmine.train.objectives.check import check_objectives
 from bitextmine.train.outputs import check_training_output
 from bitextmine.train.pairs import check_corpora, find_corpora
@@ -27,9 +29,10 @@ from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
+from bitextmine.train.stages import Stage, check_assistant, stages, write_student
 from bitextmine.train.start import open_start
 from bitextmine.train.teacher.lessons import open_lessons
-from bitextmine.train.teacher.source import open_teacher
+from bitextmine.train.teacher.source import open_teacher, teacher_pieces
 from bitextmine.train.validation import SMALLEST_POOL, is_measured
 from bitextmine.train.vocabulary import open_vocabulary
 
@@ -48,7 +51,8 @@ def train(
 
     With model.start_from training goes on from that encoder: from its vectors, its vocabulary (grown by up to
     vocabulary.grow pieces) and its n-grams. With teacher.model it also learns from that encoder, by those objectives
-    that are taught; the teacher's vectors are computed before, and kept with the token cache.
+    that are taught; the teacher's vectors are computed before, and kept with the token cache. With distil.epochs it is
+    the trainings that `stages` makes of the recipe, one by one; those before the last lie in ``out/work/stages``.
 
     A run that was killed is taken up at its last checkpoint by calling this again with the same recipe; on one
     CPU with the same number of threads it then ends in the same weights as an unbroken run, and its log says the same
@@ -64,12 +68,33 @@ def train(
     and when the loss is no longer finite (the last good checkpoint, where there is one, stays).
     """
     check_recipe(recipe)
-    check_objectives(recipe)
+    planned = stages(recipe, out, out / "work") if recipe.distil.epochs else []
+    for each in [stage.recipe for stage in planned] or [recipe]:
+        check_objectives(each)
+    if recipe.distil.assistant:
+        check_assistant(recipe, recipe.path(recipe.distil.assistant))
     find_corpora(recipe)
     check_training_output(out, force)
     keep_freed_memory()  # a step frees what the next one takes again
     with join_world(device) as world, _work_folder(out, world) as work:
-        return _train(recipe, out, work, world, force, show_progress)
+        if not planned:
+            return _train(recipe, out, work, world, force, show_progress)
+        return _train_stages(planned, work, world, force, show_progress)
+
+
+def _train_stages(
+    planned: Sequence[Stage], work: Path, world: World, force: bool, show_progress: bool | None
+) -> Path:
+    """Trains one stage after another, but for those that are finished; returns the folder of the last."""
+    for stage in planned[:-1]:
+        world.wait()  # for what the first process wrote
+        log.info("stage %d of distillation", stage.number)
+        with _work_folder(stage.out, world) as its_own:
+            _train(stage.recipe, stage.out, its_own, world, force, show_progress, stage.made_of, once=True)
+    last = planned[-1]
+    world.wait()
+    log.info("stage %d of distillation", last.number)
+    return _train(last.recipe, last.out, work, world, force, show_progress, last.made_of)
 
 
 @contextlib.contextmanager
@@ -93,13 +118,29 @@ def _work_folder(out: Path, world: World) -> Iterator[Path]:
 
 
 def _train(
-    recipe: Recipe, out: Path, work: Path, world: World, force: bool, show_progress: bool | None
+    recipe: Recipe,
+    out: Path,
+    work: Path,
+    world: World,
+    force: bool,
+    show_progress: bool | None,
+    made_of: Path | None = None,
+    *,
+    once: bool = False,
 ) -> Path:
+    """Trains a recipe. made_of: the assistant that its start is first to be made of; once: not again where it is
+    finished."""
+    if made_of is not None:
+        if world.first:
+            _make_student(recipe, made_of, work, show_progress)
+        world.wait()
     start = open_start(recipe)
     teacher = open_teacher(recipe, str(world.device))
     digest = recipe.digest() if start is None else start.digest(recipe)
     digest = digest if teacher is None else teacher.digest(digest)
-    checkpoint = work / "checkpoint.pt"
+    done, checkpoint = work / "finished", work / "checkpoint.pt"
+    if once and done.exists() and done.read_text(encoding="utf-8") == digest and (out / CONFIG).exists():
+        return out
     # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
     try:
         saved = load_checkpoint(checkpoint, digest)
@@ -114,14 +155,17 @@ def _train(
         world.wait()  # for what the first process makes: this one will find it made
     tokenizer = open_vocabulary(recipe, work, start)
     caches = open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress)
-    lessons = None
-    if teacher is not None:
+    asked = [OBJECTIVES[name] for name in recipe.train.objective]
+    lessons = pieces_taught = None
+    if teacher is not None and any(declared.pieces for declared in asked):
+        pieces_taught = teacher_pieces(teacher, tokenizer, recipe.model.dim)
+    if teacher is not None and any(declared.taught for declared in asked):
         lessons = open_lessons(
             work / "cache", recipe, caches, tokenizer, teacher, show_progress=show_progress
         )
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world, start, lessons)
+    run = Run(recipe, caches, tokenizer, world, start, lessons, pieces_taught)
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
@@ -155,6 +199,9 @@ def _train(
             card=card,
         )
         plot_log(out / "log.jsonl", out / "training.png")
+        if once:
+            with replacing(done) as file:
+                file.write(digest.encode())
     except NotFinite as e:
         raise BitextmineError(f"{e}{'. The last good checkpoint stays' * checkpoint.exists()}") from None
     except OSError as e:
@@ -166,6 +213,27 @@ def _train(
     ngrams = f", {len(run.ngram_names)} n-grams" if recipe.model.ngrams else ""
     log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, config.dim)
     return out
+
+
+def _make_student(recipe: Recipe, assistant: Path, work: Path, show_progress: bool | None) -> None:
+    """Makes the student that a recipe starts from, where it is not there or of another assistant."""
+    m = recipe.model
+    folder = Path(m.start_from)
+    note = folder / "made_of"
+    digest = (
+        f"{folder_hash(assistant)} {m.recurrent} {m.bottleneck} {recipe.digest() if m.bottleneck else ''}"
+    )
+    if note.exists() and note.read_text(encoding="utf-8") == digest:
+        return
+    tokenizer = Tokenizer(assistant / TOKENIZER)
+    caches = (
+        open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress) if m.bottleneck else []
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    note.unlink(missing_ok=True)
+    write_student(assistant, m, caches, tokenizer, folder)
+    with replacing(note) as file:
+        file.write(digest.encode())
 
 
 def warn_of_little(run: Run) -> None:

@@ -16,7 +16,7 @@ from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.network import pick_precision
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.transformer import Transformer
-from bitextmine.encoder.weights import weight_shapes
+from bitextmine.encoder.weights import unrolled, weight_shapes
 from bitextmine.errors import BitextmineError
 
 
@@ -26,9 +26,13 @@ def some_pieces(vocabulary: int, seed: int = 0) -> Pieces:
     return Pieces.from_lists([rng.integers(0, vocabulary, n).tolist() for n in lengths])
 
 
-def make(layers: int, dim: int = 32) -> SentenceModel:
+SMALL = {"bottleneck": 12, "recurrent": 2}
+
+
+def make(layers: int, dim: int = 32, **smaller: int) -> SentenceModel:
     torch.manual_seed(layers)
-    model = SentenceModel(EncoderConfig(90, dim, layers, heads=4, ffn=48, max_pieces=30)).eval()
+    config = EncoderConfig(90, dim, layers, heads=4, ffn=48, max_pieces=30, **smaller)
+    model = SentenceModel(config).eval()
     model.initialise(0.3)
     return model
 
@@ -45,10 +49,12 @@ def oracle(model: SentenceModel, pieces: Pieces) -> np.ndarray:
         ).numpy()
 
 
-@pytest.mark.parametrize("layers", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("layers", "smaller"), [(0, {}), (1, {}), (3, {}), (4, SMALL), (3, {"bottleneck": 5})]
+)
 @pytest.mark.parametrize("batch_tokens", [1, 50, 100_000])
-def test_agrees_with_the_padded_pass(layers: int, batch_tokens: int) -> None:
-    model, pieces = make(layers), some_pieces(90)
+def test_agrees_with_the_padded_pass(layers: int, smaller: dict[str, int], batch_tokens: int) -> None:
+    model, pieces = make(layers, **smaller), some_pieces(90)
     vectors = network(model, "float32").vectors(pieces, batch_tokens)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, oracle(model, pieces), atol=3e-6)
@@ -107,9 +113,45 @@ def test_no_sentences_and_only_empty_ones() -> None:
     assert not net.vectors(Pieces.from_lists([[], []])).any()
 
 
-@pytest.mark.parametrize("layers", [0, 2])
-def test_shapes_are_those_of_the_model(layers: int) -> None:
-    model = make(layers)
+@pytest.mark.parametrize("smaller", [{"recurrent": 1}, {"recurrent": 2}, {"bottleneck": 12}, SMALL], ids=str)
+def test_unrolled_a_smaller_model_is_the_same(smaller: dict[str, int]) -> None:
+    """The first layers again and again are as many layers of those weights, and the vectors of pieces the product of
+    the smaller ones with the matrix."""
+    model, pieces = make(4, **smaller), some_pieces(90)
+    config, weights = unrolled(
+        model.config, {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    )
+    assert (config.bottleneck, config.recurrent) == (0, 0)
+    assert {name: array.shape for name, array in weights.items()} == weight_shapes(config)
+    larger = SentenceModel(config).eval()
+    larger.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    np.testing.assert_allclose(oracle(model, pieces), oracle(larger, pieces), atol=3e-6)
+    each = {name: sum(p.numel() for p in m.parameters()) for name, m in (("small", model), ("large", larger))}
+    saved = 90 * (32 - 12) - 12 * 32 if "bottleneck" in smaller else 0
+    layer = sum(p.numel() for p in model.layers[0].parameters())
+    saved += (4 - smaller["recurrent"]) * layer if "recurrent" in smaller else 0
+    assert each["large"] - each["small"] == saved
+    assert network(model, "float32").describe()["parameters"] == each["small"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"bottleneck": 32}, "bottleneck 32 with dim 32 and 4 layers: it must be below dim"),
+        ({"layers": 0, "bottleneck": 8}, "only a model with layers has one"),
+        ({"recurrent": 3}, "3 recurrent of 4 layers: it must divide their number"),
+        ({"recurrent": 8}, "8 recurrent of 4 layers"),
+        ({"bottleneck": -1}, "bottleneck must be a whole number of at least 0"),
+    ],
+)
+def test_what_no_model_can_be_is_told(wrong: dict[str, int], said: str) -> None:
+    with pytest.raises(BitextmineError, match=said):
+        EncoderConfig(90, **{"dim": 32, "layers": 4, "heads": 4, **wrong})
+
+
+@pytest.mark.parametrize(("layers", "smaller"), [(0, {}), (2, {}), (4, SMALL)])
+def test_shapes_are_those_of_the_model(layers: int, smaller: dict[str, int]) -> None:
+    model = make(layers, **smaller)
     assert weight_shapes(model.config) == {n: tuple(t.shape) for n, t in model.state_dict().items()}
 
 

@@ -102,7 +102,7 @@ def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
         }
         if config.length_share:
             weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
-        assert weights[PIECES].shape == (config.rows, config.piece_dim)
+        assert weights[PIECES].shape == (config.rows, config.stored_dim)
         ngrams = ["▁le", "ach", "bicy"][: config.ngrams]
         write_folder(tmp_path / "model", config, weights, vocabulary, ngrams=ngrams, dtype=dtype)
         return tmp_path / "model"
@@ -122,7 +122,16 @@ def check(library: str, folder: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize("library", THEIRS)
-@pytest.mark.parametrize("settings", [{"layers": 0}, {"layers": 2}, {"layers": 0, "dtype": "int4"}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": 0},
+        {"layers": 2},
+        {"layers": 0, "dtype": "int4"},
+        {"layers": 4, "recurrent": 2, "bottleneck": 16},
+    ],
+    ids=str,
+)
 def test_it_gives_the_same_vectors(
     library: str, settings: dict, made: Callable[..., Path], tmp_path: Path
 ) -> None:

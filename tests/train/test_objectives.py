@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.weights import unrolled
 from bitextmine.train import distribution
 from bitextmine.train.distribution import Targets, piece_counts, softmax_divergence
 from bitextmine.train.forward import sentence_vectors
@@ -26,7 +27,9 @@ from bitextmine.train.recipe import recipe_from_pairs
 from bitextmine.train.sampling import Batch
 
 V, D = 23, 8
-UNTAUGHT = [name for name, declared in OBJECTIVES.items() if not declared.taught]  # others: test_teaching.py
+UNTAUGHT = [
+    name for name, known in OBJECTIVES.items() if not (known.taught or known.pieces)
+]  # others: test_teaching.py
 CONTENT = np.array([i > 4 for i in range(V)])  # pieces 1 to 4 are punctuation, 0 stands for a masked piece
 
 sentences = st.lists(st.lists(st.integers(1, V - 1), max_size=6), min_size=1, max_size=8)
@@ -267,6 +270,22 @@ def test_mlm_reads_the_states_at_the_masked_positions() -> None:
             logits = head(state) @ model.embedding.weight.T + head.bias
             per_pair[row % n].append(kl(np.eye(V)[whole.ids[position]], logits.double().numpy()))
     assert loss == pytest.approx(sum(np.mean(x) for x in per_pair) / n, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mlm", "smlm", "xtr", "ugt"])
+def test_through_a_bottleneck_pieces_are_predicted_as_by_the_larger_model(name: str) -> None:
+    torch.manual_seed(1)
+    settings = {"heads": 2, "ffn": 16, "dropout": 0.0, "max_pieces": 20}
+    model = SentenceModel(EncoderConfig(V, D, 2, bottleneck=5, **settings))
+    model.initialise(0.5)
+    config, weights = unrolled(model.config, {n: tensor.numpy() for n, tensor in model.state_dict().items()})
+    larger = SentenceModel(config)
+    larger.load_state_dict({n: torch.from_numpy(array) for n, array in weights.items()})
+    batch = make_batch(n=9)
+    losses = [objectives_of(m, objective={name: 1.0})(m, batch, step=3)[name] for m in (model, larger)]
+    assert float(losses[0].detach()) == pytest.approx(float(losses[1].detach()), rel=1e-5)
+    losses[0].backward()
+    assert model.bottleneck.weight.grad is not None and bool(model.bottleneck.weight.grad.any())
 
 
 @pytest.mark.parametrize("name", UNTAUGHT)

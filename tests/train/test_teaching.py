@@ -309,3 +309,98 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
     drawn = taught.train.take(np.array([5, 3]))
     assert drawn.teacher is not None and drawn.teacher.shape == (2, 2, 32)
     np.testing.assert_allclose(np.linalg.norm(drawn.teacher, axis=2), 1, atol=1e-6)
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"train__objective": {"structure": 1.0}, "teacher__model": ""}, "'structure' needs a teacher"),
+        ({"train__objective": {"contrastive": 1.0}}, r"teacher\.model: .*nothing in train\.objective learns"),
+        ({"teacher__corpora": ("other.tsv",)}, r"teacher\.corpora: 'other\.tsv' is none of data\.corpora"),
+        ({"teacher__languages": ("de",)}, r"teacher\.languages: none of de is a language"),
+        ({"teacher__model": "precomputed"}, r"precomputed, but pairs\.en-fr\.tsv has neither src_vectors"),
+        ({"teacher__model": "missing"}, r"recipe: teacher\.model: missing: no such model folder"),
+        (
+            {"train__objective": {"embedding": 1.0}, "teacher__model": "europe5-fast"},
+            r"europe5-fast: teacher and student disagree: its vocabulary, of \d+ pieces, is not the student's, of \d+",
+        ),
+    ],
+)
+def test_a_teacher_that_cannot_teach_is_told(
+    make_recipe: Make, tmp_path: Path, wrong: dict[str, Any], said: str
+) -> None:
+    settings = {"train__objective": {"structure": 1.0}, "teacher__model": "europe5-fast", **wrong}
+    with pytest.raises(BitextmineError, match=said):
+        train(make_recipe(**settings), tmp_path / "out", show_progress=False)
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+def test_nan_from_a_teacher_is_told_with_the_line(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = Encoder.encode
+    sick: list[str] = []
+
+    def one_is_nan(self: Encoder, sentences: Any, **options: Any) -> Any:
+        found = encode(self, sentences, **options)
+        found[17, 3] = float("nan")
+        sick.append(sentences[17])
+        return found
+
+    monkeypatch.setattr(Encoder, "encode", one_is_nan)
+    recipe = make_recipe(**TAUGHT, teacher__model=str(tiny_model), train__objective={"structure": 1.0})
+    with pytest.raises(
+        BitextmineError, match=r"its vector of line \d+ of pairs\.en-fr\.tsv .* NaN"
+    ) as caught:
+        train(recipe, tmp_path / "out", show_progress=False)
+    number = int(str(caught.value).split("of line ")[1].split()[0])
+    line = (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[number - 1]
+    assert sick[0] in line.split("\t") and repr(sick[0]) in str(caught.value)
+
+
+def precomputed(make_recipe: Make, folder: Path, arrays: dict[str, np.ndarray], **settings: Any) -> Any:
+    import dataclasses
+
+    recipe = make_recipe(train__objective={"contrastive": 1.0}, **TAUGHT, **settings)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    (corpus,) = recipe.data.corpora
+    corpus = dataclasses.replace(corpus, **{f"{name}_vectors": f"{name}.npy" for name in arrays})
+    return dataclasses.replace(
+        recipe,
+        data=dataclasses.replace(recipe.data, corpora=(corpus,)),
+        teacher=dataclasses.replace(recipe.teacher, model="precomputed"),
+        train=dataclasses.replace(recipe.train, objective={"distil": 1.0}, steps=150),
+    )
+
+
+def test_vectors_of_another_tool_teach_row_by_row(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    teacher = load_encoder(tiny_model)
+    sides = {name: [pair[i] for pair in sentence_pairs[:1600]] for i, name in enumerate(("src", "tgt"))}
+    arrays = {name: 3 * teacher.encode(lines).astype(np.float64) for name, lines in sides.items()}
+    folder = train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out", show_progress=False)
+    unseen = sentence_pairs[5000:5100]
+    assert np.corrcoef(cosines(load_encoder(folder), unseen), cosines(teacher, unseen))[0, 1] > 0.6
+
+
+def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp_path: Path) -> None:
+    good = units(1, 1600, 6)
+    bad = good.copy()
+    bad[:, 2] = np.inf
+    for arrays, said in (
+        ({"src": good[:1599]}, r"src\.npy: 1,599 rows, but the text has 1,600 lines"),
+        ({"src": good, "tgt": good[:, :5]}, r"src\.npy: vectors of 6 numbers, but .*tgt\.npy has 5"),
+        ({"tgt": bad}, r"tgt\.npy: row \d+ holds NaN or infinite numbers"),
+        ({"src": np.arange(1600)}, r"src\.npy: holds int64 numbers"),
+    ):
+        with pytest.raises(BitextmineError, match=said):
+            train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out", show_progress=False)
+    recipe = precomputed(make_recipe, tmp_path, {"src": good})
+    (tmp_path / "src.npy").unlink()
+    with pytest.raises(BitextmineError, match=r"src\.npy: cannot read the teacher's vectors: No such file"):
+        train(recipe, tmp_path / "out", show_progress=False)

@@ -15,6 +15,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.train.recipe import (
     Corpus,
     Data,
+    Distil,
     Model,
     Recipe,
     Teacher,
@@ -27,7 +28,14 @@ from bitextmine.train.recipe import (
     recipe_template,
 )
 
-SECTIONS = {"data": Data, "vocabulary": Vocabulary, "model": Model, "train": Training, "teacher": Teacher}
+SECTIONS = {
+    "data": Data,
+    "vocabulary": Vocabulary,
+    "model": Model,
+    "train": Training,
+    "teacher": Teacher,
+    "distil": Distil,
+}
 CORPUS = '[[data.corpora]]\npairs = "a.en-fr.tsv"\nlangs = ["en", "fr"]\n'
 
 

@@ -21,14 +21,16 @@ from bitextmine.train.trainer import train
 Make = Callable[..., Any]
 
 
-@pytest.mark.parametrize("layers", [0, 1])
+@pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (1, 0), (2, 1)])
 def test_training_learns_to_find_translations(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int, smaller: int
 ) -> None:
     recipe = make_recipe(
         train__steps=120,
         train__valid_every=40,
         model__layers=layers,
+        model__recurrent=smaller,
+        model__bottleneck=12 * smaller,
         model__dim=32,
         model__ffn=64,
         model__heads=4,
@@ -44,6 +46,8 @@ def test_training_learns_to_find_translations(
     assert entries[-1]["step"] == 120 and entries[-1]["p_at_1"]["mean"] > 80
     assert entries[-1]["loss"] < entries[1]["loss"]
     assert entries[0]["corpora"][0]["read"] == 1600
+    said = encoder.describe()
+    assert (said.get("bottleneck", 0), said.get("recurrent", 0)) == (12 * smaller, smaller)
     assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in (folder / "README.md").read_text()
 
 

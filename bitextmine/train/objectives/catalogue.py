@@ -21,7 +21,8 @@ class Declared:
     cosines: it reads finished vectors, and nothing else of a sentence. Only then may a model have
     spelling, order_columns or a length_share, which are no part of the vectors that other objectives read.
     negatives: the other pairs of a batch are its negatives, so that there can be hard ones.
-    taught: it is over pairs that a teacher's vectors are known of, and needs one.
+    taught: it is over pairs that a teacher's vectors are known of, and needs one. pieces: it needs a teacher's piece
+    vectors.
     """
 
     module: str
@@ -31,6 +32,7 @@ class Declared:
     cosines: bool = False
     negatives: bool = False
     taught: bool = False
+    pieces: bool = False
 
 
 PIECES = "predict pieces"
@@ -59,6 +61,9 @@ OBJECTIVES = {
     "align": Declared("sentence", "Align", PAPER),
     "sim": Declared("sentence", "Sim", PAPER),
     "distil": taught("Distil", "the teacher's vectors"),
+    "embedding": Declared(
+        "teaching", "Embedding", "a teacher's piece vectors (of the same vocabulary)", pieces=True
+    ),
     "mcl": taught("Mcl", MCL),
     "mcl_bool": taught("MclBool", MCL),
     "mcl_ce": taught("MclCe", MCL),

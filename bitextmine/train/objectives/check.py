@@ -30,7 +30,7 @@ def check_objectives(recipe: Recipe) -> None:
             raise BitextmineError(
                 f"recipe: train.objective: {name!r} needs model.layers of at least 1: {declared.needs_layers}"
             )
-    teaching = [name for name, declared in OBJECTIVES.items() if declared.taught]
+    teaching = [name for name, declared in OBJECTIVES.items() if declared.taught or declared.pieces]
     asked = [name for name in chosen if name in teaching]
     if asked and not recipe.teacher.model:
         raise BitextmineError(

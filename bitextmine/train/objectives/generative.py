@@ -30,7 +30,9 @@ class Generative(Objective):
     ) -> Tensor:
         """The weighted sum of the rows' divergences, per pair of the step's batch."""
         weights = np.asarray(weights) / views.pairs
-        return divergence(self.head, views.model.embedding.weight, states, targets, weights)
+        return divergence(
+            self.head, views.model.embedding.weight, states, targets, weights, views.model.bottleneck_weight
+        )
 
 
 class Mlm(Generative):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from torch import Tensor, nn
 
 from bitextmine.encoder.config import EncoderConfig
@@ -14,13 +15,19 @@ __all__ = ["Objective", "Setup"]
 
 class Setup:
     """What the objectives of a run are made of: its settings, the shape of its encoder, and a head that they share;
-    with a teacher its settings and the numbers in its vectors."""
+    with a teacher its settings, the numbers in its vectors, and (V, d) float32 those of its pieces, if asked for."""
 
     def __init__(
-        self, training: Training, config: EncoderConfig, teacher: Teacher | None = None, teacher_dim: int = 0
+        self,
+        training: Training,
+        config: EncoderConfig,
+        teacher: Teacher | None = None,
+        teacher_dim: int = 0,
+        teacher_pieces: np.ndarray | None = None,
     ) -> None:
         self.training, self.config = training, config
         self.teacher, self.teacher_dim = teacher or Teacher(), teacher_dim
+        self.teacher_pieces = teacher_pieces
         self.heads: tuple[Head, ...] = ()  # one, once an objective has asked for it
 
     def head(self) -> Head:

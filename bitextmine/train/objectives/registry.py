@@ -23,12 +23,17 @@ class Objectives(nn.Module):
     """The weighted sum of a recipe's objectives; holds what they learn beside the model."""
 
     def __init__(
-        self, recipe: Recipe, model: SentenceModel, content: np.ndarray, teacher_dim: int = 0
+        self,
+        recipe: Recipe,
+        model: SentenceModel,
+        content: np.ndarray,
+        teacher_dim: int = 0,
+        teacher_pieces: np.ndarray | None = None,
     ) -> None:
         super().__init__()
         self.training_settings, self.content = recipe.train, content
         self.weights = dict(recipe.train.objective)
-        setup = Setup(recipe.train, model.config, recipe.teacher, teacher_dim)
+        setup = Setup(recipe.train, model.config, recipe.teacher, teacher_dim, teacher_pieces)
         self.parts = nn.ModuleDict({name: objective_class(name)(setup) for name in self.weights})
         self.heads = setup.heads  # of those objectives that predict pieces: one, which they share, or none
 
@@ -61,12 +66,16 @@ def objective_class(name: str) -> type[Objective]:
 
 
 def make_objectives(
-    recipe: Recipe, model: SentenceModel, content: np.ndarray, teacher_dim: int = 0
+    recipe: Recipe,
+    model: SentenceModel,
+    content: np.ndarray,
+    teacher_dim: int = 0,
+    teacher_pieces: np.ndarray | None = None,
 ) -> Objectives:
     """The recipe's objectives; content (V,) bool tells the pieces worth predicting; teacher_dim: the numbers in a
-    teacher's vectors.
+    teacher's vectors; teacher_pieces (V, d): those of its pieces, if an objective asks for them.
 
     Raises BitextmineError as `check_objectives` does.
     """
     check_objectives(recipe)
-    return Objectives(recipe, model, content, teacher_dim)
+    return Objectives(recipe, model, content, teacher_dim, teacher_pieces)

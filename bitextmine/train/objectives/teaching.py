@@ -23,6 +23,7 @@ from bitextmine.train.objectives.views import Views
 
 __all__ = [
     "Distil",
+    "Embedding",
     "Mcl",
     "MclBool",
     "MclCe",
@@ -31,6 +32,7 @@ __all__ = [
     "StructureKl",
     "correlation_loss",
     "distil_loss",
+    "embedding_loss",
     "mcl_bool_loss",
     "mcl_ce_loss",
     "mcl_loss",
@@ -68,8 +70,38 @@ class Distil(Taught):
         if self.map is not None:
             nn.init.orthogonal_(self.map.weight)
 
+    def turn(self, student: Tensor, teacher: Tensor) -> None:
+        """Has the map begin as that of all that change no cosine which brings student (m, d) nearest to teacher (m, e):
+        Schoenemann 1966, "A generalized solution of the orthogonal Procrustes problem"."""
+        if self.map is not None:
+            left, _, right = torch.linalg.svd(teacher.T @ student, full_matrices=False)
+            with torch.no_grad():
+                self.map.weight.copy_(left @ right)
+
     def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return distil_loss(student if self.map is None else self.map(student), teacher)
+
+
+class Embedding(Objective):
+    """Eq. 3: what the student makes of the pieces of a sentence, before its layers, is what the teacher makes of them.
+    The mean over a sentence's pieces, summed over both sides, the mean over pairs."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        table = setup.teacher_pieces
+        if table is None:
+            table = np.zeros((0, setup.config.piece_dim), dtype=np.float32)
+        self.table: Tensor
+        self.register_buffer("table", torch.from_numpy(table), persistent=False)
+
+    def forward(self, views: Views) -> Tensor:
+        pieces = views.whole
+        lengths = pieces.lengths
+        share = np.repeat(1 / np.maximum(lengths, 1), lengths)
+        ids, inverse = np.unique(pieces.ids, return_inverse=True)
+        weights = torch.from_numpy(np.bincount(inverse, share).astype(np.float32)).to(self.table.device)
+        found = torch.from_numpy(ids.astype(np.int64)).to(self.table.device)
+        return embedding_loss(views.model.piece_states(found), self.table[found], weights) / views.pairs
 
 
 class Mcl(Taught):
@@ -122,6 +154,11 @@ class StructureCorrelation(Taught):
 def distil_loss(student: Tensor, teacher: Tensor) -> Tensor:
     """Eq. 2: the mean over n pairs of |t - s|^2, summed over both sides; student, teacher (2n, d), sources first."""
     return 2 * (teacher - student).square().sum(1).mean()
+
+
+def embedding_loss(student: Tensor, teacher: Tensor, weights: Tensor) -> Tensor:
+    """The sum over pieces of weights (m,) times |teacher - student|^2, both (m, d)."""
+    return weights @ (teacher - student).square().sum(1)
 
 
 def mcl_loss(src: Tensor, tgt: Tensor, teacher: Tensor) -> Tensor:

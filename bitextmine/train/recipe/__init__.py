@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bitextmine.train.recipe.check import check_recipe
-from bitextmine.train.recipe.keys import Corpus, Data, Model, Recipe, Teacher, Training, Vocabulary
+from bitextmine.train.recipe.keys import Corpus, Data, Distil, Model, Recipe, Teacher, Training, Vocabulary
 from bitextmine.train.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
 from bitextmine.train.recipe.start import start_name, with_start
 from bitextmine.train.recipe.template import recipe_settings, recipe_template, recipe_text
@@ -11,6 +11,7 @@ from bitextmine.train.recipe.template import recipe_settings, recipe_template, r
 __all__ = [
     "Corpus",
     "Data",
+    "Distil",
     "Model",
     "Recipe",
     "Teacher",

@@ -8,7 +8,7 @@ from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
-from bitextmine.train.recipe.keys import PRECOMPUTED, SECTIONS, Recipe
+from bitextmine.train.recipe.keys import PRECOMPUTED, SECTIONS, Recipe, Training
 from bitextmine.train.recipe.limits import limits_in_words, within
 
 __all__ = ["check_recipe"]
@@ -32,6 +32,17 @@ def check_recipe(recipe: Recipe) -> Recipe:
         _check_limits(getattr(recipe, section), f"{section}.")
     _must(
         m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"
+    )
+    _must(
+        not m.bottleneck or (m.layers > 0 and m.bottleneck < m.dim),
+        "model.bottleneck",
+        f"found {m.bottleneck} with model.dim {m.dim} and model.layers {m.layers}",
+        "it must be below dim, and only models with layers have one",
+    )
+    _must(
+        not m.recurrent or (m.recurrent <= m.layers and m.layers % m.recurrent == 0),
+        "model.recurrent",
+        f"{m.recurrent} does not divide model.layers {m.layers}",
     )
     _must(
         not (m.start_from and recipe.vocabulary.tokenizer),
@@ -77,7 +88,54 @@ def check_recipe(recipe: Recipe) -> Recipe:
     _must(bool(t.objective), "train.objective", "names no objective")
     _check_columns(recipe)
     _check_teacher(recipe)
+    _check_stages(recipe)
     return recipe
+
+
+def _check_stages(recipe: Recipe) -> None:
+    """What the stages are made of."""
+    epochs, m = recipe.distil.epochs, recipe.model
+    if not epochs:
+        _must(
+            not recipe.distil.assistant, "distil.assistant", "found without distil.epochs", "set these, too"
+        )
+        return
+    _must(
+        len(epochs) == 4 and all(0 <= n < math.inf for n in epochs) and any(epochs),
+        "distil.epochs",
+        f"found {list(epochs)}",
+        "it must be four numbers of at least 0, not all of them 0",
+    )
+    _must(
+        m.layers > 0,
+        "distil.epochs",
+        f"found with model.layers {m.layers}",
+        "only models with layers have stages",
+    )
+    _must(
+        bool(recipe.distil.assistant) or epochs[0] > 0,
+        "distil.epochs",
+        "found no stage 1 and no distil.assistant",
+        "name one, or have it taught",
+    )
+    _must(
+        bool(recipe.teacher.model) or not (epochs[0] or epochs[3]),
+        "teacher.model",
+        "found none, but stages 1 and 4 of [distil] are taught by it",
+        "name an encoder",
+    )
+    _must(
+        not m.start_from,
+        "model.start_from",
+        f"found {m.start_from!r} with [distil], whose student is made of the assistant",
+        "name it as distil.assistant",
+    )
+    _must(
+        recipe.train.objective == Training().objective,
+        "train.objective",
+        "found with [distil], whose stages have objectives of their own",
+        "leave it out; distil.contrast chooses that of stage 4",
+    )
 
 
 def _check_teacher(recipe: Recipe) -> None:
@@ -146,6 +204,7 @@ def _check_columns(recipe: Recipe) -> None:
             f"{reduce.dim} leaves {kept} numbers to the pieces, which are trained with {trained}",
             f"take {lengths + reduce.order_columns + 1} to {trained + lengths + reduce.order_columns}",
         )
+    kept = m.bottleneck or kept
     _must(
         m.storage != "int4" or kept % 4 == 0,
         "model.storage",

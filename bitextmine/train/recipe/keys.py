@@ -17,6 +17,7 @@ __all__ = [
     "SECTIONS",
     "Corpus",
     "Data",
+    "Distil",
     "Model",
     "Recipe",
     "Reduce",
@@ -27,7 +28,7 @@ __all__ = [
 
 
 # Of a recipe, in the order in which they are shown.
-SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "reduce")
+SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
 # What teacher.model is where corpora bring the teacher's vectors with them.
 PRECOMPUTED = "precomputed"
 
@@ -150,6 +151,18 @@ class Model:
     layers: int = key(0, "transformer layers, best few; 0: the mean of the piece vectors", least=0)
     heads: int = key(8, "attention heads of a layer; must divide dim", least=1)
     ffn: int = key(1024, "hidden numbers of a layer's feed-forward part", least=1)
+    recurrent: int = key(
+        0,
+        "of the layers so many have weights, and are gone through again and again until there are `layers` of them; it "
+        "must divide their number; 0: all are different",
+        least=0,
+    )
+    bottleneck: int = key(
+        0,
+        "numbers in the vector of a piece, from which a matrix makes dim of them: most of a model with layers is piece "
+        "vectors; 0: dim",
+        least=0,
+    )
     dropout: float = key(0.1, "share of a layer's numbers zeroed at random in training", least=0, below=1)
     max_pieces: int = key(200, "longer sentences are cut to so many pieces", least=1)
     spelling: bool = key(
@@ -315,6 +328,30 @@ class Teacher:
 
 
 @dataclasses.dataclass(frozen=True)
+class Distil:
+    """Training in the four stages of multi-stage distillation (Ding et al. 2022), one command for all of them."""
+
+    epochs: tuple[float, ...] = key(
+        (),
+        "four numbers, passes over the pairs in each stage: 1 the teacher teaches a large assistant its vectors; 2 the "
+        "student, the assistant's first layers with model.recurrent and model.bottleneck, learns the outputs of its "
+        "piece vectors; 3 the assistant teaches the student its vectors; 4 the teacher teaches the student, with "
+        "contrast. 0 leaves a stage out; empty: an ordinary training",
+    )
+    assistant: str = key(
+        "",
+        "of stage 1: a model folder with layers to go on from, whose shape and vocabulary are then kept; empty: random "
+        "weights in the shape of [model], without recurrent and bottleneck",
+    )
+    contrast: str = key(
+        "soft",
+        "of stage 4, beside the teacher's vectors: cosines of translations and others as the teacher's (mcl, Eq. 5), "
+        "as 1 and 0 (mcl_bool, Eq. 8), by cross-entropy (mcl_ce, Eq. 9), or nothing",
+        choices=("soft", "bool", "ce", "none"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Reduce:
     """What the finished vectors are cut to: trained large, used small (no layers)."""
 
@@ -342,6 +379,7 @@ class Recipe:
     model: Model = dataclasses.field(default_factory=Model)
     train: Training = dataclasses.field(default_factory=Training)
     teacher: Teacher = dataclasses.field(default_factory=Teacher)
+    distil: Distil = dataclasses.field(default_factory=Distil)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
 
@@ -359,6 +397,7 @@ class Recipe:
         content = dataclasses.asdict(self)
         content["model"]["start_from"] = Path(self.model.start_from).name
         content["teacher"]["model"] = Path(self.teacher.model).name
+        content["distil"]["assistant"] = Path(self.distil.assistant).name
         del content["base"], content["data"]["folder"], content["data"]["cache"]
         return content
 
@@ -376,6 +415,7 @@ class Recipe:
                 model=dataclasses.replace(self.model, start_from=""),
                 train=dataclasses.replace(self.train, checkpoint_seconds=Training().checkpoint_seconds),
                 teacher=dataclasses.replace(self.teacher, model=""),
+                distil=dataclasses.replace(self.distil, assistant=""),
             )
         )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

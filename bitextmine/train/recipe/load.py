@@ -16,7 +16,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import is_short_code
 from bitextmine.train.recipe.check import check_recipe
 from bitextmine.train.recipe.keys import SECTIONS, Corpus, Recipe
-from bitextmine.train.recipe.start import with_start
+from bitextmine.train.recipe.start import with_assistant, with_start
 
 __all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
 
@@ -72,7 +72,8 @@ def load_recipe(
         if pairs:
             data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
             found = dataclasses.replace(found, data=data)
-        return check_recipe(with_start(found, _given(content, overrides or {})))
+        given = _given(content, overrides or {})
+        return check_recipe(with_assistant(with_start(found, given), given))
     except UsageError:
         raise
     except BitextmineError as e:
@@ -85,7 +86,8 @@ def recipe_from_pairs(
     """A recipe of defaults for TSV files whose names tell their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
     found = _recipe({}, overrides or {})
     found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
-    return check_recipe(with_start(_with_folder(found, folder), set(overrides or {})))
+    given = set(overrides or {})
+    return check_recipe(with_assistant(with_start(_with_folder(found, folder), given), given))
 
 
 def _given(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> set[str]:

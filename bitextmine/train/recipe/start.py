@@ -15,7 +15,15 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 from bitextmine.train.recipe.keys import Model, Recipe
 
-__all__ = ["RATES", "disagreement", "start_config", "start_folder", "start_name", "with_start"]
+__all__ = [
+    "RATES",
+    "disagreement",
+    "start_config",
+    "start_folder",
+    "start_name",
+    "with_assistant",
+    "with_start",
+]
 
 # What a recipe that does not say otherwise trains with from trained weights: learning rates a third of those from
 # random ones, so that the first steps do not undo what is known.
@@ -77,6 +85,31 @@ def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] =
                 f"{there}: leave it out"
             )
     return ""
+
+
+def with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
+    """The recipe with the shape of the assistant that it begins with, if it names one, but for what makes a student
+    smaller. Raises BitextmineError as `with_start` does."""
+    if not recipe.distil.assistant:
+        return recipe
+    begun = dataclasses.replace(recipe.model, start_from=recipe.distil.assistant)
+    try:
+        config = start_config(dataclasses.replace(recipe, model=begun))
+    except BitextmineError as e:
+        raise BitextmineError(
+            f"recipe: distil.assistant: {e}".replace("model.start_from (--from): ", "")
+        ) from None
+    shape = {
+        name: getattr(config, name) for name in _shape(config) if name not in ("bottleneck", "recurrent")
+    }
+    for name, there in shape.items():
+        asked = getattr(recipe.model, name)
+        if f"model.{name}" in given and asked != there:
+            raise BitextmineError(
+                f"recipe: model.{name} is {asked}, but that of distil.assistant {recipe.distil.assistant} is {there}: "
+                "leave it out"
+            )
+    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
 
 
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:

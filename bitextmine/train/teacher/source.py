@@ -6,14 +6,18 @@ import dataclasses
 import hashlib
 import os
 
+import numpy as np
+
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.encoder.folder import PACKAGED
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
 from bitextmine.encoder.load import load_encoder
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.train.recipe import Corpus, Recipe
 from bitextmine.train.recipe.keys import PRECOMPUTED
 
-__all__ = ["TeacherSource", "open_teacher", "taught_sides"]
+__all__ = ["TeacherSource", "open_teacher", "taught_sides", "teacher_pieces"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +68,33 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
     if not (src or tgt):
         return None
     return 0 if src else 1, 1 if tgt else 0
+
+
+def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np.ndarray:
+    """(V, dim) float32: what the teacher makes of each piece, before its layers.
+
+    Raises BitextmineError for a teacher that 'bitextmine train' did not make, and for one of another vocabulary or of
+    another number of dimensions than the student.
+    """
+    folder = teacher.encoder.folder if teacher.encoder else None
+    if folder is None:
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name} has no piece vectors that could be learned (embedding): only "
+            "encoders of 'bitextmine train' have"
+        )
+    config, theirs = read_folder(folder)
+    if theirs.pieces() != tokenizer.pieces():
+        raise BitextmineError(
+            f"recipe: teacher.model: {folder}: teacher and student disagree: its vocabulary, of {config.vocab_size} "
+            f"pieces, is not the student's, of {tokenizer.vocab_size}"
+        )
+    if config.piece_dim != dim:
+        raise BitextmineError(
+            f"recipe: teacher.model: {folder}: teacher and student disagree: its pieces have {config.piece_dim} "
+            f"numbers, the student's {dim}"
+        )
+    _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
+    return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
 
 
 def _hash_of_vectors(recipe: Recipe) -> str:
