@@ -4,6 +4,7 @@
 
     train/pool_size.tsv    ->  train/pool_size-light.svg, train/pool_size-dark.svg
     mine/precision.tsv     ->  mine/precision-*.svg
+    mine/reliability.tsv   ->  mine/reliability-*.svg
     index/speed.tsv        ->  index/speed-*.svg
 
 The same numbers and matplotlib give the same bytes. --png writes PNG files instead, to look at.
@@ -29,17 +30,17 @@ WIDTH = 6.25  # inches of 96 pixels: 600 of them
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of a page: its text, its faint lines, and up to three curves."""
+    """The colours of a page: its text, its faint lines, and its curves."""
 
     name: str
     text: str
     faint: str
-    curves: tuple[str, str, str]
+    curves: tuple[str, ...]
 
 
 THEMES = (
-    Theme("light", "#1f2328", "#d1d9e0", ("#1f6fb2", "#b9430b", "#2f7d3f")),
-    Theme("dark", "#e6edf3", "#3d444d", ("#6cb2f2", "#ff9b61", "#7fd08a")),
+    Theme("light", "#1f2328", "#d1d9e0", ("#1f6fb2", "#b9430b", "#2f7d3f", "#7a4fb5", "#8a6d00")),
+    Theme("dark", "#e6edf3", "#3d444d", ("#6cb2f2", "#ff9b61", "#7fd08a", "#c3a1f5", "#e0c04c")),
 )
 
 
@@ -89,7 +90,7 @@ def precision(theme: Theme) -> Figure:
     rows = read(ROOT / "mine" / "precision.tsv")
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    for color, pairs in zip(theme.curves, ("10000", "1000", "100"), strict=True):
+    for color, pairs in zip(theme.curves, ("10000", "1000", "100"), strict=False):
         where = {"true pairs": pairs}
         left.plot(
             *curve(rows, "threshold", "precision", **where), color=color, label=f"{int(pairs):,} true pairs"
@@ -104,6 +105,24 @@ def precision(theme: Theme) -> Figure:
     )
     right.set(xlabel="estimated precision, %", title="dotted: the estimate is right", aspect="equal")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def reliability(theme: Theme) -> Figure:
+    """The share of pairs that are true against the probability that their scores stand for: a colour per text."""
+    rows = read(ROOT / "mine" / "reliability.tsv")
+    figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+    axes = figure.subplots()
+    texts = list(dict.fromkeys(row["text"] for row in rows))
+    for color, text in zip(theme.curves, texts, strict=False):
+        axes.plot(
+            *curve(rows, "probability", "true", text=text), color=color, marker="o", markersize=3, label=text
+        )
+    axes.plot([0, 1], [0, 1], ":", color=theme.text, linewidth=1)
+    axes.set(
+        xlabel="probability that the score stands for", ylabel="share of pairs that are true", aspect="equal"
+    )
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
@@ -129,6 +148,7 @@ def speed(theme: Theme) -> Figure:
 PLOTS: dict[str, Callable[[Theme], Figure]] = {
     "train/pool_size": pool_size,
     "mine/precision": precision,
+    "mine/reliability": reliability,
     "index/speed": speed,
 }
 
