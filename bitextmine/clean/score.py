@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from bitextmine.clean.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.clean.columns.names import default_columns
 from bitextmine.clean.columns.texts import PairTexts, Tools
 from bitextmine.console import counted, progress
+from bitextmine.distributed.options import RayOptions, ray_options
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
@@ -31,6 +33,7 @@ from bitextmine.mine.margin import MARGINS
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
+    from bitextmine.clean.columns.around import Neighbourhood
     from bitextmine.encoder import Encoder
 
 __all__ = [
@@ -104,7 +107,8 @@ class ScoreOptions:
     cells alone, without a header unless the input has one. strict: a row that is no pair is an error. src, tgt: the
     languages that the sides should be in. k, margin, window: of the margin, whose neighbours are the `k` nearest among
     the last `window` pairs, or, with src_index and tgt_index, in two indexed corpora
-    (`neighbourhood.IndexNeighbourhood`).
+    (`neighbourhood.IndexNeighbourhood`). ray: the Ray cluster that computes the columns, and ray_cpus, ray_gpus: what
+    its workers get (`RayOptions`).
     """
 
     where: Columns = field(default_factory=Columns)
@@ -121,6 +125,14 @@ class ScoreOptions:
     tgt_index: str | os.PathLike[str] | None = None
     device: str = "auto"
     batch_tokens: int | None = None
+    ray: str | None = None
+    ray_cpus: int = 1
+    ray_gpus: int = 0
+
+    @property
+    def cluster(self) -> RayOptions | None:
+        """Which Ray cluster computes the columns, None: this process."""
+        return ray_options(self.ray, self.ray_cpus, self.ray_gpus)
 
     def check(self) -> None:
         """Raises UsageError for choices that do not go together."""
@@ -129,6 +141,8 @@ class ScoreOptions:
         if self.k < 1 or self.window < 1:
             raise UsageError(f"k and the window must be at least 1, found {self.k} and {self.window}")
         both_languages(self.src, self.tgt)
+        if self.cluster is not None:
+            self.cluster.device(self.device)
         if (self.src_index is None) != (self.tgt_index is None):
             raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
 
@@ -179,27 +193,23 @@ def score(
     if any(column.encoder for column in needed):
         from bitextmine.encoder import load_encoder
 
-        tools.encoder = load_encoder(options.model, options.device)
+        tools.encoder = load_encoder(options.model, options.device if options.cluster is None else "cpu")
     made: dict[str, Any] = {
         "columns": ",".join(names),
         "model": tools.encoder.hash if tools.encoder else None,
     }
     if any(column.neighbours for column in needed):
         made |= {"k": options.k, "margin": options.margin, "neighbours": f"window{options.window}"}
-        if indexes[0] is not None and indexes[1] is not None and tools.encoder is not None:
-            from bitextmine.clean.columns.neighbourhood import IndexNeighbourhood
-
-            tools.neighbourhood = IndexNeighbourhood(indexes[0], indexes[1], tools.encoder, options.k)
+        if indexes[0] is not None:
             made["neighbours"] = "index"
-        else:
-            from bitextmine.clean.columns.neighbourhood import WindowNeighbourhood
-
-            tools.neighbourhood = WindowNeighbourhood(options.k, options.window)
+        if options.cluster is None and tools.encoder is not None:
+            tools.neighbourhood = _neighbourhood(options, indexes, tools.encoder)
     if options.src and options.tgt:
         made |= {"src": tools.src_lang, "tgt": tools.tgt_lang}
     malformed = Malformed(table)
     looked = False
     with (
+        _computing(options, names, tools, indexes) as computed,
         write_rows(
             output,
             table,
@@ -212,7 +222,8 @@ def score(
         ) as out,
         progress(None, "score", "rows") as bar,
     ):
-        for block in table.rows.blocks(options.window):
+        blocks = ((block, _good(block, table)) for block in table.rows.blocks(options.window))
+        for block, values in computed(blocks):
             if tools.encoder is not None and not looked:
                 _warn_unfamiliar(tools.encoder, block, table, tools)
                 looked = True
@@ -221,7 +232,7 @@ def score(
                 raise BitextmineError(
                     f"{malformed.first}; without --strict it would keep its row, with empty scores"
                 )
-            out.write(block, None, _added(block, table, names, tools))
+            out.write(block, None, _added(block, names, values))
             bar.update(len(block))
         malformed.finish()
     return Scored(malformed.rows, malformed.count, malformed.first, names, signature(**made), tuple(notes))
@@ -273,13 +284,59 @@ def _warn_unfamiliar(encoder: Encoder, block: Block, table: Table, tools: Tools)
         warn_unfamiliar(encoder, f"{display_name(table.path)}: {side}", lang, sampled(texts, len(texts)))
 
 
-def _added(block: Block, table: Table, names: Sequence[str], tools: Tools) -> list[Added]:
+Texts = tuple[list[str], list[str]]
+Computed = Callable[[Iterator[tuple[Block, Texts]]], Iterator[tuple[Block, list[Any]]]]
+
+
+def _neighbourhood(options: ScoreOptions, indexes: tuple[Any, Any], encoder: Encoder) -> Neighbourhood:
+    from bitextmine.clean.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
+
+    if indexes[0] is not None and indexes[1] is not None:
+        return IndexNeighbourhood(indexes[0], indexes[1], encoder, options.k)
+    return WindowNeighbourhood(options.k, options.window)
+
+
+@contextlib.contextmanager
+def _computing(
+    options: ScoreOptions, names: Sequence[str], tools: Tools, indexes: tuple[Any, Any]
+) -> Iterator[Computed]:
+    """What makes the values of the columns for each of the blocks, in their order, of the texts of their good rows."""
+    if options.cluster is None:
+
+        def here(blocks: Iterator[tuple[Block, Texts]]) -> Iterator[tuple[Block, list[Any]]]:
+            for block, texts in blocks:
+                pairs = pair_texts(*texts, tools)
+                yield block, [pairs.column(name) for name in names]
+
+        yield here
+        return
+    from bitextmine.clean.on_cluster import ClusterColumns
+
+    with ClusterColumns(
+        options.cluster,
+        names,
+        tools,
+        model=None if tools.encoder is None else options.model,
+        k=options.k,
+        window=options.window,
+        indexes=None if indexes[0] is None else indexes,
+    ) as cluster:
+        yield cluster.of
+
+
+def _good(block: Block, table: Table) -> Texts:
+    """Source and target texts of the rows of a block that are pairs."""
     wrong = block.bad()
     good = np.array([row for row in range(len(block)) if row not in wrong], dtype=np.int64)
-    pairs = pairs_of(block, table, good, tools)
+    layout = table.layout
+    return block.texts(layout.src, good), block.texts(layout.tgt, good)
+
+
+def _added(block: Block, names: Sequence[str], columns: Sequence[Any]) -> list[Added]:
+    wrong = block.bad()
+    good = np.array([row for row in range(len(block)) if row not in wrong], dtype=np.int64)
     added = []
-    for name in names:
-        values = pairs.column(name)
+    for name, values in zip(names, columns, strict=True):
         if not wrong:
             added.append(Added(name, values))
         elif isinstance(values, np.ndarray):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,10 @@ from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import NpyFile
 from bitextmine.files.storage import Remote, is_remote
+
+if TYPE_CHECKING:
+    from bitextmine.distributed.options import RayOptions
+    from bitextmine.embeddings.embed import Encoding
 
 
 @click.command(
@@ -42,6 +47,7 @@ from bitextmine.files.storage import Remote, is_remote
     "--force", is_flag=True, help="Embed again what is up to date, and write over files of other programs."
 )
 @options.device
+@options.ray("Have a Ray cluster encode.")
 @options.batch_tokens
 @options.errors
 @options.max_line
@@ -56,6 +62,10 @@ def embed(
     dim: int | None,
     plan: bool,
     assume: tuple[tuple[str, float], ...],
+    ray: str | None,
+    ray_cpus: int,
+    ray_gpus: int,
+    ray_rows: int | None,
     **options: Any,
 ) -> None:
     """Turn each line of a corpus into a vector.
@@ -68,9 +78,13 @@ def embed(
     bitextmine embed corpus.en corpus.fr.gz
     zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy
     bitextmine embed corpus.fr --vectors laser.raw --dim 1024
+    bitextmine embed corpus.en corpus.fr --ray auto --ray-cpus 4
     """
     if assume and not plan:
         raise click.UsageError("--assume is for --plan")
+    from bitextmine.distributed.options import ray_options
+
+    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows)
     sent = out is not None and is_remote(out)
     if out is not None and not sent:
         cache = cache if explicit("cache") else None  # the environment's gives way
@@ -85,6 +99,8 @@ def embed(
             raise click.UsageError("--vectors go to a file of this machine: --out FILE.npy")
         if len(corpora) > 1 or corpora[0] == "-":
             raise click.UsageError("--vectors are of one corpus, in a file")
+        if cluster is not None:
+            raise click.UsageError("--ray has nothing to do with --vectors: they are made already")
         if explicit("cache"):
             raise click.UsageError("--vectors go beside their corpus, or where --out says: not into --cache")
         from bitextmine.embeddings.vectors import adopt_vectors
@@ -102,7 +118,9 @@ def embed(
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder
 
-    encoder = load_encoder(model, device)
+    if cluster is not None:
+        cluster.device(device)
+    encoder = load_encoder(model, device if cluster is None else "cpu")
     if plan:
         from bitextmine.distributed.planned import plan_embedding, rates_of
 
@@ -111,11 +129,22 @@ def embed(
     if sent and out is not None:
         from bitextmine.embeddings.sending import embed_to
 
-        embed_to(Remote(out), corpora[0], encoder, cache, **options)
+        with _encoding(cluster, model, device) as encoding:
+            embed_to(Remote(out), corpora[0], encoder, cache, encoding=encoding, **options)
         return
     for corpus in corpora:
         check_embedding(
             corpus, encoder, out=out, cache=cache, lang=options["lang"], overwrite=options["force"]
         )
-    for corpus in corpora:
-        embed_corpus(corpus, encoder, out=out, cache=cache, **options)
+    with _encoding(cluster, model, device) as encoding:
+        for corpus in corpora:
+            embed_corpus(corpus, encoder, out=out, cache=cache, encoding=encoding, **options)
+
+
+def _encoding(cluster: RayOptions | None, model: str, device: str) -> AbstractContextManager[Encoding | None]:
+    """What encodes in the place of this process; None without a cluster."""
+    if cluster is None:
+        return nullcontext()
+    from bitextmine.distributed.encoding import ClusterEncoding
+
+    return ClusterEncoding(cluster, model, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import click
@@ -54,6 +55,7 @@ from bitextmine.index.kinds import KINDS
 @options.cache
 @options.wait
 @options.device
+@options.ray("Have a Ray cluster make vectors that are missing; the index is built here.")
 @options.batch_tokens
 @options.errors
 @options.max_line
@@ -66,6 +68,10 @@ def index(
     errors: str,
     cache: str | None,
     wait: bool,
+    ray: str | None,
+    ray_cpus: int,
+    ray_gpus: int,
+    ray_rows: int | None,
     **options: Any,
 ) -> None:
     """Build a FAISS index of a corpus, for searches too large to be exact.
@@ -78,6 +84,7 @@ def index(
     bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index
     """
     from bitextmine.console import progress
+    from bitextmine.distributed.options import ray_options
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.embeddings.places import place_of
     from bitextmine.encoder import load_encoder
@@ -91,7 +98,12 @@ def index(
                 "'bitextmine embed - --lang fr --out corpus.fr.npy', and index the .npy"
             )
     force = options["force"]
-    encoder = None if all(corpus.endswith(".npy") for corpus in corpora) else load_encoder(model, device)
+    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows)
+    here = device
+    if cluster is not None:
+        cluster.device(device)
+        here = "cpu"
+    encoder = None if all(corpus.endswith(".npy") for corpus in corpora) else load_encoder(model, here)
     for corpus in corpora:
         if encoder is None or corpus.endswith(".npy"):
             check_index_output(corpus, force=force)
@@ -99,21 +111,28 @@ def index(
         check_embedding(corpus, encoder, cache=cache, lang=lang, overwrite=force)
         if cache is None:
             check_index_output(place_of(corpus, encoder.hash), force=force)
-    for corpus in corpora:
-        vectors = corpus
-        if encoder is not None and not corpus.endswith(".npy"):
-            vectors = str(
-                embed_corpus(
-                    corpus,
-                    encoder,
-                    lang=lang,
-                    errors=errors,
-                    batch_tokens=batch_tokens,
-                    overwrite=force,
-                    cache=cache,
-                    wait=wait,
+    with contextlib.ExitStack() as stack:
+        encoding = None
+        if cluster is not None and encoder is not None:
+            from bitextmine.distributed.encoding import ClusterEncoding
+
+            encoding = stack.enter_context(ClusterEncoding(cluster, model, device))
+        for corpus in corpora:
+            vectors = corpus
+            if encoder is not None and not corpus.endswith(".npy"):
+                vectors = str(
+                    embed_corpus(
+                        corpus,
+                        encoder,
+                        lang=lang,
+                        errors=errors,
+                        batch_tokens=batch_tokens,
+                        overwrite=force,
+                        cache=cache,
+                        wait=wait,
+                        encoding=encoding,
+                    )
                 )
-            )
-        with progress(None, f"index {corpus}", "vectors") as bar:
-            report = index_corpus(vectors, progress=bar.update, **options)
-        click.echo(report.to_table(), err=True)
+            with progress(None, f"index {corpus}", "vectors") as bar:
+                report = index_corpus(vectors, progress=bar.update, **options)
+            click.echo(report.to_table(), err=True)

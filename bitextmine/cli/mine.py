@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import click
@@ -89,6 +90,7 @@ from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
 )
 @options.search_memory
 @options.device
+@options.ray("Have a Ray cluster encode and search.")
 @options.batch_tokens
 @options.errors
 @options.max_line
@@ -118,6 +120,7 @@ def mine(
     bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz
     bitextmine mine a.en b.fr --threshold 1.1 | cut -f 2,3
     bitextmine mine --src en --tgt fr --tgt de -o mined.{src}-{tgt}.tsv
+    bitextmine mine --src en --tgt fr --ray auto --ray-cpus 8
     """
     from bitextmine.encoder import load_encoder
     from bitextmine.mine.options import split_options
@@ -134,16 +137,21 @@ def mine(
         return
     outputs = output_names(output, pairs, mining.gold)
     embedded, encoder = None, None
-    if len(pairs) > 1:
-        encoder = load_encoder(model, work.device)
-        embedded = embed_all(pairs, outputs, encoder, work)
     done = []
-    for (source, target), place in zip(pairs, outputs, strict=True):
-        bitext = mine_texts(
-            source, target, mining, work, model=encoder or model, output=place, embedded=embedded
-        )
-        bitext.write(place, ids, force=work.force)
-        done.append(bitext)
-        click.echo(bitext.to_table(), err=True)
+    with contextlib.ExitStack() as stack:
+        if len(pairs) > 1:
+            if work.cluster is not None:
+                from bitextmine.distributed.cluster import connected
+
+                stack.enter_context(connected(work.cluster))  # once for all of them
+            encoder = load_encoder(model, work.device_here)
+            embedded = embed_all(pairs, outputs, encoder, work)
+        for (source, target), place in zip(pairs, outputs, strict=True):
+            bitext = mine_texts(
+                source, target, mining, work, model=encoder or model, output=place, embedded=embedded
+            )
+            bitext.write(place, ids, force=work.force)
+            done.append(bitext)
+            click.echo(bitext.to_table(), err=True)
     for bitext in done:  # until then, a run that is killed finds what has been searched
         bitext.discard_checkpoint()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bitextmine.cli.types import Device, Language, Limit, Memory, Threshold
+from bitextmine.cli.types import Device, Language, Limit, Memory, RayAddress, Threshold
 from bitextmine.mine.choices import Choice, Margin
 
 Decorator = Callable[[Any], Any]
@@ -117,6 +117,41 @@ def plan(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+def ray(about: str, rows: bool = True) -> Decorator:
+    """--ray and what goes with it; rows: --ray-rows, too. `about` says what the cluster does."""
+    options = [
+        click.option(
+            "--ray",
+            type=RayAddress(),
+            metavar="auto|local|HOST:PORT",
+            help=f"{about} auto: the Ray cluster that this machine belongs to; local: one that is started here for the "
+            "command; or the one with that head. Needs the extra 'ray'.",
+        ),
+        count("--ray-cpus", default=1, help="Processors of each worker of --ray."),
+        click.option(
+            "--ray-gpus",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="GPUs of each worker of --ray.",
+        ),
+    ]
+    if rows:
+        options.append(
+            count(
+                "--ray-rows", default=None, help="Most lines in a shard of --ray.  [default: by the corpora]"
+            )
+        )
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Decorator:

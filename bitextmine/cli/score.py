@@ -82,6 +82,7 @@ bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | s
 )
 @click.option("--tgt-index", metavar="FILE", help="See --src-index.")
 @options.device
+@options.ray("Have a Ray cluster compute the columns.", rows=False)
 @options.batch_tokens
 def score(
     path: str, output: str, scol: str | None, tcol: str | None, header: bool | None, **options: Any

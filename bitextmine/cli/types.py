@@ -24,6 +24,7 @@ __all__ = [
     "Memory",
     "NpyFile",
     "Number",
+    "RayAddress",
     "Setting",
     "Threshold",
 ]
@@ -37,6 +38,22 @@ class Device(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", value):
             self.fail(f"{value!r} is not auto, cpu, cuda or cuda:N.", param, ctx)
+        return str(value)
+
+
+class RayAddress(click.ParamType):
+    """auto, local or HOST:PORT."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from bitextmine.distributed.options import check_address
+        from bitextmine.errors import UsageError
+
+        try:
+            check_address(value)
+        except UsageError as error:
+            self.fail(f"{error}.", param, ctx)
         return str(value)
 
 

@@ -9,14 +9,15 @@ import itertools
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
 from bitextmine.console import counted, progress
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.npy import part_path
+from bitextmine.embeddings.npy import part_path, shards_path
 from bitextmine.embeddings.places import cached_path, embedding_paths, make_cache, place_of
 from bitextmine.embeddings.shared import beside, check_cached, fetched
 from bitextmine.embeddings.store import check_fresh, check_place
@@ -31,14 +32,67 @@ from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import LineHasher, iter_lines
 from bitextmine.files.storage import Place, Remote, is_remote, local, place
 from bitextmine.files.streams import read_once
+from bitextmine.files.work import Work, remove_work
 
-__all__ = ["check_embedding", "embed_corpus"]
+__all__ = ["EncodedLines", "Encoding", "Lines", "check_embedding", "embed_corpus"]
 
 log = logging.getLogger(__name__)
 
 # Lines whose rows are remembered, to copy rather than encode a line that comes again. Kept in two generations of
 # this many, about 90 MB each: web text repeats the same few thousand lines all along.
 REMEMBERED = 1 << 19
+
+
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """Consecutive lines of a corpus, `count` from line `start` on (counted from 0).
+
+    known (count,) int64: the row of the same line in an earlier chunk, -1 where there is none; None: not looked for,
+    or none found. fresh: the others, which are to be encoded. sha256: of the text up to the end of these lines.
+    """
+
+    start: int
+    count: int
+    known: np.ndarray | None
+    fresh: Sequence[str]
+    sha256: str
+
+    @property
+    def count_fresh(self) -> int:
+        """How many lines are to be encoded."""
+        return self.count if self.known is None else int((self.known < 0).sum())
+
+    def without_text(self) -> Lines:
+        """The same, less the lines themselves."""
+        return dataclasses.replace(self, fresh=())
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedLines:
+    """Lines with the vectors (count_fresh, dim) of the fresh ones, and how many of these were found too long."""
+
+    lines: Lines
+    vectors: np.ndarray
+    cut: int
+
+
+class Encoding(Protocol):
+    """Encodes a corpus in another place than this process: the same bytes as an `Encoder` of the same settings.
+
+    chunk_lines, slow: as of a `Network`; known once it is prepared.
+    """
+
+    chunk_lines: int
+    slow: bool
+
+    def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
+        """Makes ready for vectors that go into a folder; returns the `Network.settings` that hold there."""
+
+    def encode(
+        self, lines: Iterator[Lines], rows: int, writer: EmbeddingWriter, batch_tokens: int | None
+    ) -> Iterator[EncodedLines]:
+        """The lines with their vectors, in order. rows: how many the whole corpus has; writer: what the caller writes
+        them with."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +131,7 @@ def embed_corpus(
     wait: bool = True,
     elsewhere: str = "--cache",
     show_progress: bool | None = None,
+    encoding: Encoding | None = None,
 ) -> Path:
     """Embeds a corpus and returns the path of its .npy: float16 (lines, dim), row i for line i, unit length.
 
@@ -87,7 +142,7 @@ def embed_corpus(
     the same bytes. What lies there and is no embedding of ours is written over with ``force`` or ``overwrite`` only.
     One that another process is writing is waited for, or, without ``wait``, an error. ``corpus`` "-" reads stdin, and
     needs ``out`` and ``lang``, as pipes without a name do. elsewhere: the option that messages advise where it cannot
-    be written.
+    be written. encoding: what encodes in the place of ``encoder``, on other machines for one.
 
     Raises BitextmineError for a corpus that cannot be read or decoded, that changes meanwhile, for a language
     that cannot be told, for files of others in its place, and for a disk that is full.
@@ -96,8 +151,17 @@ def embed_corpus(
         raise UsageError("--out and --cache both say where the vectors go; give one of them")
     if out is not None:
         local(out, "vectors are written in place, which only a file of this machine can be")
-    chunk_lines = chunk_lines or encoder.network.chunk_lines
-    how = How(encoder, batch_tokens, chunk_lines, force, force or overwrite, wait, show_progress)
+    how = How(
+        encoder,
+        batch_tokens,
+        chunk_lines or encoder.network.chunk_lines,
+        force,
+        force or overwrite,
+        wait,
+        show_progress,
+        encoding,
+        chunk_lines is None,
+    )
     name = place(corpus).name
     if read_once(corpus):
         nameless = os.fspath(corpus) == "-" or os.fspath(corpus).startswith(("/dev/", "/proc/"))
@@ -181,6 +245,8 @@ class How:
     overwrite: bool
     wait: bool
     show_progress: bool | None
+    encoding: Encoding | None = None
+    own_chunks: bool = True  # chunks are as long as suits who encodes them
 
 
 def _embed(job: Job, how: How) -> Path:
@@ -227,6 +293,15 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
     """Embeds a corpus, tells of it in the log, and returns ``npy``. Raises BeingWritten and PlaceTaken before the work,
     where another process was faster."""
     encoder = how.encoder
+    if how.encoding is None:
+        settings, slow = encoder.network.settings(how.batch_tokens), encoder.network.slow
+    else:
+        settings, slow = how.encoding.prepare(npy.parent, how.batch_tokens), how.encoding.slow
+        if how.own_chunks and how.encoding.chunk_lines != how.chunk_lines:
+            how = dataclasses.replace(how, chunk_lines=how.encoding.chunk_lines)
+            text = dataclasses.replace(
+                text, chunks=text_identity(job.text, job.errors, how.chunk_lines).chunks
+            )
     writer = EmbeddingWriter(
         npy,
         text.lines,
@@ -236,7 +311,7 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
             "model_hash": encoder.hash,
             # These decide which sentences share a batch, and so the last bit of a vector.
             "chunk_lines": how.chunk_lines,
-            **encoder.network.settings(how.batch_tokens),
+            **settings,
         },
         still_free=lambda: job.place(text.sha256, encoder.hash) == npy,
         elsewhere=job.elsewhere,
@@ -246,7 +321,8 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
         log.info("%s: has vectors of another model; those of %s go to %s", beside, encoder.name, npy.name)
     if not how.force and reason not in (None, "not embedded yet"):
         log.info("%s: embedding again: %s", npy, reason)
-    cut = _write(job, writer, text, how)
+    cut = _write(job, writer, text, how, slow)
+    remove_work(shards_path(npy), Work.SHARDS)
     log.info("%s: %s embedded (model %s)", npy, counted(text.lines, "line"), encoder.name)
     if cut:
         log.warning(
@@ -259,7 +335,7 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
     return npy
 
 
-def _write(job: Job, writer: EmbeddingWriter, text: TextIdentity, how: How) -> int:
+def _write(job: Job, writer: EmbeddingWriter, text: TextIdentity, how: How, slow: bool) -> int:
     """Encodes what is not written yet, and finishes the embedding; returns how many lines were found too long."""
     hidden = None if how.show_progress is None else not how.show_progress
     encoder = how.encoder
@@ -268,11 +344,15 @@ def _write(job: Job, writer: EmbeddingWriter, text: TextIdentity, how: How) -> i
         bar.update(writer.resume_row)
         if writer.resume_row:
             log.info("%s: resuming at line %d of %d", writer.npy_path, writer.resume_row + 1, text.lines)
-        for chunk in _tokenized(job, text, encoder, writer.resume_row, how.chunk_lines):
-            vectors = encoder.encode_pieces(chunk.pieces, batch_tokens=how.batch_tokens)
-            writer.write(chunk.start, _rows(chunk, vectors, writer))
-            cut += chunk.cut
-            bar.update(chunk.lines)
+        lines = _read(job, text, slow, writer.resume_row, how.chunk_lines)
+        if how.encoding is None:
+            encoded = _encoded(lines, encoder, how.batch_tokens)
+        else:
+            encoded = how.encoding.encode(lines, text.lines, writer, how.batch_tokens)
+        for part in encoded:
+            writer.write(part.lines.start, _rows(part, writer))
+            cut += part.cut
+            bar.update(part.lines.count)
         writer.finish(
             Manifest(
                 rows=text.lines,
@@ -287,47 +367,42 @@ def _write(job: Job, writer: EmbeddingWriter, text: TextIdentity, how: How) -> i
     return cut
 
 
-def _rows(chunk: Chunk, vectors: np.ndarray, writer: EmbeddingWriter) -> np.ndarray:
-    """The rows (lines, dim) of a chunk, from the vectors of its pieces and from the rows that are written already."""
-    if chunk.inverse is not None:
-        vectors = vectors[chunk.inverse]
-    if chunk.known is None:
-        return vectors
-    known = chunk.known >= 0
-    rows = np.empty((chunk.lines, writer.dim), dtype=np.float16)
-    rows[known] = writer.read(chunk.known[known])
-    rows[~known] = vectors
+def _rows(part: EncodedLines, writer: EmbeddingWriter) -> np.ndarray:
+    """The rows (count, dim) of lines, from the vectors of the fresh ones and from the rows that are written already."""
+    if part.lines.known is None:
+        return part.vectors
+    known = part.lines.known >= 0
+    rows = np.empty((part.lines.count, writer.dim), dtype=np.float16)
+    rows[known] = writer.read(part.lines.known[known])
+    rows[~known] = part.vectors
     return rows
 
 
-@dataclasses.dataclass(frozen=True)
-class Chunk:
-    """Consecutive lines, tokenised.
+def _encoded(lines: Iterator[Lines], encoder: Encoder, batch_tokens: int | None) -> Iterator[EncodedLines]:
+    """Lines with their vectors, each chunk tokenised while the one before is encoded and while the caller is busy."""
 
-    known (lines,) int64: the row of the same line in an earlier chunk, -1 where there is none; None: not looked
-    for. pieces: of the distinct ones among the others; inverse: for each of the others its row of pieces (None:
-    row i is the i-th of them).
-    """
+    def next_chunk() -> tuple[Lines, Pieces, int, np.ndarray | None] | None:
+        part = next(lines, None)
+        return None if part is None else (part, *encoder.tokenize(part.fresh))
 
-    start: int
-    lines: int
-    known: np.ndarray | None
-    pieces: Pieces
-    inverse: np.ndarray | None
-    cut: int
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
+        pending = ahead.submit(next_chunk)
+        while (chunk := pending.result()) is not None:
+            pending = ahead.submit(next_chunk)
+            part, pieces, cut, inverse = chunk
+            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+            yield EncodedLines(part, vectors if inverse is None else vectors[inverse], cut)
 
 
-def _tokenized(
-    job: Job, text: TextIdentity, encoder: Encoder, resume_row: int, chunk_lines: int
-) -> Iterator[Chunk]:
-    """Chunks from row ``resume_row`` on, each tokenised while the caller is busy with the one before.
+def _read(job: Job, text: TextIdentity, slow: bool, resume_row: int, chunk_lines: int) -> Iterator[Lines]:
+    """Chunks of lines from row ``resume_row`` on. slow: whether lines that came before are looked for.
 
     Raises BitextmineError before a chunk, if it or a line before it is not what it was when ``text`` was read:
     what has been written then stays right for that text.
     """
     lines = iter_lines(job.text, job.errors)
     hasher = LineHasher()
-    repeats = Repeats() if encoder.network.slow else None
+    repeats = Repeats() if slow else None
 
     def next_lines() -> list[str]:
         part = list(itertools.islice(lines, chunk_lines))
@@ -340,29 +415,22 @@ def _tokenized(
             raise BitextmineError(f"{job.name}: the text changed while it was being embedded; run it again")
         return part
 
-    def next_chunk() -> Chunk | None:
-        part = next_lines()
-        if not part:
-            return None
-        start = hasher.lines - len(part)
-        known = fresh = None
-        if repeats is not None:
-            known = repeats.find(part, start)
-            fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
-        if fresh is None or len(fresh) == len(part):
+    def chunks() -> Iterator[Lines]:
+        while part := next_lines():
+            start = hasher.lines - len(part)
             known, fresh = None, part
-        pieces, cut, inverse = encoder.tokenize(fresh)
-        return Chunk(start, len(part), known, pieces, inverse, cut)
+            if repeats is not None:
+                known = repeats.find(part, start)
+                fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
+                if len(fresh) == len(part):
+                    known = None
+            yield Lines(start, len(part), known, fresh, hasher.hexdigest())
 
     while hasher.lines < resume_row:
         part = next_lines()
         if repeats is not None:
             repeats.find(part, hasher.lines - len(part))
-    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
-        pending: Future[Chunk | None] = ahead.submit(next_chunk)
-        while (chunk := pending.result()) is not None:
-            pending = ahead.submit(next_chunk)
-            yield chunk
+    return chunks()
 
 
 class Repeats:

@@ -22,6 +22,7 @@ __all__ = [
     "npy_header",
     "open_vectors",
     "part_path",
+    "shards_path",
     "staged_path",
     "state_path",
     "vectors_digest",
@@ -41,6 +42,11 @@ def part_path(npy_path: str | os.PathLike[str]) -> Path:
 def state_path(npy_path: str | os.PathLike[str]) -> Path:
     """Where it says how much of a part is done, and of what."""
     return Path(f"{os.fspath(npy_path)}.part.json")
+
+
+def shards_path(npy_path: str | os.PathLike[str]) -> Path:
+    """The folder of shards that wait to be put together, where a cluster encodes."""
+    return Path(f"{os.fspath(npy_path)}.shards")
 
 
 def staged_path(npy_path: str | os.PathLike[str]) -> Path:

@@ -106,6 +106,16 @@ class EmbeddingWriter:
             self._release()
             raise
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the rows come from, with their number, dimension and type; as JSON gives it back."""
+        return dict(self._identity)
+
+    @property
+    def safe_rows(self) -> int:
+        """How many rows are on disk, whatever happens to this process."""
+        return self._safe
+
     def write(self, start: int, rows: np.ndarray) -> None:
         """Store float rows (b, dim) as rows ``start`` to ``start + b`` of the file, in float16.
 

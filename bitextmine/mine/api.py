@@ -38,6 +38,10 @@ class MiningKeywords(TypedDict, total=False):
     cache: str | os.PathLike[str] | None
     wait: bool
     errors: str
+    ray: str | None
+    ray_cpus: int
+    ray_gpus: int
+    ray_rows: int | None
 
 
 def mine(
@@ -68,7 +72,8 @@ def mine(
     device="auto"; memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together;
     force=False, whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the
     corpora; wait=True, whether to wait for an embedding that another process is writing; errors="strict" or
-    "replace", for invalid UTF-8 in a corpus or in gold.
+    "replace", for invalid UTF-8 in a corpus or in gold; ray=None, the Ray cluster that embeds and searches: "auto",
+    "local" or "HOST:PORT", with ray_cpus=1 and ray_gpus=0 for each worker and ray_rows=None, the lines in a shard.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
     gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.

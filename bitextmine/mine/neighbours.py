@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from bitextmine.console import progress
 from bitextmine.errors import UsageError
+from bitextmine.files.work import Work, remove_work
 from bitextmine.mine.candidates import NeighboursLike
 from bitextmine.mine.options import SearchWay, WorkOptions
 from bitextmine.mine.sides import Side
 
 __all__ = ["EXACT_UP_TO", "find_neighbours"]
+
+log = logging.getLogger(__name__)
 
 # Up to so many similarities exact search takes minutes on two cores; above, an index is built. A GPU does a thousand
 # times as many in that time.
@@ -30,12 +35,13 @@ def find_neighbours(
 ) -> tuple[NeighboursLike, str]:
     """The k nearest neighbours of both sides' rows, and how they were found, for the signature.
 
-    work: of these options search, device and memory count. Through indexes, those beside the embeddings are taken, or
-    built where they are missing or of other vectors, and candidates are rescored exactly. Of exact search the memory
-    includes vectors that are held there.
+    work: of these options search, device, memory and the Ray cluster count; the cluster does exact search. Through
+    indexes, those beside the embeddings are taken, or built where they are missing or of other vectors, and candidates
+    are rescored exactly. Of exact search the memory includes vectors that are held there.
 
     checkpoint: the file that exact search goes on from, if it is there, and leaves behind, if it takes more than
-    seconds. Raises UsageError for an index of lines in memory.
+    seconds. Raises UsageError for an index of lines in memory, and for a cluster that is to search lines in memory or
+    indexes.
     """
     work = work or WorkOptions()
     in_files = src.npy is not None and tgt.npy is not None
@@ -43,11 +49,22 @@ def find_neighbours(
         raise UsageError(
             "search: an index lies beside an embedding file; give corpora in files, or search='exact'"
         )
+    if work.ray is not None and not in_files:
+        raise UsageError("ray: workers read embeddings from files; give corpora in files")
     pairs = len(src.unique.rows) * len(tgt.unique.rows)
-    many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.device)
+    many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.device_here)
     if work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files):
+        if work.ray is not None:
+            log.info(
+                "search: through indexes, which this machine does alone; --search exact has the cluster do it"
+            )
         return _through_indexes(src, tgt, k, work.memory)
-    return _exactly(src, tgt, k, work, checkpoint), "exact"
+    if work.ray is not None:
+        return _on_cluster(src, tgt, k, work, checkpoint), "exact"
+    found = _exactly(src, tgt, k, work, checkpoint)
+    if in_files:
+        remove_work(_tiles(src, tgt), Work.TILES)
+    return found, "exact"
 
 
 def exact_up_to(device: str) -> int:
@@ -107,6 +124,46 @@ def _exactly(
             progress=_watched(bar.update, src, tgt),
             checkpoint=saved,
         )
+
+
+def _on_cluster(
+    src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
+) -> NeighboursLike:
+    from bitextmine.distributed.cluster import connected
+    from bitextmine.distributed.tiles import FileRows, search_tiles
+    from bitextmine.search.checkpoint import Checkpoint
+
+    assert src.npy is not None
+    assert tgt.npy is not None
+    assert work.cluster is not None
+    rows = [
+        FileRows(npy, None if side.vectors is side.matrix else side.unique.rows, side.vectors)
+        for side, npy in ((src, src.npy), (tgt, tgt.npy))
+    ]
+    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    with (
+        connected(work.cluster) as cluster,
+        progress(len(src.unique.rows), "search", "lines") as bar,
+        saved or contextlib.nullcontext(),
+    ):
+        return search_tiles(
+            cluster,
+            rows[0],
+            rows[1],
+            k,
+            device=work.cluster.device(work.device),
+            memory=work.memory,
+            folder=_tiles(src, tgt),
+            progress=_watched(bar.update, src, tgt),
+            checkpoint=saved,
+        )
+
+
+def _tiles(src: Side, tgt: Side) -> Path:
+    """Where tiles wait to be merged: beside the source's embedding, named after both."""
+    assert src.npy is not None
+    assert tgt.npy is not None
+    return src.npy.with_name(f"{src.npy.stem}-{tgt.npy.stem}.search.tiles")
 
 
 def _watched(update: Callable[[int], object], src: Side, tgt: Side) -> Callable[[int], None]:

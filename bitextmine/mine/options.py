@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from bitextmine.arguments import a_path, memory_bytes, one_of, real_number, whole_number, yes_or_no
+from bitextmine.distributed.options import RayOptions, ray_options
 from bitextmine.errors import UsageError
 from bitextmine.mine.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mine.threshold import PRECISION, parse_threshold, wanted_precision
@@ -118,7 +119,9 @@ class WorkOptions:
     of what is free), which may be given as text ("2G"). batch_tokens: subword pieces that are encoded together
     (default: what fits the device). force: embed again what is up to date. cache: the folder for embeddings (default:
     beside the corpora). wait: for an embedding that another process is writing, rather than to stop.
-    errors: invalid UTF-8 in corpora and gold, strict or replace.
+    errors: invalid UTF-8 in corpora and gold, strict or replace. ray: the Ray cluster that embeds and searches, and
+    ray_cpus, ray_gpus, ray_rows: what its workers get, and the lines in a shard (`RayOptions`); memory is then each
+    worker's.
 
     Raises UsageError for a value of the wrong type or out of range. Whether the device is there shows later.
     """
@@ -131,6 +134,10 @@ class WorkOptions:
     cache: str | os.PathLike[str] | None = None
     wait: bool = True
     errors: str = "strict"
+    ray: str | None = None
+    ray_cpus: int = 1
+    ray_gpus: int = 0
+    ray_rows: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", member(SearchWay, self.search, "search"))
@@ -144,6 +151,18 @@ class WorkOptions:
         one_of("errors", self.errors, ("strict", "replace"))
         if not isinstance(self.device, str):
             raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")
+        if self.cluster is not None:
+            self.cluster.device(self.device)
+
+    @property
+    def cluster(self) -> RayOptions | None:
+        """Which Ray cluster does the work, None: this process."""
+        return ray_options(self.ray, self.ray_cpus, self.ray_gpus, self.ray_rows)
+
+    @property
+    def device_here(self) -> str:
+        """Where this process computes: not on a GPU where workers do the work."""
+        return self.device if self.ray is None else "cpu"
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[MiningOptions, WorkOptions]:

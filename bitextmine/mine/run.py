@@ -36,9 +36,18 @@ from bitextmine.mine.texts import FileText, LinesText, Text
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
+    from bitextmine.embeddings.embed import Encoding
     from bitextmine.encoder import Encoder
 
-__all__ = ["check_file", "check_two", "embedded_file", "mine_sides", "mine_texts", "rescorer"]
+__all__ = [
+    "check_file",
+    "check_two",
+    "cluster_encoding",
+    "embedded_file",
+    "mine_sides",
+    "mine_texts",
+    "rescorer",
+]
 
 
 def mine_texts(
@@ -84,49 +93,58 @@ def mine_texts(
             )
         read_gold(options.gold, work.errors)  # before the work, not after it
 
-    encoder = as_encoder(model, work.device)
+    encoder = as_encoder(model, work.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     for text in texts:
         if isinstance(text, FileText):
             check_file(text, encoder, work)
-    embeddings = [
-        embedded[text] if embedded and isinstance(text, FileText) else _embedded(text, encoder, work)
-        for text in texts
-    ]
-    made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
-    del encoder
-    in_memory = IN_MEMORY if work.memory is None else min(IN_MEMORY, work.memory // 8)
-    sides = [
-        _side(text, embedding, options.dedup, in_memory)
-        for text, embedding in zip(texts, embeddings, strict=True)
-    ]
-    cleaning = clean_lines(sides, langs) if options.clean else None
-    if cleaning is not None:
-        sides = [side.without(*some, in_memory) for side, some in zip(sides, cleaning.by_side(), strict=True)]
-    # More neighbours than there are lines would be empty columns: the same means, for more memory and time.
-    k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
-    # One neighbour more than the margin needs: the null distribution takes one away.
-    spare = 1 if options.estimates_noise else 0
-    checkpoint = _checkpoint(*sides)
-    with _unchanged(sides, checkpoint):
-        neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
-        made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
-        with progress(None, "compare pieces", "pairs", disable=True if scoring is None else None) as bar:
-            again = None
-            if scoring is not None:
-                again = rescorer(sides, scoring, bar.update)
-                made_by["scorer"] = again.scorer.hash
-            mined = mine_sides(
-                sides[0],
-                sides[1],
-                neighbours,
-                options,
-                k=k,
-                rescore=again,
-                made_by=made_by,
-                errors=work.errors,
-            )
+    if work.cluster is not None and not all(isinstance(text, FileText) for text in texts):
+        raise UsageError("ray: workers read embeddings from files; give corpora in files")
+    with contextlib.ExitStack() as cluster:  # which is in use until the neighbours are found
+        encoding = cluster.enter_context(cluster_encoding(model, encoder, work))
+        embeddings = [
+            embedded[text]
+            if embedded and isinstance(text, FileText)
+            else _embedded(text, encoder, work, encoding)
+            for text in texts
+        ]
+        made_by: dict[str, object] = {"src": langs[0], "tgt": langs[1], "model": encoder.hash}
+        del encoder
+        in_memory = IN_MEMORY if work.memory is None else min(IN_MEMORY, work.memory // 8)
+        sides = [
+            _side(text, embedding, options.dedup, in_memory)
+            for text, embedding in zip(texts, embeddings, strict=True)
+        ]
+        cleaning = clean_lines(sides, langs) if options.clean else None
+        if cleaning is not None:
+            sides = [
+                side.without(*some, in_memory) for side, some in zip(sides, cleaning.by_side(), strict=True)
+            ]
+        # More neighbours than there are lines would be empty columns: the same means, for more memory and time.
+        k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
+        # One neighbour more than the margin needs: the null distribution takes one away.
+        spare = 1 if options.estimates_noise else 0
+        checkpoint = _checkpoint(*sides)
+        with _unchanged(sides, checkpoint):
+            neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
+            cluster.close()
+            made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
+            with progress(None, "compare pieces", "pairs", disable=True if scoring is None else None) as bar:
+                again = None
+                if scoring is not None:
+                    again = rescorer(sides, scoring, bar.update)
+                    made_by["scorer"] = again.scorer.hash
+                mined = mine_sides(
+                    sides[0],
+                    sides[1],
+                    neighbours,
+                    options,
+                    k=k,
+                    rescore=again,
+                    made_by=made_by,
+                    errors=work.errors,
+                )
     return replace(mined, checkpoint=checkpoint)
 
 
@@ -150,14 +168,33 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
         raise error
 
 
-def _embedded(text: FileText | LinesText, encoder: Encoder, work: WorkOptions) -> Path | NDArray:
+@contextlib.contextmanager
+def cluster_encoding(
+    model: str | os.PathLike[str] | Encoder, encoder: Encoder, work: WorkOptions
+) -> Iterator[Encoding | None]:
+    """What embeds corpora on the Ray cluster of the options, None where they name none. The cluster is connected to
+    when there is something to embed."""
+    if work.cluster is None:
+        yield None
+        return
+    from bitextmine.distributed.encoding import ClusterEncoding
+
+    with ClusterEncoding(
+        work.cluster, model if isinstance(model, (str, os.PathLike)) else encoder, work.device
+    ) as encoding:
+        yield encoding
+
+
+def _embedded(
+    text: FileText | LinesText, encoder: Encoder, work: WorkOptions, encoding: Encoding | None
+) -> Path | NDArray:
     """The embedding file of a corpus, made where it is missing; of lines in memory the vectors themselves."""
     if isinstance(text, LinesText):
         from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 
         warn_unfamiliar(encoder, text.name, text.lang, sampled(text.lines()))
         return embed_lines(text, encoder, work.batch_tokens)
-    return embedded_file(text, encoder, work)
+    return embedded_file(text, encoder, work, encoding)
 
 
 def check_two(src: Text, tgt: Text) -> None:
@@ -174,7 +211,9 @@ def check_file(text: FileText, encoder: Encoder, work: WorkOptions) -> None:
     check_embedding(text.path, encoder, cache=work.cache, lang=text.lang, overwrite=work.force)
 
 
-def embedded_file(text: FileText, encoder: Encoder, work: WorkOptions) -> Path:
+def embedded_file(
+    text: FileText, encoder: Encoder, work: WorkOptions, encoding: Encoding | None = None
+) -> Path:
     """The embedding file of a corpus, made where it is missing."""
     from bitextmine.embeddings.embed import embed_corpus
 
@@ -187,6 +226,7 @@ def embedded_file(text: FileText, encoder: Encoder, work: WorkOptions) -> Path:
         force=work.force,
         cache=work.cache,
         wait=work.wait,
+        encoding=encoding,
     )
 
 

@@ -12,7 +12,7 @@ from bitextmine.errors import UsageError
 from bitextmine.files.tables import check_languages
 from bitextmine.mine.bitext import check_output, inputs_of
 from bitextmine.mine.options import WorkOptions
-from bitextmine.mine.run import check_file, check_two, embedded_file
+from bitextmine.mine.run import check_file, check_two, cluster_encoding, embedded_file
 from bitextmine.mine.texts import FileText, find_text
 
 __all__ = ["embed_all", "find_pairs", "output_names"]
@@ -101,4 +101,5 @@ def embed_all(
     texts = dict.fromkeys(text for pair in pairs for text in pair)
     for text in texts:
         check_file(text, encoder, work)
-    return {text: embedded_file(text, encoder, work) for text in texts}
+    with cluster_encoding(encoder, encoder, work) as encoding:
+        return {text: embedded_file(text, encoder, work, encoding) for text in texts}

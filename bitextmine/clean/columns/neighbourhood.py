@@ -36,6 +36,19 @@ class WindowNeighbourhood:
         self._vectors: list[NDArray[np.float32]] = []
 
     def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        self.remember(src, tgt, vectors)
+        copies = set(self._texts[0]).intersection(self._texts[1])
+        src_pool, tgt_pool = (
+            _distinct(*side, copies) for side in zip(self._texts, self._vectors, strict=True)
+        )
+        return Around(
+            nearest_mean(vectors[0], tgt_pool, self.k),
+            nearest_mean(vectors[1], src_pool, self.k),
+            min(len(src_pool), len(tgt_pool)),
+        )
+
+    def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> None:
+        """Takes in pairs that the next ones are to be seen together with."""
         texts = (list(src), list(tgt))
         keep = max(0, self.window - len(src))
         before = min(keep, len(self._texts[0]))
@@ -47,13 +60,6 @@ class WindowNeighbourhood:
             pool_vectors.append(np.concatenate([*parts, vectors[side]]))
         self._texts = (pool_texts[0], pool_texts[1])
         self._vectors = pool_vectors
-        copies = set(pool_texts[0]).intersection(pool_texts[1])
-        src_pool, tgt_pool = (_distinct(*side, copies) for side in zip(pool_texts, pool_vectors, strict=True))
-        return Around(
-            nearest_mean(vectors[0], tgt_pool, self.k),
-            nearest_mean(vectors[1], src_pool, self.k),
-            min(len(src_pool), len(tgt_pool)),
-        )
 
 
 def _distinct(

@@ -1,0 +1,268 @@
+"""A corpus encoded by workers: shards of its lines go out, rows come back in files, in order."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bitextmine.distributed.cluster import connected
+from bitextmine.distributed.models import SentModel, check_store, encoder_of, send_model
+from bitextmine.distributed.plan import shard_rows
+from bitextmine.distributed.pool import Call
+from bitextmine.embeddings.embed import EncodedLines, Lines
+from bitextmine.embeddings.npy import DTYPE, npy_header, open_vectors, shards_path, vectors_digest
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
+from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.work import Work, WorkFolder
+
+if TYPE_CHECKING:
+    from bitextmine.distributed.cluster import Cluster
+    from bitextmine.distributed.options import RayOptions
+    from bitextmine.distributed.worker import Kept
+    from bitextmine.embeddings.writer import EmbeddingWriter
+    from bitextmine.encoder.encoder import Encoder
+
+__all__ = ["ClusterEncoding"]
+
+log = logging.getLogger(__name__)
+
+_HERE = "bitextmine.distributed.encoding"
+
+
+class ClusterEncoding:
+    """Encodes lines on a cluster, for `embeddings.embed.embed_corpus`: the same bytes as an encoder on one machine.
+
+    A shard is encoded by one worker, which writes its rows into a file of the folder CORPUS.npy.shards; the driver
+    appends the files to the embedding, in order, and removes them. A driver that is killed finds those that were
+    finished. So many shards may be finished ahead of the one that comes next as the workers have calls: twice as many
+    files as calls lie there at most. It connects to the cluster when there is something to encode, until the end of
+    its ``with`` block. chunk_lines, slow: those of the encoder on a worker.
+    """
+
+    chunk_lines: int
+    slow: bool
+
+    def __init__(
+        self, options: RayOptions, model: str | os.PathLike[str] | Encoder, device: str = "auto"
+    ) -> None:
+        self._options, self._device = options, options.device(device)
+        self._model: str | os.PathLike[str] | Encoder = model
+        self._stack = contextlib.ExitStack()
+        self._connection: Cluster | None = None
+        self._sent: SentModel | None = None
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def _cluster(self) -> Cluster:
+        if self._connection is None:
+            self._connection = self._stack.enter_context(connected(self._options))
+        return self._connection
+
+    def __enter__(self) -> ClusterEncoding:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection = None
+        self._stack.close()
+
+    def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
+        """Makes workers ready that see `folder`; returns the settings that their vectors depend on."""
+        self._cluster.share([folder])
+        if self._sent is None:
+            self._sent = send_model(self._cluster, self._model)
+        call = Call(f"{_HERE}:encoder_facts", (self._sent, self._device, batch_tokens), "loading the model")
+        self._facts = self._cluster.pool.one(call)
+        self.chunk_lines, self.slow = self._facts["chunk_lines"], self._facts["slow"]
+        settings: dict[str, Any] = self._facts["settings"]
+        return settings
+
+    def encode(
+        self, lines: Iterator[Lines], rows: int, writer: EmbeddingWriter, batch_tokens: int | None
+    ) -> Iterator[EncodedLines]:
+        """The lines with their vectors, in order. rows: how many lines the whole corpus has; writer: where the vectors
+        go.
+
+        Raises BitextmineError with a worker's message.
+        """
+        size = self._cluster.options.rows or shard_rows(rows, least=self.chunk_lines)
+        folder = WorkFolder(shards_path(writer.npy_path.absolute()), Work.SHARDS, writer.identity)
+        pool = self._cluster.pool
+        pool.report()
+        begin, reading = time.perf_counter(), Stopwatch()
+        calls = self._calls(reading.watch(lines), size, folder.path, batch_tokens)
+        finished: list[tuple[int, Path]] = []
+        for call, facts in pool.in_order(calls, ahead=pool.slots):
+            shard: _Shard = call.key
+            try:
+                vectors = _read_shard(shard.path, facts)
+            except BitextmineError:
+                vectors = _read_shard(shard.path, pool.again(call))
+            at = 0
+            for part, cut in zip(shard.lines, facts["cut"], strict=True):
+                yield EncodedLines(part, vectors[at : at + part.count_fresh], cut)
+                at += part.count_fresh
+            finished.append((shard.stop, shard.path))
+            while finished and finished[0][0] <= writer.safe_rows:
+                _remove(finished.pop(0)[1])
+        writer.sync()
+        folder.remove()
+        seconds = time.perf_counter() - begin
+        log.info(
+            "%s: %s; %.1f s in all, %.1f s of it reading text",
+            writer.npy_path,
+            pool.report(),
+            seconds,
+            reading.seconds,
+        )
+
+    def _calls(
+        self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
+    ) -> Iterator[Call]:
+        checked = False
+        for _, group in itertools.groupby(lines, lambda part: part.start // size):
+            parts = list(group)
+            shard = _Shard(folder, parts)
+            texts = [_packed(part.fresh) for part in parts]
+            if not checked:
+                check_store(self._cluster, sum(map(len, texts)), "the text of a shard")
+                checked = True
+            yield Call(
+                f"{_HERE}:encode_shard",
+                (self._sent, self._device, batch_tokens, self._facts, texts, str(shard.path), shard.key),
+                f"encoding lines {shard.start + 1} to {shard.stop}",
+                key=shard,
+            )
+
+
+class _Shard:
+    """Chunks of lines that one worker encodes, and the file for their rows."""
+
+    def __init__(self, folder: Path, lines: Sequence[Lines]) -> None:
+        self.lines = [part.without_text() for part in lines]  # the text is in the call
+        self.start, self.stop = lines[0].start, lines[-1].start + lines[-1].count
+        self.path = folder / f"{self.start}-{self.stop}.npy"
+        self.key = lines[-1].sha256
+
+
+def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:
+    """On a worker: what of the encoder decides how lines are cut into batches, and the last bits of a vector."""
+    encoder = encoder_of(kept, model, device)
+    return {
+        "chunk_lines": encoder.network.chunk_lines,
+        "slow": encoder.network.slow,
+        "settings": encoder.network.settings(batch_tokens),
+    }
+
+
+def encode_shard(
+    kept: Kept,
+    model: SentModel,
+    device: str,
+    batch_tokens: int | None,
+    facts: dict[str, Any],
+    texts: Sequence[bytes],
+    path: str,
+    key: str,
+) -> dict[str, Any]:
+    """On a worker: encodes chunks of lines, writes their rows to a file and returns its digest, and how many lines of
+    each chunk were cut. What a killed run has finished is not done again.
+
+    facts: those of the worker that was asked first; one that differs would give other bytes, and is an error.
+    """
+    found = _finished(Path(path), key)
+    if found is not None:
+        return found
+    encoder = encoder_of(kept, model, device)
+    here = encoder_facts(kept, model, device, batch_tokens)
+    if here != facts:
+        raise BitextmineError(
+            f"the workers of the Ray cluster encode in different ways ({json.dumps(facts['settings'])} and "
+            f"{json.dumps(here['settings'])}), and rows would depend on who made them; use nodes of one kind"
+        )
+    parts, cuts = [], []
+    with ThreadPoolExecutor(1) as ahead:
+        waiting = ahead.submit(encoder.tokenize, _unpacked(texts[0]))
+        for number in range(len(texts)):
+            pieces, cut, inverse = waiting.result()
+            if number + 1 < len(texts):
+                waiting = ahead.submit(encoder.tokenize, _unpacked(texts[number + 1]))
+            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+            vectors = vectors if inverse is None else vectors[inverse]
+            with np.errstate(over="ignore"):  # the driver finds what is infinite
+                parts.append(np.ascontiguousarray(vectors, dtype=DTYPE))
+            cuts.append(cut)
+    rows = np.concatenate(parts)
+    digest = hashlib.blake2b(rows.data.cast("B") if rows.size else b"", digest_size=32).hexdigest()
+    try:
+        with replacing(path) as file:
+            file.write(npy_header(*rows.shape))
+            file.write(rows.data.cast("B") if rows.size else b"")
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
+    made = {"key": key, "digest": digest, "cut": cuts}
+    write_json(Path(path).with_suffix(".json"), made)
+    return made
+
+
+def _finished(path: Path, key: str) -> dict[str, Any] | None:
+    """What was returned for a file that a worker of a killed run has finished; None where there is none such."""
+    beside = path.with_suffix(".json")
+    if not path.exists() or not beside.exists():
+        return None
+    with contextlib.suppress(BitextmineError, OSError):
+        made = read_json(beside)
+        if made.get("key") == key and vectors_digest(path) == made.get("digest"):
+            return made
+    return None
+
+
+def _read_shard(path: Path, facts: dict[str, Any]) -> np.ndarray:
+    """The rows in a file. Raises BitextmineError where it is not there, or is another one."""
+    if vectors_digest(path) != facts["digest"]:
+        raise BitextmineError(f"{path}: not what the worker wrote")
+    return open_vectors(path)
+
+
+def _remove(path: Path) -> None:
+    for each in (path.with_suffix(".json"), path):
+        with contextlib.suppress(OSError):
+            each.unlink()
+
+
+def _packed(lines: Sequence[str]) -> bytes:
+    """Lines as they are sent; none of them has a line feed in it."""
+    return json.dumps(len(lines)).encode() + b"\n" + "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _unpacked(data: bytes) -> list[str]:
+    count, _, text = data.partition(b"\n")
+    return text.decode("utf-8", "surrogatepass").split("\n") if int(count) else []
+
+
+class Stopwatch:
+    """Counts the seconds that an iterator takes for its items."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def watch(self, lines: Iterator[Lines]) -> Iterator[Lines]:
+        """The same items."""
+        while True:
+            begin = time.perf_counter()
+            part = next(lines, None)
+            self.seconds += time.perf_counter() - begin
+            if part is None:
+                return
+            yield part

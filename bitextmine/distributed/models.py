@@ -1,0 +1,111 @@
+"""An encoder's files on the workers: sent there by their content, so that no node need see the folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bitextmine.encoder.folder import resolve
+from bitextmine.encoder.hub import FILES
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import staging_folder
+
+if TYPE_CHECKING:
+    from bitextmine.distributed.cluster import Cluster
+    from bitextmine.distributed.worker import Kept
+    from bitextmine.encoder.encoder import Encoder
+
+__all__ = ["SentModel", "encoder_of", "send_model"]
+
+
+@dataclass(frozen=True)
+class SentModel:
+    """A model folder in the object store. key: the digest of all of it; files: of each its name in the folder, its
+    digest and the object that holds it."""
+
+    key: str
+    files: tuple[tuple[str, str, Any], ...]
+
+
+def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> SentModel:
+    """Puts the files of an encoder into the cluster's object store, where each node that needs them fetches them once.
+
+    Raises UsageError for an encoder that was not read from a folder, BitextmineError where the store is too small.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        folder = resolve(model)
+    elif model.folder is not None:
+        folder = model.folder
+    else:
+        raise UsageError(f"model {model.name!r}: with ray, give the encoder's name or folder")
+    contents = {str(path.relative_to(folder)): path.read_bytes() for path in model_files(folder)}
+    check_store(cluster, sum(map(len, contents.values())), f"the model {folder.name}")
+    files = tuple(
+        (name, hashlib.sha256(data).hexdigest(), cluster.ray.put(data)) for name, data in contents.items()
+    )
+    key = hashlib.sha256("\n".join(f"{digest} {name}" for name, digest, _ in files).encode()).hexdigest()
+    return SentModel(key, files)
+
+
+def model_files(folder: Path) -> Iterator[Path]:
+    """What readers of model folders may open, in order of their names."""
+    return iter(sorted({path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}))
+
+
+def check_store(cluster: Cluster, needed: int, what: str) -> None:
+    """Raises BitextmineError where a node's object store has not twice as many bytes: a worker's two calls."""
+    for node in cluster.nodes():
+        if node.store < 2 * needed:
+            raise BitextmineError(
+                f"node {node.address} of the Ray cluster has an object store of {node.store:,} bytes, and {what} takes "
+                f"{needed:,}; start Ray there with --object-store-memory={4 * needed} or more"
+            )
+
+
+def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
+    """The encoder, on a worker: the one kept from the last call, or read from its files."""
+    from bitextmine.encoder import load_encoder
+
+    if kept.get("encoder of") != (model.key, device):
+        kept.pop("encoder", None)
+        kept["encoder"] = load_encoder(_unpacked(model), device)
+        kept["encoder of"] = (model.key, device)
+    encoder: Encoder = kept["encoder"]
+    return encoder
+
+
+def _unpacked(model: SentModel) -> Path:
+    """A folder of this machine with the files in it, for all workers of this user."""
+    base = Path(tempfile.gettempdir(), f"bitextmine-models-{os.getuid()}")
+    base.mkdir(mode=0o700, exist_ok=True)
+    if base.lstat().st_uid != os.getuid():
+        raise BitextmineError(f"{base}: belongs to another user; set TMPDIR on that node to another folder")
+    folder = base / model.key
+    if not _intact(folder, model):
+        import ray
+
+        with staging_folder(folder) as staged:
+            for name, _, ref in model.files:
+                (staged / name).parent.mkdir(parents=True, exist_ok=True)
+                (staged / name).write_bytes(ray.get(ref))
+            if not _intact(folder, model):  # another worker may have been faster
+                if folder.exists():
+                    folder.rename(staged / "damaged")
+                staged.rename(folder)
+    return folder
+
+
+def _intact(folder: Path, model: SentModel) -> bool:
+    for name, digest, _ in model.files:
+        try:
+            with open(folder / name, "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    return False
+        except OSError:
+            return False
+    return True

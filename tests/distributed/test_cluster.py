@@ -1,0 +1,337 @@
+"""The real commands on a real Ray cluster of several nodes on this machine, whose parts are killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import Command
+
+pytest.importorskip("ray", reason="--ray needs the extra 'ray'")
+pytestmark = pytest.mark.timeout(900)
+
+STORE = 80 << 20
+# How long Ray waits for parts of its own, which on a busy machine take long to start.
+PATIENCE = {
+    "agent_register_timeout_ms": "600000",
+    "gcs_rpc_server_connect_timeout_s": "600",
+    "gcs_server_request_timeout_seconds": "600",
+    "health_check_timeout_ms": "120000",
+    "raylet_start_wait_time_s": "600",
+    "worker_register_timeout_seconds": "600",
+}
+MINED = ("mine", "--src", "en", "--tgt", "fr", "--no-clean", "-o", "pairs.tsv")
+OUTPUTS = (
+    "pairs.tsv",
+    "pairs.tsv.json",
+    *(f"corpus.{lang}.{kind}" for lang in ("en", "fr") for kind in ("npy", "json")),
+)
+TILES = "corpus.en-corpus.fr.search.tiles"
+
+
+class Nodes:
+    """A head without processors, and nodes of one processor each."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        # Only what is needed: of a node whose processes start slowly Ray thinks that it is dead.
+        few = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+        self.cluster = Cluster()
+        _started(self.cluster, num_cpus=0, object_store_memory=STORE, **few)
+        self.address = str(self.cluster.address)
+        self.nodes: list[Any] = []
+
+    def add(self, **more: Any) -> Any:
+        node = _started(self.cluster, num_cpus=1, object_store_memory=STORE, **more)
+        self.nodes.append(node)
+        return node
+
+    def remove(self, node: Any) -> None:
+        self.nodes.remove(node)
+        self.cluster.remove_node(node, allow_graceful=False)
+
+    def workers(self) -> list[int]:
+        """The processes of actors on all nodes."""
+        raylets = {node.all_processes["raylet"][0].process.pid for node in self.nodes}
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+                name = (process / "cmdline").read_bytes()
+            except OSError:  # it ended
+                continue
+            if parent in raylets and name.startswith(b"ray::Worker"):
+                found.append(int(process.name))
+        return found
+
+
+def _started(cluster: Any, **more: Any) -> Any:
+    """A new node. One whose own agent takes more than 15 seconds to start gives up, as on a busy machine."""
+    for left in reversed(range(5)):
+        try:
+            return cluster.add_node(**more)
+        except Exception as e:  # Ray has no other class for it
+            if not left or "timed out" not in str(e):
+                raise
+    raise AssertionError
+
+
+def _patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
+    """Ray asks for half a minute whether a node is there, whatever it is told; a minute here, at each turn."""
+
+    def get(*args: Any) -> Any:
+        for _ in range(120):
+            try:
+                return get_node(*args)
+            except RuntimeError:
+                time.sleep(0.5)
+        return get_node(*args)
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        for name, seconds in PATIENCE.items():
+            patch.setenv(f"RAY_{name}", seconds)
+        patch.delenv("RAY_ADDRESS", raising=False)
+        from ray._private import services
+
+        patch.setattr(services, "get_node", _patient(services.get_node))
+        nodes = Nodes()
+        nodes.add()
+        nodes.add()
+        yield nodes
+        nodes.cluster.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiny_model: Path, parallel_text: Callable[..., Any]) -> Path:
+    """Corpora of 2,000 lines, and the model under a name that means nothing to other processes."""
+    parallel_text(tmp_path, 1500, 500)
+    (tmp_path / "model").symlink_to(tiny_model)
+    return tmp_path
+
+
+def until(true: Callable[[], Any]) -> None:
+    while not true():
+        time.sleep(0.01)
+
+
+def until_running(run: subprocess.Popen[bytes], true: Callable[[], Any]) -> None:
+    """Waits, and fails if the command ends before."""
+    until(lambda: run.poll() is not None or true())
+    if run.poll() is not None:
+        pytest.fail(f"exit code {run.returncode}: {run.communicate()[1].decode()}")
+
+
+def mine_args(nodes: Nodes, rows: int = 128) -> tuple[str, ...]:
+    return (*MINED, "--model", "model", "--ray", nodes.address, "--ray-rows", str(rows))
+
+
+@pytest.fixture(scope="module")
+def wanted(
+    bitextmine: Command,
+    tiny_model: Path,
+    parallel_text: Callable[..., Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, bytes]:
+    """What the plain command makes of the same corpora."""
+    folder = tmp_path_factory.mktemp("plain")
+    parallel_text(folder, 1500, 500)
+    bitextmine(*MINED, "--model", tiny_model, cwd=folder)
+    return {name: (folder / name).read_bytes() for name in OUTPUTS}
+
+
+def check(folder: Path, wanted: dict[str, bytes]) -> None:
+    for name, content in wanted.items():
+        assert (folder / name).read_bytes() == content, name
+    assert not [
+        *folder.glob("*.tiles"),
+        *folder.glob("*.shards"),
+        *folder.glob("*.part*"),
+        *folder.glob(".*"),
+    ]
+
+
+class Tiles:
+    """The tiles that were finished so far, those included that were merged, saved and removed since."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.seen = folder / TILES, set[str]()
+
+    def __len__(self) -> int:
+        self.seen.update(path.name for path in self.folder.glob("*.npz"))
+        return len(self.seen)
+
+
+def test_the_result_is_that_of_the_plain_command_whoever_dies(
+    bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes]
+) -> None:
+    """A worker is killed, a node removed, another one added. Driver and worker stand still meanwhile, so that they
+    cannot be done before."""
+    tiles = Tiles(folder)
+    run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        until_running(run, lambda: len(tiles) >= 5)
+        os.kill(nodes.workers()[0], signal.SIGKILL)
+        until_running(run, lambda: len(tiles) >= 40)
+        run.send_signal(signal.SIGSTOP)
+        nodes.remove(nodes.nodes[0])
+        left = nodes.workers()
+        for worker in left:
+            os.kill(worker, signal.SIGSTOP)
+        nodes.add()
+        before = len(tiles)
+        run.send_signal(signal.SIGCONT)
+        until_running(run, lambda: len(tiles) > before)
+        for worker in left:
+            os.kill(worker, signal.SIGCONT)
+        _, err = run.communicate()
+    finally:
+        run.kill()
+    said = err.decode()
+    assert run.returncode == 0, said
+    check(folder, wanted)
+    assert "search: 256 tiles, 0 of them found finished" in said
+    assert "on 3 nodes" in said and "lost" in said, said
+
+
+def test_a_driver_that_is_interrupted_or_killed_goes_on(
+    bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes], tmp_path: Path
+) -> None:
+    tiles = Tiles(folder)
+    run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    until_running(run, lambda: len(tiles) >= 10)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate()
+    assert run.returncode == 130, err.decode()
+    assert "interrupted; the same command again goes on where this one stopped" in err.decode()
+    assert "Traceback" not in err.decode()
+    until(lambda: not nodes.workers())
+    interrupted = len(tiles)
+    assert 10 <= interrupted < 256
+
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    run = bitextmine.start_to_die(
+        hooks,
+        100,
+        *mine_args(nodes),
+        folder=TILES,
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    _, err = run.communicate()
+    assert run.returncode == -signal.SIGKILL, err.decode()
+    until(lambda: not nodes.workers())
+    killed = len(list((folder / TILES).glob("*.npz")))
+
+    said = bitextmine(*mine_args(nodes), cwd=folder).err
+    check(folder, wanted)
+    # Of rows of tiles that are merged and saved, which a slow run does every ten seconds, the tiles are gone.
+    found = re.search(
+        r"search: ([\d,]+) of 2,000 lines and (\d+) of the other (\d+) tiles are done, going on", said
+    )
+    assert found is not None, said
+    lines, done, left = (int(number.replace(",", "")) for number in found.groups())
+    assert (done, left) == (killed, 256 - lines // 128 * 16)
+    assert 256 - left + done > interrupted
+    assert f"search: {left} tiles, {killed} of them found finished" in said
+
+
+def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
+    bitextmine: Command, nodes: Nodes, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    import ray
+
+    (tmp_path / "large.fr").write_text(
+        "".join(f"{fr} {i % 7}\n" for i in range(3) for _, fr in sentence_pairs)
+    )
+    args = ("embed", "large.fr", "--model", tiny_model)
+    bitextmine(*args, "--out", "plain.npy", cwd=tmp_path)
+    ray.init(nodes.address, log_to_driver=False)
+    try:
+        block = bytes(STORE // 20)
+        held = [ray.put(block) for _ in range(18)]
+        said = bitextmine(*args, "--out", "shards.npy", "--ray", nodes.address, cwd=tmp_path).err
+        assert len(held) == 18
+    finally:
+        ray.shutdown()
+    assert "7 tasks by 2 workers on 2 nodes" in said
+    for ending in ("npy", "json"):
+        assert (tmp_path / f"plain.{ending}").read_bytes() == (tmp_path / f"shards.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        ("__version__ = '0.0.1'", "has bitextmine 0.0.1, and this is"),
+        ("raise ImportError('no such thing here')", "bitextmine cannot be imported by"),
+    ],
+)
+def test_a_node_with_another_package_is_told_of(
+    package: str, message: str, bitextmine: Command, nodes: Nodes, folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "bitextmine"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("")
+    (other / "version.py").write_text(package)
+    node = nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
+    try:
+        said = bitextmine.fails("embed", "corpus.fr", "--model", "model", "--ray", nodes.address, cwd=folder)
+    finally:
+        nodes.remove(node)
+    assert message in said
+    assert f"({socket.gethostname()}) of the Ray cluster: " in said
+
+
+def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
+    """/proc/self is another folder for each process."""
+    (folder / "cache").mkdir()
+    args = (
+        "embed",
+        "corpus.fr",
+        "--model",
+        "model",
+        "--cache",
+        "/proc/self/cwd/cache",
+        "--ray",
+        nodes.address,
+    )
+    said = bitextmine.fails(*args, cwd=folder)
+    assert (
+        "does not see this machine's folder /proc/self/cwd/cache; put the corpora on storage that all" in said
+    )
+
+
+def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
+    args = ("embed", "corpus.fr", "--model", "model", "--ray", nodes.address, "--ray-cpus", "64")
+    said = bitextmine.fails(*args, cwd=folder)
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 64): " in said
+    assert "of which none has more than 1 CPUs and 0 GPUs" in said
+
+
+def test_another_version_of_ray_is_told_of(
+    bitextmine: Command, nodes: Nodes, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "sitecustomize.py").write_text("import ray\nray.__version__ = '0.9.9'\n")
+    env = {"PYTHONPATH": str(tmp_path / "hooks")}
+    args = ("embed", "corpus.fr", "--model", "model", "--ray", nodes.address)
+    said = bitextmine.fails(*args, cwd=folder, env=env)
+    assert "the cluster runs another version of Ray or Python than this program" in said
+    assert "0.9.9" in said

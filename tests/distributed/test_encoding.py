@@ -1,0 +1,145 @@
+"""A corpus encoded in shards is the corpus encoded by one process, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitextmine.distributed.encoding import ClusterEncoding
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import UsageError
+
+from .conftest import Here
+
+LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for i in range(900)]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.fr"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(params=[0, 1], ids=["sums", "layers"])
+def model(request: pytest.FixtureRequest, make_folder: Callable[..., Path], tmp_path: Path) -> Path:
+    """Of the second kind, lines that came before are not encoded again."""
+    return make_folder(tmp_path / "model", request.param)
+
+
+def files(npy: Path) -> list[bytes]:
+    return [npy.read_bytes(), npy.with_suffix(".json").read_bytes()]
+
+
+def embedded(corpus: Path, model: Path, cluster: Here | None, out: Path, **more: Any) -> list[bytes]:
+    encoder = load_encoder(model, "cpu")
+    if cluster is None:
+        return files(embed_corpus(corpus, encoder, out=out, chunk_lines=64, **more))
+    with ClusterEncoding(cluster.options, model) as encoding:
+        return files(embed_corpus(corpus, encoder, out=out, chunk_lines=64, encoding=encoding, **more))
+
+
+@pytest.mark.parametrize("rows", [64, 200, 5000])
+def test_shards_are_put_together_to_the_same_bytes(
+    rows: int, corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here]
+) -> None:
+    wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
+    cluster = here(rows)
+    assert embedded(corpus, model, cluster, tmp_path / "shards.npy") == wanted
+    assert len(cluster.made) > 900 // (rows + 64), "in so many shards, and a call that asks about the encoder"
+    assert not (tmp_path / "shards.npy.shards").exists()
+    made = len(cluster.made)
+    assert embedded(corpus, model, cluster, tmp_path / "shards.npy") == wanted
+    assert len(cluster.made) == made, "up to date: no worker is asked"
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_finished_shards_are_not_done_again(
+    corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
+    folder = tmp_path / "shards.npy.shards"
+
+    def stop(call: Any) -> None:
+        if len(list(folder.glob("*.npy"))) == 5:
+            raise Stopped
+
+    # As when a power cut comes before rows are on disk: those of the shards are there.
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(EmbeddingWriter, "sync", lambda self: None)
+        embedded(corpus, model, here(128, after=stop), tmp_path / "shards.npy")
+    left = {path: path.stat().st_mtime_ns for path in folder.glob("*.npy")}
+    assert len(left) == 5
+    seen: dict[Path, int] = {}
+    again = here(128, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
+    assert embedded(corpus, model, again, tmp_path / "shards.npy") == wanted
+    assert seen == left
+
+
+def test_a_shard_that_is_gone_or_damaged_is_made_again(
+    corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here]
+) -> None:
+    wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
+    harmed: list[str] = []
+
+    def harm(call: Any) -> None:
+        if call.key is not None and call.key.start in (128, 512) and call.key.path.name not in harmed:
+            harmed.append(call.key.path.name)
+            if call.key.start == 128:
+                call.key.path.unlink()
+            else:
+                call.key.path.write_bytes(call.key.path.read_bytes()[:-2] + b"\0\0")
+
+    assert embedded(corpus, model, here(128, after=harm), tmp_path / "shards.npy") == wanted
+    assert len(harmed) == 2
+
+
+def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_way_round(
+    corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here]
+) -> None:
+    wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
+
+    def stop(call: Any) -> None:
+        if call.key is not None and call.key.start >= 512:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        embedded(corpus, model, here(128, after=stop), tmp_path / "one.npy")
+    assert (tmp_path / "one.npy.shards").is_dir()
+    assert embedded(corpus, model, None, tmp_path / "one.npy") == wanted
+    assert not (tmp_path / "one.npy.shards").exists()
+
+    cluster = here(200)
+    encoder = load_encoder(model, "cpu")
+    encode, count = encoder.encode_pieces, 0
+
+    def stop_here(*args: Any, **more: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise Stopped
+        return encode(*args, **more)
+
+    encoder.encode_pieces = stop_here  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        embed_corpus(corpus, encoder, out=tmp_path / "two.npy", chunk_lines=64)
+    assert embedded(corpus, model, cluster, tmp_path / "two.npy") == wanted
+    assert next(shard.start for shard in cluster.made if shard is not None) == 192
+
+
+def test_an_encoder_without_a_folder_is_refused(here: Callable[..., Here], tmp_path: Path) -> None:
+    encoder = load_encoder("precomputed")
+    cluster = here()
+    with (
+        ClusterEncoding(cluster.options, encoder) as encoding,
+        pytest.raises(UsageError, match="give the encoder's name or folder"),
+    ):
+        encoding.prepare(tmp_path, None)

@@ -1,0 +1,199 @@
+"""Search over tiles is exact search: the same bytes, whatever the tiles, and whatever a run before has left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.distributed.plan import shard_rows
+from bitextmine.distributed.shards import spans
+from bitextmine.distributed.tiles import FileRows, search_tiles
+from bitextmine.embeddings.npy import npy_header, open_vectors
+from bitextmine.errors import BitextmineError
+from bitextmine.search import checkpoint as checkpoints
+from bitextmine.search.checkpoint import Checkpoint
+from bitextmine.search.exact import search_both
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import SearchOptions
+
+from ..search.oracle import both, corpus
+from .conftest import Here
+
+MEMORY = 1 << 28
+
+
+def written(path: Path, rows: np.ndarray, lines: np.ndarray | None = None) -> FileRows:
+    path.write_bytes(npy_header(*rows.shape) + np.ascontiguousarray(rows, "<f2").tobytes())
+    vectors = open_vectors(path)
+    return FileRows(path, lines, vectors if lines is None else np.array(vectors[lines]))
+
+
+def same(found: Neighbours, wanted: Neighbours) -> None:
+    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
+        assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work.tiles"
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "rows", "k", "how"),
+    [
+        (300, 250, 64, 5, {}),
+        (300, 250, 1000, 5, {}),
+        (65, 64, 64, 3, {"coarse": True}),
+        (200, 333, 48, 4, {"coarse": True, "repeats": 0.3, "zeros": 0.1}),
+        (3, 150, 40, 8, {"near": 0.5}),
+        (1, 1, 16, 2, {}),
+        (60, 45, 7, 2, {"repeats": 0.5}),
+    ],
+)
+def test_tiles_find_what_one_search_finds(
+    n: int, m: int, rows: int, k: int, how: dict, tmp_path: Path, work: Path, here: Callable[..., Here]
+) -> None:
+    rng = np.random.default_rng(n)
+    x, y = (
+        written(tmp_path / f"{name}.npy", corpus(rng, size, 32, **how)) for name, size in (("x", n), ("y", m))
+    )
+    told: list[int] = []
+    found = search_tiles(here(rows), x, y, k, memory=MEMORY, folder=work, progress=told.append)
+    same(found, search_both(x.vectors, y.vectors, k))
+    same(found, Neighbours(*both(x.vectors, y.vectors, k)))
+    assert not work.exists()
+    assert sum(told) <= n
+
+
+def test_only_the_lines_that_are_mined_are_compared(
+    tmp_path: Path, work: Path, here: Callable[..., Here]
+) -> None:
+    rng = np.random.default_rng(7)
+    x = written(tmp_path / "x.npy", corpus(rng, 200, 16, repeats=0.2), np.flatnonzero(rng.random(200) < 0.6))
+    y = written(tmp_path / "y.npy", corpus(rng, 150, 16))
+    found = search_tiles(here(50), x, y, 4, memory=MEMORY, folder=work)
+    same(found, search_both(x.vectors, y.vectors, 4))
+
+
+def test_a_tile_returns_only_what_can_still_be_among_the_best(
+    tmp_path: Path, work: Path, here: Callable[..., Here]
+) -> None:
+    rng = np.random.default_rng(3)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 512, 16)) for name in "xy")
+    counts: dict[tuple[int, ...], int] = {}
+
+    def count(call) -> None:
+        with np.load(call.args[-1]) as found:
+            counts[call.key] = sum(int((found[name] >= 0).sum()) for name in ("fwd_id", "bwd_id"))
+
+    search_tiles(here(64, after=count), x, y, 4, memory=MEMORY, folder=work)
+    assert len(counts) == 64
+    assert counts[0, 64, 0, 64] == 2 * 64 * 4
+    assert counts[448, 512, 448, 512] < 2 * 64
+
+
+def test_a_file_that_is_gone_or_damaged_is_made_again(
+    tmp_path: Path, work: Path, here: Callable[..., Here]
+) -> None:
+    rng = np.random.default_rng(4)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 200, 16)) for name in "xy")
+    harmed: list[tuple[int, ...]] = []
+
+    def harm(call) -> None:
+        path = Path(call.args[-1])
+        if call.key in ((0, 64, 64, 128), (128, 192, 0, 64)) and call.key not in harmed:
+            harmed.append(call.key)
+            if call.key[0]:
+                path.write_bytes(path.read_bytes()[:-100])
+            else:
+                path.unlink()
+
+    cluster = here(64, after=harm)
+    same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
+    assert len(harmed) == 2
+    assert len(cluster.made) == 16 + 2
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 6, 13])
+def test_finished_tiles_are_not_done_again(
+    at: int, tmp_path: Path, work: Path, here: Callable[..., Here]
+) -> None:
+    rng = np.random.default_rng(5)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 256, 16, repeats=0.1)) for name in "xy")
+
+    def stop(call) -> None:
+        if len(cluster.made) == at:
+            raise Stopped
+
+    cluster = here(64, after=stop)
+    with pytest.raises(Stopped):
+        search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work)
+    left = {path: path.stat().st_mtime_ns for path in work.glob("*.npz")}
+    assert len(left) == at
+    seen: dict[Path, int] = {}
+    again = here(64, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
+    same(search_tiles(again, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
+    assert seen == left
+
+
+def test_the_checkpoint_is_that_of_a_search_on_one_machine(
+    tmp_path: Path, work: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "_SHARE", 0)
+    rng = np.random.default_rng(6)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 256, 16, repeats=0.1)) for name in "xy")
+    wanted = search_both(x.vectors, y.vectors, 4)
+
+    def stop(rows: int) -> None:
+        if (here_done := checkpoint.path.exists()) and rows:
+            assert here_done
+            raise Stopped
+
+    checkpoint = Checkpoint(tmp_path / "both.search.part")
+    with pytest.raises(Stopped), checkpoint:
+        options = SearchOptions(block_rows=50)
+        search_both(x.vectors, y.vectors, 4, options, progress=stop, checkpoint=checkpoint)
+    cluster = here(64)
+    with Checkpoint(checkpoint.path) as found:
+        same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work, checkpoint=found), wanted)
+    assert cluster.made[0][0] == 50, "it goes on where the other one stopped"
+    with Checkpoint(checkpoint.path) as found:
+        rows: list[int] = []
+        same(search_both(x.vectors, y.vectors, 4, progress=rows.append, checkpoint=found), wanted)
+        assert len(rows) == 1, "nothing was left to do"
+
+
+def test_a_worker_that_sees_other_vectors_is_told_of(
+    tmp_path: Path, work: Path, here: Callable[..., Here]
+) -> None:
+    rng = np.random.default_rng(8)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 100, 16)) for name in "xy")
+    other = FileRows(x.npy, None, np.array(x.vectors)[::-1])
+    with pytest.raises(AssertionError, match="other vectors there than on the machine that runs the command"):
+        search_tiles(here(64), other, y, 4, memory=MEMORY, folder=work)
+
+
+def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path, here: Callable[..., Here]) -> None:
+    rng = np.random.default_rng(9)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 50, 16)) for name in "xy")
+    work.mkdir()
+    (work / "notes.txt").write_text("mine")
+    with pytest.raises(BitextmineError, match="is not a folder of unfinished work; move it away"):
+        search_tiles(here(64), x, y, 4, memory=MEMORY, folder=work)
+    assert (work / "notes.txt").read_text() == "mine"
+
+
+def test_shards_depend_on_the_number_of_rows_alone() -> None:
+    assert shard_rows(100) == 1 << 16
+    assert shard_rows(10**7) == 156_672
+    assert shard_rows(10**9) == 1 << 22
+    assert list(spans(50, 200, 64)) == [(50, 64), (64, 128), (128, 192), (192, 200)]
+    assert list(spans(0, 0, 64)) == []
