@@ -13,7 +13,8 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_language, corpus_stem
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
-from bitextmine.files.storage import Place, Remote, is_remote
+from bitextmine.files.storage import Place, Remote
+from bitextmine.files.urls import is_remote
 
 __all__ = ["describe"]
 

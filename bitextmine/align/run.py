@@ -26,8 +26,9 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.formats.names import output_form
 from bitextmine.files.lines import line_digest
-from bitextmine.files.storage import is_remote, place
+from bitextmine.files.storage import place
 from bitextmine.files.streams import check_writable, is_stream, keep_apart, open_output, strip_compression
+from bitextmine.files.urls import is_remote
 from bitextmine.signature import signature
 from bitextmine.system import processors
 from bitextmine.version import __version__

@@ -11,7 +11,7 @@ from bitextmine.cli import options
 from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import NpyFile
-from bitextmine.files.storage import Remote, is_remote
+from bitextmine.files.urls import is_remote
 
 if TYPE_CHECKING:
     from bitextmine.distributed.options import RayOptions
@@ -128,6 +128,7 @@ def embed(
         return
     if sent and out is not None:
         from bitextmine.embeddings.sending import embed_to
+        from bitextmine.files.storage import Remote
 
         with _encoding(cluster, model, device) as encoding:
             embed_to(Remote(out), corpora[0], encoder, cache, encoding=encoding, **options)

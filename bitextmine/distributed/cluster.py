@@ -8,34 +8,22 @@ import os
 import secrets
 import socket
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bitextmine.distributed.nodes import Node, first_line
 from bitextmine.distributed.options import RayOptions
+from bitextmine.distributed.pool import Pool
 from bitextmine.errors import BitextmineError
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
-if TYPE_CHECKING:
-    from bitextmine.distributed.pool import Pool
-
-__all__ = ["Cluster", "Node", "connected"]
+__all__ = ["Cluster", "connected"]
 
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
 _open: Cluster | None = None
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node of the cluster. workers: how many it has room for; store: bytes of its object store."""
-
-    id: str
-    address: str
-    workers: int
-    store: int
 
 
 class Cluster:
@@ -51,8 +39,6 @@ class Cluster:
     @property
     def pool(self) -> Pool:
         """The workers; made when they are first asked for, after `share`."""
-        from bitextmine.distributed.pool import Pool
-
         if self._pool is None:
             self._pool = Pool(self)
         return self._pool
@@ -280,9 +266,3 @@ def _check_reachable(host: str, port: str, address: str) -> None:
             f"--ray {address}: no such cluster: {getattr(e, 'strerror', None) or e}; is 'ray start --head' running "
             "there, and the port its own (6379 as a rule)?"
         ) from None
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text that says something; its name where it has none."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

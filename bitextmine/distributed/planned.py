@@ -11,8 +11,9 @@ from bitextmine.embeddings.places import place_of
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.storage import is_remote, place
+from bitextmine.files.storage import place
 from bitextmine.files.streams import read_blocks, read_once
+from bitextmine.files.urls import is_remote
 
 __all__ = ["plan_embedding", "plan_mining", "rates_of", "text_size"]
 

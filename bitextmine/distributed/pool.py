@@ -8,16 +8,13 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bitextmine.console import counted
-from bitextmine.distributed.cluster import first_line
+from bitextmine.distributed.nodes import Members, Node, first_line
 from bitextmine.distributed.worker import Done, Worker
 from bitextmine.errors import BitextmineError
 from bitextmine.system import size
-
-if TYPE_CHECKING:
-    from bitextmine.distributed.cluster import Cluster, Node
 
 __all__ = ["Call", "Pool", "Report"]
 
@@ -85,7 +82,7 @@ class Pool:
     begin ahead.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Members) -> None:
         self._cluster, self._ray = cluster, cluster.ray
         self._workers: list[_Hired] = []
         self._todo: deque[Call] = deque()

@@ -30,8 +30,9 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import staging, wait_for_lock
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import LineHasher, iter_lines
-from bitextmine.files.storage import Place, Remote, is_remote, local, place
+from bitextmine.files.storage import Place, Remote, local, place
 from bitextmine.files.streams import read_once
+from bitextmine.files.urls import is_remote
 from bitextmine.files.work import Work, remove_work
 
 __all__ = ["EncodedLines", "Encoding", "Lines", "check_embedding", "embed_corpus"]

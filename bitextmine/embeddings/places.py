@@ -17,7 +17,7 @@ from bitextmine.embeddings.shared import check_cached
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import read_json
-from bitextmine.files.storage import is_remote
+from bitextmine.files.urls import is_remote
 
 __all__ = ["cached_path", "embedding_paths", "make_cache", "place_of"]
 

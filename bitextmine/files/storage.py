@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import io
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,10 +22,10 @@ from typing import Any, BinaryIO, TypeVar
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging
+from bitextmine.files.urls import is_remote
 
-__all__ = ["Place", "Remote", "is_remote", "local", "open_bytes", "place", "same_place"]
+__all__ = ["Place", "Remote", "local", "open_bytes", "place", "same_place"]
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Here an object appears when all of it is there, and renaming is copying.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
 _AT_ONCE = 1 << 23  # bytes asked for at a time
@@ -36,11 +35,6 @@ _DRIVERS = {
 }
 
 T = TypeVar("T")
-
-
-def is_remote(path: object) -> bool:
-    """Whether a name is a URL, as s3://bucket/corpus.fr is."""
-    return isinstance(path, (str, os.PathLike)) and _URL.match(os.fsdecode(path)) is not None
 
 
 @dataclass(frozen=True, order=True)

@@ -20,8 +20,9 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
-from bitextmine.files.storage import Place, Remote, is_remote, open_bytes, place, same_place
+from bitextmine.files.storage import Place, Remote, open_bytes, place, same_place
 from bitextmine.files.unpacking import unpack
+from bitextmine.files.urls import is_remote
 
 __all__ = [
     "check_writable",

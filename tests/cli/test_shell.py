@@ -80,6 +80,7 @@ NAMES = {
     "bitextmine.clean.choices",
     "bitextmine.clean.columns.names",
     "bitextmine.export.forms",
+    "bitextmine.files.urls",
     "bitextmine.index.kinds",
     "bitextmine.mine.choices",
 }

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
-from bitextmine.files.storage import Place, is_remote, place
+from bitextmine.files.storage import Place, place
+from bitextmine.files.urls import is_remote
 from bitextmine.train.objectives.catalogue import objectives_in_words
 
 __all__ = [
