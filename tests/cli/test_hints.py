@@ -18,7 +18,14 @@ from bitextmine.files.streams import LONGEST_LINE, longest_line
 PACKAGE = Path(__file__).resolve().parents[2] / "bitextmine"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 # Options of pip, torchrun and hf, and the variables of a style sheet.
-FOREIGN = {"--force-reinstall", "--no-deps", "--editable", "--nproc-per-node", "--revision"}
+FOREIGN = {
+    "--force-reinstall",
+    "--no-deps",
+    "--editable",
+    "--nproc-per-node",
+    "--object-store-memory",
+    "--revision",
+}
 STYLE = PACKAGE / "report" / "style.py"
 
 
