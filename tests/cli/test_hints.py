@@ -22,6 +22,7 @@ FOREIGN = {
     "--force-reinstall",
     "--no-deps",
     "--editable",
+    "--head",
     "--nproc-per-node",
     "--object-store-memory",
     "--revision",
