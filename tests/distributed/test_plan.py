@@ -148,7 +148,7 @@ def test_numbers_are_for_people() -> None:
         "1.1 TB",
         "3.7 h",
         "444,444 h",
-        "434 h",
+        "436 h",
         "64 workers",
         "network=1.25e+09",
     ):
