@@ -111,7 +111,7 @@ def test_interrupted_it_says_what_a_rerun_does(bitextmine, folder):
     args = ("train", "--pairs", "pairs.en-fr.tsv", "--out", "model", *SMALL)
     for seconds, at, words in (
         (3600, 1, "trains from the start"),
-        (0, 6, "goes on from the last checkpoint"),
+        (0, 12, "goes on from the last checkpoint"),
     ):
         child = bitextmine.start_to_die(
             folder / "hooks",
