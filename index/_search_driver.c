@@ -50,7 +50,7 @@ int main(void) {
     float *xscale = room(BLOCK, 4), *xerror = room(BLOCK, 4), *xlength = room(BLOCK, 4), *xloss = room(BLOCK, 4);
     float *yscale = room(TILE, 4), *yerror = room(TILE, 4), *ylength = room(TILE, 4), *yloss = room(TILE, 4);
     int32_t *xsum = room(BLOCK, 4), *ysum = room(TILE, 4);
-    void *work = room(fused_workspace(BLOCK, TILE, k, cap), 1);
+    void *work = room(fused_workspace(isa, BLOCK, TILE, dpad, k, cap), 1);
     for (int64_t i = 0; i < n; i += BLOCK)
         for (int64_t j = 0; j < m; j += TILE) {
             const int64_t rows = n - i < BLOCK ? n - i : BLOCK, cols = m - j < TILE ? m - j : TILE;

@@ -63,7 +63,7 @@
 #define PAUSE() (void)0
 #endif
 
-#define VERSION 3 /* of the interface, as in native.py */
+#define VERSION 4 /* of the interface, as in native.py */
 #define PANEL 64 /* columns of a packed panel */
 #define MR 6     /* rows of a register tile */
 #define MOST_MR 16 /* rows of one with AMX */
@@ -122,7 +122,7 @@ typedef struct {
       float *)                                                                                                      \
     F(void, fused_products, const void *, const int64_t *, const void *, const int64_t *, int64_t, int64_t,         \
       int32_t, int32_t, float *)                                                                                    \
-    F(int64_t, fused_workspace, int64_t, int64_t, int32_t, int32_t)                                                 \
+    F(int64_t, fused_workspace, int32_t, int64_t, int64_t, int64_t, int32_t, int32_t)                               \
     F(int64_t, fused_tile, tile *)
 #define STRUCTURES(S) S(tile)
 
@@ -743,7 +743,7 @@ T_512 static void product_512(const int8_t *x, int64_t stride, const uint8_t *y,
 
 #if defined(__linux__) && ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
 #define HAVE_AMX 1
-#define T_AMX __attribute__((target("amx-tile,amx-int8")))
+#define T_AMX __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
 
 /* Tiles 0-3: sums of 16 rows by 4 x 16 columns; 4 and 5: 64 bytes of the rows and of 16 columns; 6 and 7: 32 bytes. */
 T_AMX static void amx_begin(void) {
@@ -764,11 +764,47 @@ T_AMX static void amx_begin(void) {
 
 T_AMX static void amx_end(void) { _tile_release(); }
 
-/* 16 rows; a panel is laid out as the instruction wants columns: four bytes of each of 16 a line. */
-T_AMX static void product_amx(const int8_t *x, int64_t stride, const uint8_t *y, int64_t groups, const int32_t *start,
-                              int32_t *out) {
-    (void)start; /* nothing was added to the columns' codes */
-    const int line = 4 * PANEL;
+/* Rows i.. of int8 codes, in groups of 16, as tiles: 64 bytes of each of the 16 rows, the next 64, and what is left (32).
+ * A tile out of rows that lie d bytes apart takes twice as many cache lines. */
+static void tile_rows(const int8_t *x, int64_t rows, int64_t dpad, int8_t *out) {
+    for (int64_t i = 0; i < rows; i += 16)
+        for (int64_t at = 0; at < dpad; at += 64)
+            for (int r = 0; r < 16; r++) {
+                const size_t bytes = dpad - at < 64 ? 32 : 64;
+                memcpy(out, x + (i + r) * dpad + at, bytes);
+                out += bytes;
+            }
+}
+
+/* Where a register tile's bounds reach their row's or their column's limit: a bit for each of 64 columns. */
+typedef struct {
+    const int32_t *dots;
+    const float *xscale, *xloss, *xlimit, *yscale, *yloss, *ylimit;
+    uint64_t *hits; /* of each of 16 rows */
+} reached;
+
+T_512 static inline __attribute__((always_inline)) void reach_rows(const reached *b, int from, int to) {
+    for (int r = from; r < to; r++) {
+        const __m512 xs = _mm512_set1_ps(b->xscale[r]), xl = _mm512_set1_ps(b->xloss[r]), xt = _mm512_set1_ps(b->xlimit[r]);
+        uint64_t hits = 0;
+        for (int c = 0; c < PANEL; c += 16) {
+            const __m512 p = _mm512_cvtepi32_ps(_mm512_load_si512(b->dots + r * PANEL + c));
+            const __m512 v = _mm512_fmadd_ps(_mm512_mul_ps(p, xs), _mm512_load_ps(b->yscale + c),
+                                             _mm512_add_ps(_mm512_load_ps(b->yloss + c), xl));
+            const __m512 least = _mm512_min_ps(_mm512_loadu_ps(b->ylimit + c), xt);
+            hits |= (uint64_t)_mm512_cmp_ps_mask(v, least, _CMP_GE_OQ) << c;
+        }
+        b->hits[r] = hits;
+    }
+}
+
+T_512 static void reach_all(const reached *b) { reach_rows(b, 0, 16); }
+
+/* Products of 16 rows (tile_rows) with a panel, which is laid out as the instruction wants columns: four bytes of each of
+ * 16 a line. Between them, which run in a unit of their own, the bounds of the register tile before are looked at. */
+T_AMX static void product_amx(const int8_t *x, const uint8_t *y, int64_t groups, int32_t *out, const reached *before) {
+    const int line = 4 * PANEL, share = (int)((16 * 16 + groups - 1) / groups);
+    int seen = 0;
     __asm__ volatile("" : : : "memory"); /* nor does it say that the tiles are read, */
     _tile_zero(0);
     _tile_zero(1);
@@ -777,7 +813,7 @@ T_AMX static void product_amx(const int8_t *x, int64_t stride, const uint8_t *y,
     int64_t g = 0;
     for (; g + 16 <= groups; g += 16) {
         const uint8_t *yp = y + g * line;
-        _tile_loadd(4, x + 4 * g, stride);
+        _tile_loadd(4, x + 64 * g, 64);
         _tile_loadd(5, yp, line);
         _tile_dpbssd(0, 4, 5);
         _tile_loadd(5, yp + 64, line);
@@ -786,10 +822,13 @@ T_AMX static void product_amx(const int8_t *x, int64_t stride, const uint8_t *y,
         _tile_dpbssd(2, 4, 5);
         _tile_loadd(5, yp + 192, line);
         _tile_dpbssd(3, 4, 5);
+        const int to = seen + share < 16 ? seen + share : 16;
+        reach_rows(before, seen, to);
+        seen = to;
     }
     if (g < groups) {
         const uint8_t *yp = y + g * line;
-        _tile_loadd(6, x + 4 * g, stride);
+        _tile_loadd(6, x + 64 * g, 32);
         _tile_loadd(7, yp, line);
         _tile_dpbssd(0, 6, 7);
         _tile_loadd(7, yp + 64, line);
@@ -799,6 +838,7 @@ T_AMX static void product_amx(const int8_t *x, int64_t stride, const uint8_t *y,
         _tile_loadd(7, yp + 192, line);
         _tile_dpbssd(3, 6, 7);
     }
+    reach_rows(before, seen, 16);
     _tile_stored(0, out, line);
     _tile_stored(1, out + 16, line);
     _tile_stored(2, out + 32, line);
@@ -1039,8 +1079,20 @@ static int64_t side_bytes(int64_t rows, int32_t k, int32_t cap) {
 
 static int64_t panels_of(int64_t cols) { return (cols + PANEL - 1) / PANEL * PANEL; }
 
-int64_t fused_workspace(int64_t rows, int64_t cols, int32_t k, int32_t cap) {
-    return side_bytes(rows + MOST_MR, k, cap) + side_bytes(panels_of(cols), k, cap) + 2 * MOST_MR * PANEL * 4 + 4096;
+/* Rows of a step through a tile: they stay in the second-level cache while the columns pass by. bytes: of a row. */
+static int64_t step_of(int64_t bytes, int mr) {
+    const int64_t step = (int64_t)(512 * 1024) / bytes / mr * mr;
+    return step < 16 * mr ? 16 * mr : step;
+}
+
+static int64_t tiled_bytes(int64_t rows, int64_t dpad) {
+    const int64_t step = step_of(dpad, MOST_MR);
+    return (step < rows ? step : (rows + MOST_MR - 1) / MOST_MR * MOST_MR) * dpad;
+}
+
+int64_t fused_workspace(int32_t isa, int64_t rows, int64_t cols, int64_t dpad, int32_t k, int32_t cap) {
+    return side_bytes(rows + MOST_MR, k, cap) + side_bytes(panels_of(cols), k, cap) + 2 * MOST_MR * PANEL * 4 + 4096 +
+           (isa == ISA_AMX ? tiled_bytes(rows, dpad) : 0);
 }
 
 static void clear(side *s, int64_t from, int64_t to, int32_t k) {
@@ -1057,9 +1109,6 @@ static product product_of(int32_t isa) {
     if (isa == ISA_AVXVNNI) return product_avxvnni;
 #endif
     if (isa == ISA_AVX512) return product_512;
-#ifdef HAVE_AMX
-    if (isa == ISA_AMX) return product_amx;
-#endif
 #endif
 #if ARM
     if (isa == ISA_NEON) return product_neon;
@@ -1074,8 +1123,9 @@ static product product_of(int32_t isa) {
 /* What fused_tile() has at hand; yscale and yloss: of the panel of columns from j0 on. */
 typedef struct {
     side rows, cols;
-    int32_t *dots;
+    int32_t *dots; /* of two register tiles */
     float *upper, *yscale, *yloss;
+    int8_t *tiled; /* the step's rows as AMX wants them */
     product multiply;
     int mr;
     int64_t j0;
@@ -1121,17 +1171,62 @@ static void compare(tile *t, bench *b, int64_t from, int64_t to, const uint8_t *
     }
 }
 
+#ifdef HAVE_AMX
+
+T_512 static void found_amx(tile *t, bench *b, int64_t i, int64_t have, const reached *before) {
+    for (int64_t r = 0; r < have; r++)
+        for (uint64_t hits = before->hits[r]; hits; hits &= hits - 1) {
+            const int c = __builtin_ctzll(hits);
+            const float error = before->xloss[r] + b->yloss[c];
+            const float u = (float)before->dots[r * PANEL + c] * before->xscale[r] * b->yscale[c] + error;
+            found(t, b, i + r, b->j0 + c, u, error);
+        }
+}
+
+/* The same with AMX: the bounds of a register tile are looked at while the next one's products are computed. */
+static void compare_amx(tile *t, bench *b, int64_t from, int64_t to, const uint8_t *panel) {
+    uint64_t hits[MOST_MR];
+    float scale[MOST_MR], loss[MOST_MR], limit[MOST_MR]; /* of the last rows */
+    reached before = {b->dots, scale, loss, limit, b->yscale, b->yloss, b->cols.limit + b->j0, hits};
+    memset(scale, 0, sizeof scale);
+    for (int r = 0; r < MOST_MR; r++) loss[r] = NAN, limit[r] = INFINITY; /* what is no number reaches no limit */
+    int32_t *dots = b->dots, *next = b->dots + MOST_MR * PANEL;
+    int64_t have = 0;
+    for (int64_t i = from; i < to; i += MOST_MR) {
+        product_amx(b->tiled + (i - from) * t->dpad, panel, t->dpad / 4, next, &before);
+        found_amx(t, b, i - MOST_MR, have, &before);
+        int32_t *const free = dots;
+        dots = next, next = free;
+        have = to - i < MOST_MR ? to - i : MOST_MR;
+        before.dots = dots;
+        if (have == MOST_MR) {
+            before.xscale = t->xscale + i, before.xloss = t->xloss + i, before.xlimit = b->rows.limit + i;
+            continue;
+        }
+        memcpy(scale, t->xscale + i, (size_t)have * sizeof(float));
+        memcpy(loss, t->xloss + i, (size_t)have * sizeof(float));
+        memcpy(limit, b->rows.limit + i, (size_t)have * sizeof(float));
+        for (int64_t r = have; r < MOST_MR; r++) scale[r] = 0.0f, loss[r] = NAN, limit[r] = INFINITY;
+        before.xscale = scale, before.xloss = loss, before.xlimit = limit;
+    }
+    reach_all(&before);
+    found_amx(t, b, (to - 1 - from) / MOST_MR * MOST_MR + from, have, &before);
+}
+
+#endif
+
 /* All pairs of the block's rows with the tile's columns. Rows come in steps that stay in the second-level cache. What
  * may be in the answer waits until the end of the tile: by then the bounds alone have told most of it off. */
 int64_t fused_tile(tile *t) {
     char *at = t->work;
     const int k = t->k, wide = t->arithmetic == FLOAT32;
     bench b = {carve_side(&at, t->rows + MOST_MR, k, t->cap), carve_side(&at, panels_of(t->cols), k, t->cap)};
-    b.dots = carve(&at, MOST_MR * PANEL * sizeof(int32_t));
-    b.upper = carve(&at, MOST_MR * PANEL * sizeof(float));
+    b.dots = carve(&at, 2 * MOST_MR * PANEL * sizeof(int32_t)); /* AMX: two of them, and no upper */
+    b.upper = (float *)(b.dots + MOST_MR * PANEL);
     b.yscale = carve(&at, PANEL * sizeof(float));
     b.yloss = carve(&at, PANEL * sizeof(float));
     b.multiply = product_of(t->isa);
+    b.tiled = (int8_t *)at; /* the last of them */
     b.mr = t->isa == ISA_AMX && !wide ? MOST_MR : MR;
     t->rescored = 0;
     clear(&b.rows, 0, t->rows, k);
@@ -1149,17 +1244,27 @@ int64_t fused_tile(tile *t) {
     if (b.mr == MOST_MR) amx_begin();
 #endif
     const int64_t bytes = t->dpad * (wide ? (int64_t)sizeof(float) : 1); /* of a row as the products read it */
-    int64_t step = (int64_t)(512 * 1024) / bytes / b.mr * b.mr;
-    if (step < 16 * b.mr) step = 16 * b.mr;
+    const int64_t step = step_of(bytes, b.mr);
     for (int64_t from = 0; from < t->rows; from += step) {
         const int64_t to = from + step < t->rows ? from + step : t->rows;
+#ifdef HAVE_AMX
+        /* xq is allocated MOST_MR rows longer than the block */
+        if (b.mr == MOST_MR) tile_rows(t->xq + from * t->dpad, to - from, t->dpad, b.tiled);
+#endif
         for (b.j0 = 0; b.j0 < t->cols; b.j0 += PANEL) {
             for (int64_t c = 0; c < PANEL; c++) {
                 const int real = b.j0 + c < t->cols;
                 b.yscale[c] = real && !wide ? t->yscale[b.j0 + c] : 0.0f;
                 b.yloss[c] = !real ? NAN : wide ? 0.0f : t->yloss[b.j0 + c];
             }
-            compare(t, &b, from, to, t->ypack + b.j0 * bytes);
+            const uint8_t *panel = t->ypack + b.j0 * bytes;
+#ifdef HAVE_AMX
+            if (b.mr == MOST_MR) {
+                compare_amx(t, &b, from, to, panel);
+                continue;
+            }
+#endif
+            compare(t, &b, from, to, panel);
         }
     }
     for (int64_t i = 0; i < t->rows; i++) flush_row(t, &b.rows, i);

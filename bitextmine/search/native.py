@@ -33,7 +33,7 @@ class Tile(ctypes.Structure):
 
 INTERFACE = compiled.Interface(
     "bitextmine.search._fused",
-    version=3,
+    version=4,
     functions={
         "fused_isa": (INT32,),
         "fused_has": (INT32, INT32),
@@ -44,7 +44,7 @@ INTERFACE = compiled.Interface(
         "fused_pack": (NOTHING, INT8S, INT64, INT64, INT32, UINT8S),
         "fused_interleave": (INT64, INT32, ROWS, INT32, INT64, INT64, INT64, INT64, FLOATS, FLOATS),
         "fused_products": (NOTHING, ROWS, INT64S, ROWS, INT64S, INT64, INT64, INT32, INT32, FLOATS),
-        "fused_workspace": (INT64, INT64, INT64, INT32, INT32),
+        "fused_workspace": (INT64, INT32, INT64, INT64, INT64, INT32, INT32),
         "fused_tile": (INT64, ADDRESS),
     },
     sizes={"tile": ctypes.sizeof(Tile)},

@@ -106,7 +106,7 @@ class FusedSearch:
         )
 
     def _working(self, rows: int, k: int) -> int:
-        return _working(rows, self._tile, self._x, self._y, k, self._threads, self._wide)
+        return _working(rows, self._tile, self._x, self._y, k, self._threads, self._wide, self._isa)
 
     def _quantise(self, rows: NDArray[Any], levels: int, padding: int, name: str, first: int) -> _Packed:
         n, d = rows.shape
@@ -182,7 +182,7 @@ class FusedSearch:
         locks = np.zeros(n, dtype=np.uint8)
         row_sim, row_id = fwd.sim[start:stop], fwd.id[start:stop]
         step = self._tile
-        space = self._lib.fused_workspace(n, min(step, len(self._y)), k, cap)
+        space = self._lib.fused_workspace(self._isa, n, min(step, len(self._y)), self._dpad, k, cap)
 
         def work(number: int) -> int:
             if getattr(self._local, "size", 0) < space:
@@ -242,14 +242,24 @@ def _usable(lengths: NDArray[np.float32], name: str) -> NDArray[np.float32]:
     return lengths
 
 
-def _working(rows: int, tile: int, x: VectorRows, y: VectorRows, k: int, threads: int, wide: bool) -> int:
+def _working(
+    rows: int,
+    tile: int,
+    x: VectorRows,
+    y: VectorRows,
+    k: int,
+    threads: int,
+    wide: bool,
+    isa: int | None = None,
+) -> int:
     """Bytes at work when `rows` rows of x are compared with `tile` rows of y at a time: those rows and, on each thread,
     a tile of y, as stored and as the products read them, and the candidates."""
     lib = library()
     assert lib is not None
+    isa = lib.fused_isa() if isa is None else isa
     stored, packed = x.dim * x.dtype.itemsize, _padded(x.dim) * (4 if wide else 1)
     cols = min(tile, -(-len(y) // _PANEL) * _PANEL)
-    candidates = lib.fused_workspace(rows, cols, k, _room(k))
+    candidates = lib.fused_workspace(isa, rows, cols, _padded(x.dim), k, _room(k))
     at_work = cols * (stored + packed * (1 if wide else 2) + 32)
     return rows * (stored + packed + 40) + threads * (at_work + candidates + 16 * rows)
 
