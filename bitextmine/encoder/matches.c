@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "native.h"
 
@@ -96,10 +97,104 @@ INLINE void match_pair(const side *a, const side *b, int64_t dim) {
     }
 }
 
-typedef void match(const side *a, const side *b, int64_t dim);
+/* int32 that match_wide() wants to work in, for two sentences of so many pieces together. */
+static int64_t width(int64_t count) { return (count + 15) / 16 * 16; }
+static int64_t match_room(int64_t most, int64_t dim) { return (dim / 2 + 4) * width(most) + 16; }
 
-#define MATCH(NAME, TARGET) \
-    TARGET static void NAME(const side *a, const side *b, int64_t dim) { match_pair(a, b, dim); }
+#if X86
+
+/* The same products, 4 rows by 32 of the other sentence at a time: these lie side by side, two numbers of each together, so
+ * that no sum runs across a register. An even dim. */
+T_512BW static void match_wide(const side *a, const side *b, int64_t dim, int32_t *room) {
+    const int64_t na = a->count, nb = b->count, w = width(nb), pairs = dim / 2;
+    int32_t *const turned = room, *const totals = room + pairs * w;
+    for (int64_t p = 0; p < na; p++) a->best[p] = -2, a->match[p] = 0;
+    for (int64_t p = 0; p < nb; p++) b->best[p] = -2, b->match[p] = 0;
+    if (!na || !nb) return;
+    for (int64_t from = 0; from < pairs; from += 16) {
+        const int64_t to = from + 16 < pairs ? from + 16 : pairs;
+        for (int64_t j = 0; j < w; j++)
+            for (int64_t k = from; k < to; k++) {
+                int32_t two = 0;
+                if (j < nb) memcpy(&two, b->rows + j * dim + 2 * k, 4);
+                turned[k * w + j] = two;
+            }
+    }
+    for (int64_t i = 0; i < na; i += 4) {
+        const int16_t *x[4];
+        for (int64_t r = 0; r < 4; r++) x[r] = a->rows + (i + r < na ? i + r : na - 1) * dim;
+        for (int64_t c = 0; c < w;) {
+            const int both = c + 32 <= w;
+            __m512i t[4][2];
+            for (int r = 0; r < 4; r++) t[r][0] = t[r][1] = _mm512_setzero_si512();
+            const int32_t *y = turned + c;
+#define WIDE_STEP(r, v, from) t[r][v] = _mm512_add_epi32(t[r][v], _mm512_madd_epi16(from, _mm512_set1_epi32(two[r])))
+            if (both)
+                for (int64_t k = 0; k < pairs; k++, y += w) {
+                    const __m512i y0 = _mm512_loadu_si512(y), y1 = _mm512_loadu_si512(y + 16);
+                    int32_t two[4];
+                    for (int r = 0; r < 4; r++) memcpy(two + r, x[r] + 2 * k, 4);
+                    WIDE_STEP(0, 0, y0), WIDE_STEP(0, 1, y1), WIDE_STEP(1, 0, y0), WIDE_STEP(1, 1, y1);
+                    WIDE_STEP(2, 0, y0), WIDE_STEP(2, 1, y1), WIDE_STEP(3, 0, y0), WIDE_STEP(3, 1, y1);
+                }
+            else
+                for (int64_t k = 0; k < pairs; k++, y += w) {
+                    const __m512i y0 = _mm512_loadu_si512(y);
+                    int32_t two[4];
+                    for (int r = 0; r < 4; r++) memcpy(two + r, x[r] + 2 * k, 4);
+                    WIDE_STEP(0, 0, y0), WIDE_STEP(1, 0, y0), WIDE_STEP(2, 0, y0), WIDE_STEP(3, 0, y0);
+                }
+            for (int r = 0; r < 4; r++) {
+                _mm512_storeu_si512(totals + r * w + c, t[r][0]);
+                if (both) _mm512_storeu_si512(totals + r * w + c + 16, t[r][1]);
+            }
+            c += both ? 32 : 16;
+        }
+        for (int64_t r = 0; r < 4 && i + r < na; r++) {
+            const __m512 inverse = _mm512_set1_ps(a->inverse[i + r]), least = _mm512_set1_ps(-2);
+            float best = -2;
+            for (int64_t c = 0; c < nb; c += 16) {
+                const __mmask16 there = nb - c < 16 ? (__mmask16)((1u << (nb - c)) - 1) : (__mmask16)0xffff;
+                const __m512 product = _mm512_cvtepi32_ps(_mm512_loadu_si512(totals + r * w + c));
+                const __m512 cosine = _mm512_mask_mul_ps(least, there, _mm512_mul_ps(product, inverse),
+                                                         _mm512_maskz_loadu_ps(there, b->inverse + c));
+                const float most = _mm512_reduce_max_ps(cosine);
+                if (most > best) { /* the first of equal ones */
+                    best = most;
+                    a->match[i + r] =
+                        (int32_t)(c + __builtin_ctz(_mm512_cmp_ps_mask(cosine, _mm512_set1_ps(most), _CMP_EQ_OQ)));
+                }
+                const __mmask16 higher = _mm512_mask_cmp_ps_mask(
+                    there, cosine, _mm512_maskz_loadu_ps(there, b->best + c), _CMP_GT_OQ);
+                _mm512_mask_storeu_ps(b->best + c, higher, cosine);
+                _mm512_mask_storeu_epi32(b->match + c, higher, _mm512_set1_epi32((int32_t)(i + r)));
+            }
+            a->best[i + r] = best;
+        }
+    }
+}
+
+#else
+#define match_wide(A, B, DIM, ROOM) match_pair(A, B, DIM)
+#endif
+
+/* wide: known when it is compiled, of the versions for AVX-512. */
+INLINE void match_either(const side *a, const side *b, int64_t dim, int32_t *room, int wide) {
+    if (wide && dim % 2 == 0)
+        match_wide(a, b, dim, room);
+    else
+        match_pair(a, b, dim);
+}
+
+typedef void match(const side *a, const side *b, int64_t dim, int32_t *room);
+
+#define MATCH(NAME, TARGET)                                                                        \
+    TARGET static void NAME(const side *a, const side *b, int64_t dim, int32_t *room) {            \
+        match_either(a, b, dim, room, WIDE_##NAME);                                                \
+    }
+#define WIDE_match_plain 0
+#define WIDE_match_avx2 0
+#define WIDE_match_avx512 1
 
 VERSIONS(MATCH, match)
 
@@ -121,7 +216,8 @@ int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, co
     int64_t most = most_pieces(a_offsets, b_offsets, pairs);
     int16_t *rows = malloc((most * dim + 1) * sizeof(int16_t));
     float *inverses = malloc((most + 1) * sizeof(float));
-    int64_t failed = !rows || !inverses ? -1 : 0;
+    int32_t *room = malloc(match_room(most, dim) * sizeof(int32_t));
+    int64_t failed = !rows || !inverses || !room ? -1 : 0;
     for (int64_t i = 0; i < pairs && !failed; i++) {
         side a = {.rows = rows, .inverse = inverses, .best = a_best + a_offsets[i], .match = a_match + a_offsets[i]};
         sentence(&a, a_ids, a_offsets, i);
@@ -130,10 +226,11 @@ int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, co
         sentence(&b, b_ids, b_offsets, i);
         widen(&a, values, inverse, dim);
         widen(&b, values, inverse, dim);
-        one(&a, &b, dim);
+        one(&a, &b, dim, room);
     }
     free(rows);
     free(inverses);
+    free(room);
     return failed;
 }
 
@@ -173,14 +270,19 @@ INLINE void windows(const side *s, const vocabulary *v, int64_t reach, int16_t *
     }
 }
 
-typedef void match_of_windows(const side *a, const side *b, const vocabulary *v, int64_t reach, int16_t *room);
+typedef void match_of_windows(const side *a, const side *b, const vocabulary *v, int64_t reach, int16_t *room,
+                              int32_t *products);
 
 #define WINDOWS(NAME, TARGET)                                                                                       \
-    TARGET static void NAME(const side *a, const side *b, const vocabulary *v, int64_t reach, int16_t *room) {       \
+    TARGET static void NAME(const side *a, const side *b, const vocabulary *v, int64_t reach, int16_t *room,         \
+                            int32_t *products) {                                                                    \
         windows(a, v, reach, room);                                                                                 \
         windows(b, v, reach, room);                                                                                 \
-        match_pair(a, b, v->dim);                                                                                   \
+        match_either(a, b, v->dim, products, WIDE_##NAME);                                                          \
     }
+#define WIDE_windows_plain 0
+#define WIDE_windows_avx2 0
+#define WIDE_windows_avx512 1
 
 VERSIONS(WINDOWS, windows)
 
@@ -195,15 +297,17 @@ int64_t match_windows(const int8_t *values, const int32_t *factor, int64_t dim, 
     int16_t *room = malloc((most + 1) * dim * sizeof(int16_t)), *rows = malloc((most * dim + 1) * sizeof(int16_t));
     float *inverses = malloc((most + 1) * sizeof(float));
     int32_t *where = malloc((most + 1) * sizeof(int32_t));
-    int64_t failed = !room || !rows || !inverses || !where ? -1 : 0;
+    int32_t *products = malloc(match_room(most, dim) * sizeof(int32_t));
+    int64_t failed = !room || !rows || !inverses || !where || !products ? -1 : 0;
     for (int64_t i = 0; i < pairs && !failed; i++) {
         side a = {.rows = rows, .inverse = inverses, .best = a_best + a_offsets[i], .match = where};
         sentence(&a, a_ids, a_offsets, i);
         side b = {.rows = rows + a.count * dim, .inverse = inverses + a.count, .best = b_best + b_offsets[i],
                   .match = where + a.count};
         sentence(&b, b_ids, b_offsets, i);
-        one(&a, &b, &v, reach, room);
+        one(&a, &b, &v, reach, room, products);
     }
+    free(products);
     free(room);
     free(rows);
     free(inverses);

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import tempfile
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,15 +59,18 @@ class PickedLines:
 
     def __init__(self, lines: Iterable[str], wanted: NDArray[np.int64]) -> None:
         self._numbers = np.unique(wanted)
-        self._ends = np.zeros(len(self._numbers) + 1, dtype=np.int64)
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (closed by __exit__)
-        found = 0
+        ends = array("q", [0])
+        numbers = iter(array("q", self._numbers.tobytes()))  # ints one by one, and no list of them
+        next_number = next(numbers, None)
         at = 0
         for number, line in enumerate(lines):  # to the last one: only then a text knows that it is the same
-            if found < len(self._numbers) and number == self._numbers[found]:
+            if number == next_number:
                 at += self._file.write(line.encode("utf-8", "surrogatepass"))
-                found += 1
-                self._ends[found] = at
+                ends.append(at)
+                next_number = next(numbers, None)
+        self._ends = np.frombuffer(ends, dtype=np.int64)
+        found = len(ends) - 1
         if found < len(self._numbers):
             self._file.close()
             raise BitextmineError(
@@ -74,11 +78,21 @@ class PickedLines:
             )
 
     def __getitem__(self, line: int) -> str:
-        i = int(np.searchsorted(self._numbers, line))
-        if i == len(self._numbers) or self._numbers[i] != line:
-            raise KeyError(line)
-        self._file.seek(self._ends[i])
-        return self._file.read(int(self._ends[i + 1] - self._ends[i])).decode("utf-8", "surrogatepass")
+        return next(self.in_order(np.array([line])))
+
+    def in_order(self, lines: NDArray[np.int64]) -> Iterator[str]:
+        """The lines of these numbers (n,), one by one; KeyError for one that was not picked."""
+        for start in range(0, len(lines), _BLOCK):
+            some = lines[start : start + _BLOCK]
+            at = np.searchsorted(self._numbers, some)
+            there = (
+                np.append(self._numbers, -1)[at] == some if len(self._numbers) else np.zeros(len(some), bool)
+            )
+            if not there.all():
+                raise KeyError(int(some[~there][0]))
+            for begin, end in zip(self._ends[at].tolist(), self._ends[at + 1].tolist(), strict=True):
+                self._file.seek(begin)
+                yield self._file.read(end - begin).decode("utf-8", "surrogatepass")
 
     def __enter__(self) -> PickedLines:
         return self

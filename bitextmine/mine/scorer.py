@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,12 +197,20 @@ class Rescorer:
     ) -> None:
         """src, tgt: the sentences of the rows that are mined. progress: is told of pairs whose pieces are compared."""
         self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
+        self._last: tuple[BestBothWays, NeighboursLike, int, BestBothWays] | None = None
         # Of the pairs seen so far: codes, increasing, and what their pieces give to the hidden layer.
         self._codes = np.zeros(0, dtype=np.int64)
         self._drives = np.zeros((0, len(scorer.pieces.bias)), dtype=np.float32)
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
         """The same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
+        if (
+            self._last is not None
+            and self._last[0] is best
+            and self._last[1] is neighbours
+            and self._last[2] == k
+        ):
+            return self._last[3]
         found = []
         for one, sim, ids, forward in (
             (best.forward, neighbours.fwd_sim, neighbours.fwd_id, True),
@@ -214,7 +223,12 @@ class Rescorer:
             score = np.full(len(one.id), -np.inf)
             score[rows] = self.scores(src, tgt, cosine, neighbours, k)
             found.append(BestCandidates(one.id, score))
-        return BestBothWays(*found)
+        scored = BestBothWays(*found)
+        if (
+            self._last is None
+        ):  # the first ones are asked for again, by the calibration, the pairs and the threshold
+            self._last = best, neighbours, k, scored
+        return scored
 
     def scores(
         self,
@@ -226,18 +240,25 @@ class Rescorer:
     ) -> NDArray[np.float64]:
         """(p,) log odds of the pairs of source row src[i] with target row tgt[i], as `candidate_features` takes them,
         rounded to SCORE_DECIMALS."""
-        features = candidate_features(src, tgt, cosine, neighbours, k)
+        features = np.empty((len(src), CANDIDATE_FEATURES))
         score = np.empty(len(src))
-        for part in _parts(len(src)):
+
+        def by_margin(part: slice) -> None:
+            features[part] = candidate_features(src[part], tgt[part], cosine[part], neighbours, k)
             score[part] = self.scorer.margin.score(self.scorer.margin.drive(features[part]))
+
+        _each(by_margin, len(src))
         hopeful = np.flatnonzero(score >= self.scorer.cut)
         codes = self._code(src[hopeful], tgt[hopeful])
         self._compare(codes)
         known = np.searchsorted(self._codes, codes)
         network = self.scorer.pieces
-        for part in _parts(len(hopeful)):
+
+        def by_pieces(part: slice) -> None:
             hidden = network.drive(features[hopeful[part]]) + self._drives[known[part]]
             score[hopeful[part]] = network.score(hidden)
+
+        _each(by_pieces, len(hopeful))
         return np.round(score, SCORE_DECIMALS) + 0.0  # no -0.0
 
     def _code(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -245,14 +266,19 @@ class Rescorer:
 
     def _compare(self, codes: NDArray[np.int64]) -> None:
         """Works out what the pieces of these pairs give to the hidden layer, of those that are new."""
-        new = np.setdiff1d(codes, self._codes)
+        new = np.sort(codes)  # not setdiff1d(), which puts millions of codes known already through a hash
+        new = new[np.append(True, new[1:] != new[:-1])] if len(new) else new
+        place = np.searchsorted(self._codes, new)
+        known = np.append(self._codes, -1)[place] == new
+        new, place = new[~known], place[~known]
         drives = np.empty((len(new), self._drives.shape[1]), dtype=np.float32)
-        for part in _parts(len(new)):
+
+        def compare(part: slice) -> None:
             src, tgt = np.divmod(new[part], len(self._tgt))
             features = self._pieces.features(self._src.take(src), self._tgt.take(tgt))
             drives[part] = self.scorer.pieces.drive(features, CANDIDATE_FEATURES)
-            self._progress(len(features))
-        place = np.searchsorted(self._codes, new)
+
+        _each(compare, len(new), self._progress)
         self._codes = np.insert(self._codes, place, new)
         self._drives = np.insert(self._drives, place, drives, axis=0)
 
@@ -287,8 +313,14 @@ def open_scoring(
     return Scoring(here, PieceFeatures(*here.piece_rows()), own or packaged_scorer())
 
 
-def _parts(count: int) -> list[slice]:
-    return [slice(start, start + BLOCK_PAIRS) for start in range(0, count, BLOCK_PAIRS)]
+def _each(
+    work: Callable[[slice], None], count: int, progress: Callable[[int], object] = lambda n: None
+) -> None:
+    """Calls ``work`` for blocks of ``count`` pairs, side by side: NumPy lets go of the interpreter in most of it."""
+    parts = [slice(start, min(start + BLOCK_PAIRS, count)) for start in range(0, count, BLOCK_PAIRS)]
+    with ThreadPoolExecutor(processors(), thread_name_prefix="rescore") as pool:
+        for part, _ in zip(parts, pool.map(work, parts), strict=True):
+            progress(part.stop - part.start)
 
 
 def row_pieces(lines: Iterable[str], unique: Unique, encoder: Encoder) -> Pieces:
