@@ -16,7 +16,7 @@ import torch
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import COLUMNS, length_table
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import packaged, save_folder
+from bitextmine.encoder.folder import packaged, read_folder, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import UsageError
@@ -108,17 +108,22 @@ def test_killed_it_leaves_no_half_encoder(
 
 def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
     model, out = packaged("europe5"), ("--out", tmp_path / "x")
+    shape = read_folder(model)[0]
+    few = shape.order_columns + COLUMNS  # which leaves none for the pieces
+    proportionate = shape.order_columns * few // shape.dim // 4 * 4
+    refusal = f"{shape.order_columns} for the order and {COLUMNS} for the length leave 0 for the pieces"
     for options, message in (
         (("--order-weight", -1), "'--order-weight': -1.0 is not in the range"),
         (("--length-share", 2), "'--length-share': 2.0 is not in the range"),
-        (("--dim", 128), "take fewer, as --order-columns 24, or --dim"),
+        (("--dim", few), refusal),
+        (("--dim", few), f"take fewer, as --order-columns {proportionate}, or --dim"),
         (("--dim", 8), "take a larger --dim"),
     ):
         refused = encoder("reduce", model, "x", *options, *out, code=2)
         assert message in refused.err
     assert not (tmp_path / "x").exists(), "before anything is written"
     for dim, options, message in (
-        (100_000, {}, "of --dim at most 376 for the pieces"),
+        (100_000, {}, f"of --dim at most {shape.piece_dim} for the pieces"),
         (100, {"order_columns": 60}, "60 for the order"),
         (203, {"order_columns": 0, "order_weight": 0.0, "storage": "int4"}, "a multiple of 4 for the pieces"),
         (200, {"storage": "int3"}, "--storage int3"),
@@ -139,7 +144,8 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
 
 def test_what_a_refusal_says_to_do_works(tmp_path: Path, lines: list[str]) -> None:
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    for dim in (40, 128, 150):
+    order = read_folder(packaged("europe5"))[0].order_columns
+    for dim in (order // 2, order + order // 4 + COLUMNS, order + order // 2 + COLUMNS):
         with pytest.raises(UsageError) as refused:
             reduce_encoder(packaged("europe5"), [tmp_path / "text"], tmp_path / "x", Reduction(dim))
         found = re.search(r"--order-columns (\d+), or --dim (\d+)$", str(refused.value))
