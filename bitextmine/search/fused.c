@@ -780,19 +780,56 @@ static void tile_rows(const int8_t *x, int64_t rows, int64_t dpad, int8_t *out) 
 typedef struct {
     const int32_t *dots;
     const float *xscale, *xloss, *xlimit, *yscale, *yloss, *ylimit;
+    int32_t *least; /* no smaller product of a row's codes reaches a limit, see least_products() */
     uint64_t *hits; /* of each of 16 rows */
 } reached;
 
+/* What makes the bounds of a panel's columns as high as any, and their limits as low. */
+typedef struct {
+    float scale, loss, limit;
+} loosest;
+
+static loosest loosest_of(const float *scale, const float *loss, const float *limit) {
+    loosest l = {0.0f, 0.0f, INFINITY};
+    for (int c = 0; c < PANEL; c++) {
+        if (!(loss[c] >= 0.0f)) continue; /* no column */
+        l.scale = scale[c] > l.scale ? scale[c] : l.scale;
+        l.loss = loss[c] > l.loss ? loss[c] : l.loss;
+        l.limit = limit[c] < l.limit ? limit[c] : l.limit;
+    }
+    return l;
+}
+
+/* One comparison of integers tells off most pairs: with the panel's loosest column a bound that reaches a limit takes at
+ * least this product. What it takes is positive, or all pass: so does what is no number. */
+T_512 static void least_products(const reached *b, loosest y) {
+    const __m512 limit = _mm512_min_ps(_mm512_loadu_ps(b->xlimit), _mm512_set1_ps(y.limit));
+    const __m512 wanted = _mm512_sub_ps(_mm512_sub_ps(limit, _mm512_loadu_ps(b->xloss)), _mm512_set1_ps(y.loss));
+    const __m512 unit = _mm512_mul_ps(_mm512_loadu_ps(b->xscale), _mm512_set1_ps(y.scale * (1.0f + 1e-5f)));
+    const __m512 product = _mm512_div_ps(wanted, unit);
+    const __mmask16 positive = _mm512_cmp_ps_mask(wanted, _mm512_setzero_ps(), _CMP_GT_OQ) &
+                               _mm512_cmp_ps_mask(product, _mm512_set1_ps(1e9f), _CMP_LT_OQ);
+    const __m512i least = _mm512_mask_cvttps_epi32(_mm512_set1_epi32(INT32_MIN), positive, product);
+    _mm512_storeu_si512(b->least, least);
+}
+
 T_512 static inline __attribute__((always_inline)) void reach_rows(const reached *b, int from, int to) {
     for (int r = from; r < to; r++) {
+        const int32_t *dots = b->dots + r * PANEL;
+        const __m512i least = _mm512_set1_epi32(b->least[r]);
+        __mmask16 any = 0;
+        for (int c = 0; c < PANEL; c += 16)
+            any |= _mm512_cmp_epi32_mask(_mm512_load_si512(dots + c), least, _MM_CMPINT_NLT);
+        b->hits[r] = 0;
+        if (!any) continue;
         const __m512 xs = _mm512_set1_ps(b->xscale[r]), xl = _mm512_set1_ps(b->xloss[r]), xt = _mm512_set1_ps(b->xlimit[r]);
         uint64_t hits = 0;
         for (int c = 0; c < PANEL; c += 16) {
-            const __m512 p = _mm512_cvtepi32_ps(_mm512_load_si512(b->dots + r * PANEL + c));
+            const __m512 p = _mm512_cvtepi32_ps(_mm512_load_si512(dots + c));
             const __m512 v = _mm512_fmadd_ps(_mm512_mul_ps(p, xs), _mm512_load_ps(b->yscale + c),
                                              _mm512_add_ps(_mm512_load_ps(b->yloss + c), xl));
-            const __m512 least = _mm512_min_ps(_mm512_loadu_ps(b->ylimit + c), xt);
-            hits |= (uint64_t)_mm512_cmp_ps_mask(v, least, _CMP_GE_OQ) << c;
+            const __m512 limit = _mm512_min_ps(_mm512_loadu_ps(b->ylimit + c), xt);
+            hits |= (uint64_t)_mm512_cmp_ps_mask(v, limit, _CMP_GE_OQ) << c;
         }
         b->hits[r] = hits;
     }
@@ -1187,9 +1224,12 @@ T_512 static void found_amx(tile *t, bench *b, int64_t i, int64_t have, const re
 static void compare_amx(tile *t, bench *b, int64_t from, int64_t to, const uint8_t *panel) {
     uint64_t hits[MOST_MR];
     float scale[MOST_MR], loss[MOST_MR], limit[MOST_MR]; /* of the last rows */
-    reached before = {b->dots, scale, loss, limit, b->yscale, b->yloss, b->cols.limit + b->j0, hits};
+    int32_t least[MOST_MR];
+    reached before = {b->dots, scale, loss, limit, b->yscale, b->yloss, b->cols.limit + b->j0, least, hits};
+    const loosest column = loosest_of(b->yscale, b->yloss, b->cols.limit + b->j0);
     memset(scale, 0, sizeof scale);
-    for (int r = 0; r < MOST_MR; r++) loss[r] = NAN, limit[r] = INFINITY; /* what is no number reaches no limit */
+    for (int r = 0; r < MOST_MR; r++) /* what is no number reaches no limit */
+        loss[r] = NAN, limit[r] = INFINITY, least[r] = INT32_MAX;
     int32_t *dots = b->dots, *next = b->dots + MOST_MR * PANEL;
     int64_t have = 0;
     for (int64_t i = from; i < to; i += MOST_MR) {
@@ -1201,6 +1241,7 @@ static void compare_amx(tile *t, bench *b, int64_t from, int64_t to, const uint8
         before.dots = dots;
         if (have == MOST_MR) {
             before.xscale = t->xscale + i, before.xloss = t->xloss + i, before.xlimit = b->rows.limit + i;
+            least_products(&before, column);
             continue;
         }
         memcpy(scale, t->xscale + i, (size_t)have * sizeof(float));
@@ -1208,6 +1249,7 @@ static void compare_amx(tile *t, bench *b, int64_t from, int64_t to, const uint8
         memcpy(limit, b->rows.limit + i, (size_t)have * sizeof(float));
         for (int64_t r = have; r < MOST_MR; r++) scale[r] = 0.0f, loss[r] = NAN, limit[r] = INFINITY;
         before.xscale = scale, before.xloss = loss, before.xlimit = limit;
+        least_products(&before, column);
     }
     reach_all(&before);
     found_amx(t, b, (to - 1 - from) / MOST_MR * MOST_MR + from, have, &before);
