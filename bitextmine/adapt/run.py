@@ -404,7 +404,7 @@ class _Adaptation:
 
     def _sentences(self, text: FileText, lines: NDArray[np.int64]) -> list[str]:
         with PickedLines(text.lines(), lines) as picked:
-            return [picked[line] for line in lines.tolist()]
+            return list(picked.in_order(lines))
 
     def _say(self, entry: dict[str, Any]) -> None:
         """Adds a round to the log, for programs and for people."""

@@ -85,9 +85,8 @@ class PickedLines:
         for start in range(0, len(lines), _BLOCK):
             some = lines[start : start + _BLOCK]
             at = np.searchsorted(self._numbers, some)
-            there = (
-                np.append(self._numbers, -1)[at] == some if len(self._numbers) else np.zeros(len(some), bool)
-            )
+            there = at < len(self._numbers)
+            there[there] = self._numbers[at[there]] == some[there]
             if not there.all():
                 raise KeyError(int(some[~there][0]))
             for begin, end in zip(self._ends[at].tolist(), self._ends[at + 1].tolist(), strict=True):
@@ -168,8 +167,10 @@ class Bitext:
     def _pairs(self, part: slice) -> Iterator[MinedPair]:
         score, src_index, tgt_index = self.score[part], self.src_index[part], self.tgt_index[part]
         with PickedLines(self.src.lines(), src_index) as src, PickedLines(self.tgt.lines(), tgt_index) as tgt:
-            for value, s, t in zip(score.tolist(), src_index.tolist(), tgt_index.tolist(), strict=True):
-                yield MinedPair(value, s + 1, t + 1, src[s], tgt[t])
+            numbers = zip(score.tolist(), src_index.tolist(), tgt_index.tolist(), strict=True)
+            lines = zip(src.in_order(src_index), tgt.in_order(tgt_index), strict=True)
+            for (value, s, t), (source, target) in zip(numbers, lines, strict=True):
+                yield MinedPair(value, s + 1, t + 1, source, target)
 
     def rows(self, ids: bool = False) -> Iterator[str]:
         """The TSV lines without their line feed: score, source, target; with `ids` the two line numbers (from 1)
