@@ -76,14 +76,25 @@ class Nodes:
 
 
 def _started(cluster: Any, **more: Any) -> Any:
-    """A new node. One whose own agent takes more than 15 seconds to start gives up, as on a busy machine."""
+    """A new node, once the cluster has it in its list, however long that takes. One whose own agent takes more than 15
+    seconds to start gives up, as on a busy machine: then it is another one."""
     for left in reversed(range(5)):
         try:
-            return cluster.add_node(**more)
+            node = cluster.add_node(wait=False, **more)  # else Ray waits half a minute, and leaves it to itself
         except Exception as e:  # Ray has no other class for it
-            if not left or "timed out" not in str(e):
+            if not left or "timed out" not in str(e).lower():
                 raise
-    raise AssertionError
+            continue
+        while node.plasma_store_socket_name not in [
+            known["ObjectStoreSocketName"] for known in cluster.global_state.node_table()
+        ]:
+            if node.all_processes["raylet"][0].process.poll() is not None:
+                break
+            time.sleep(0.1)
+        else:
+            return node
+        cluster.remove_node(node, allow_graceful=False)
+    raise AssertionError("five nodes died as they started")
 
 
 def _patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
