@@ -119,8 +119,8 @@ def plan(command: Any) -> Any:
     return command
 
 
-def ray(about: str, rows: bool = True) -> Decorator:
-    """--ray and what goes with it; rows: --ray-rows, too. `about` says what the cluster does."""
+def ray(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
+    """--ray and what goes with it; rows, gpus: --ray-rows and --ray-gpus, too. `about` says what the cluster does."""
     options = [
         click.option(
             "--ray",
@@ -130,15 +130,18 @@ def ray(about: str, rows: bool = True) -> Decorator:
             "command; or the one with that head. Needs the extra 'ray'.",
         ),
         count("--ray-cpus", default=1, help="Processors of each worker of --ray."),
-        click.option(
-            "--ray-gpus",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            metavar="N",
-            help="GPUs of each worker of --ray.",
-        ),
     ]
+    if gpus:
+        options.append(
+            click.option(
+                "--ray-gpus",
+                type=click.IntRange(min=0),
+                default=0,
+                show_default=True,
+                metavar="N",
+                help="GPUs of each worker of --ray.",
+            )
+        )
     if rows:
         options.append(
             count(

@@ -86,7 +86,9 @@ class Pool:
         self._workers: list[_Hired] = []
         self._todo: deque[Call] = deque()
         self._failed_starts: dict[str, int] = {}
-        self._refused: dict[str, float] = {}  # since when a node refuses workers, as one does that has just joined
+        self._refused: dict[
+            str, float
+        ] = {}  # since when a node refuses workers, as one does that has just joined
         self._looked = self._told = 0.0
         self._report = Report()
         self._seen_workers: set[int] = set()

@@ -80,7 +80,9 @@ def _started(cluster: Any, **more: Any) -> Any:
     seconds to start gives up, as on a busy machine: then it is another one."""
     for left in reversed(range(5)):
         try:
-            node = cluster.add_node(wait=False, **more)  # else Ray waits half a minute, and leaves it to itself
+            node = cluster.add_node(
+                wait=False, **more
+            )  # else Ray waits half a minute, and leaves it to itself
         except Exception as e:  # Ray has no other class for it
             if not left or "timed out" not in str(e).lower():
                 raise
@@ -285,6 +287,66 @@ def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
     assert "7 tasks by 2 workers on 2 nodes" in said
     for ending in ("npy", "json"):
         assert (tmp_path / f"plain.{ending}").read_bytes() == (tmp_path / f"shards.{ending}").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def rows(sentence_pairs: list[tuple[str, str]]) -> bytes:
+    """70,000 pairs, six megabytes, a fifth of them not for the first time."""
+    lines = [
+        f"{en} {i % 13}\t{fr} {i % 13 if i % 11 else 99}\n" for i in range(4) for en, fr in sentence_pairs
+    ]
+    return "".join([*lines, *lines[::4]]).encode()
+
+
+FILTER = (
+    "filter", "-", "-o", "kept.tsv.gz", "--rejected", "rejected.tsv", "--min", "numbers=1", "--max",
+    "length_ratio=1.2", "--duplicates", "near", "--explain", "2",
+)  # fmt: skip
+
+
+def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
+    bitextmine: Command, nodes: Nodes, rows: bytes, tmp_path: Path
+) -> None:
+    """All workers are killed when the second half of the rows has not been sent."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "ray").mkdir()
+    plain = bitextmine(*FILTER, cwd=tmp_path / "plain", stdin=rows)
+    run = bitextmine.start(
+        *FILTER, "--ray", nodes.address, cwd=tmp_path / "ray", stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdin is not None
+    run.stdin.write(rows[: len(rows) // 2])
+    run.stdin.flush()
+    until_running(run, lambda: len(nodes.workers()) == len(nodes.nodes))
+    for worker in nodes.workers():
+        os.kill(worker, signal.SIGKILL)
+    _, err = run.communicate(rows[len(rows) // 2 :])
+    said = err.decode()
+    assert run.returncode == 0, said
+    for name in ("kept.tsv.gz", "rejected.tsv"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+        assert len((tmp_path / "ray" / name).read_bytes()) > 1000
+    assert said.endswith(plain.err)
+    assert "filter: " in said and "lost" in said, said
+
+
+def test_a_filter_that_is_interrupted_leaves_nothing(
+    bitextmine: Command, nodes: Nodes, rows: bytes, tmp_path: Path
+) -> None:
+    run = bitextmine.start(
+        *FILTER, "--ray", nodes.address, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdin is not None
+    run.stdin.write(rows[: len(rows) // 2])
+    run.stdin.flush()
+    until_running(run, nodes.workers)
+    run.send_signal(signal.SIGINT)
+    assert run.stderr is not None
+    said = run.stderr.read().decode()
+    assert run.wait() == 130, said
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
+    until(lambda: not nodes.workers())
 
 
 @pytest.mark.parametrize(
