@@ -81,7 +81,8 @@ class FilterOptions:
     of a row are called, as they were given to `score`, where there is no header. src, tgt: the languages that the sides
     should be in, for a rule on `lang` where the rows have no such column. explain: how many examples to keep on each
     side of every rule. memory: bytes that the search for duplicates may take (`seen.Seen`). ray: the Ray cluster that
-    computes columns and what pairs are known by, and ray_cpus: what its workers get (`RayOptions`).
+    computes columns and what pairs are known by, and ray_cpus, ray_report: what its workers get, and where it is told
+    what that took (`RayOptions`).
     """
 
     where: Columns = field(default_factory=Columns)
@@ -92,11 +93,12 @@ class FilterOptions:
     memory: int = DEFAULT_MEMORY
     ray: str | None = None
     ray_cpus: int = 1
+    ray_report: str | None = None
 
     @property
     def cluster(self) -> RayOptions | None:
         """Which Ray cluster judges the rows, None: this process."""
-        return ray_options(self.ray, self.ray_cpus)
+        return ray_options(self.ray, self.ray_cpus, ray_report=self.ray_report)
 
 
 def filter_rows(

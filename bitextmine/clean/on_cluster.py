@@ -105,8 +105,9 @@ class ClusterColumns:
         """Each block with the values of the columns for its pairs, in order. blocks: with the texts of their good rows,
         in the order of the stream."""
         from bitextmine.distributed.pool import Call
+        from bitextmine.distributed.stages import Stage
 
-        pool = self._cluster.pool
+        pool, stage = self._cluster.pool, Stage(self._cluster, "score")
 
         def calls() -> Iterator[Call]:
             before: deque[Texts] = deque()
@@ -120,7 +121,8 @@ class ClusterColumns:
 
         for call, values in pool.in_order(calls(), ahead=pool.slots):
             yield call.key, values
-        log.info("score: %s", pool.report())
+        report, seconds = stage.finish()
+        log.info("score: %s; %.1f s in all", report, seconds)
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,9 @@ class ClusterJudge:
     def of(self, blocks: Iterator[tuple[Any, SentCells]]) -> Iterator[tuple[Any, Judged]]:
         """Each block with what became of its good rows, in order. blocks: with what is sent of those rows."""
         from bitextmine.distributed.pool import Call
+        from bitextmine.distributed.stages import Stage
 
-        pool = self._cluster.pool
+        pool, stage = self._cluster.pool, Stage(self._cluster, "filter")
         calls = (
             Call(
                 f"{_HERE}:judged",
@@ -181,7 +184,8 @@ class ClusterJudge:
         )
         for call, found in pool.in_order(calls, ahead=pool.slots):
             yield call.key, found
-        log.info("filter: %s", pool.report())
+        report, seconds = stage.finish()
+        log.info("filter: %s; %.1f s in all", report, seconds)
 
 
 def judged(kept: Kept, rules: _Rules, cells: SentCells, count: int) -> Judged:

@@ -149,6 +149,14 @@ def ray(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
             )
         )
 
+    options.append(
+        click.option(
+            "--ray-report",
+            metavar="FILE.jsonl",
+            help="Add a line for each stage of --ray: seconds, tasks, workers, memory.  [default: the log says it]",
+        )
+    )
+
     def add(command: Any) -> Any:
         for option in reversed(options):
             command = option(command)

@@ -21,6 +21,7 @@ from bitextmine.console import counted
 from bitextmine.distributed.parts import Side
 from bitextmine.distributed.pool import Call
 from bitextmine.distributed.shards import spans
+from bitextmine.distributed.stages import Stage
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.search.checkpoint import Checkpoint
@@ -82,14 +83,14 @@ def run_grid(
     checkpoint: Checkpoint | None,
     progress: Callable[[int], object] | None,
     *,
-    begin: float,
+    stage: Stage,
     what: str = "search",
     merged: Callable[[int, int], object] = lambda start, stop: None,
 ) -> None:
     """Has calls made, and merges the tiles that they find.
 
     calls: those of the grid's tiles, in order, with the tile as key; others, whose key is None, may stand between them.
-    begin: when the work did, as time.perf_counter() says; what: it is called in the log; merged: told of rows of x that
+    stage: begun when the work was; what: it is called in the log; merged: told of rows of x that
     are merged with all of y. Raises BitextmineError with a worker's message.
     """
     total = grid.count()
@@ -104,7 +105,6 @@ def run_grid(
             counted(total, "tile"),
         )
     pool = cluster.pool
-    pool.report()
     width = len(grid.y.rows)
     merging = 0.0
     kept: list[Path] = []
@@ -138,13 +138,13 @@ def run_grid(
                 for each in kept:
                     each.unlink(missing_ok=True)
                 kept.clear()
-    seconds = time.perf_counter() - begin
+    report, seconds = stage.finish(total - made, merging=merging)
     log.info(
         "%s: %s, %d of them found finished; %s; %.1f s in all, %.1f s of it merging",
         what,
         counted(total, "tile"),
         total - made,
-        pool.report(),
+        report,
         seconds,
         merging,
     )

@@ -8,7 +8,6 @@ lower number, what comes out is that of `search.exact.search_both`, byte for byt
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of, w
 from bitextmine.distributed.plan import shard_rows
 from bitextmine.distributed.pool import Call
 from bitextmine.distributed.shards import spans
+from bitextmine.distributed.stages import Stage
 from bitextmine.errors import BitextmineError
 from bitextmine.files.work import Work, WorkFolder
 from bitextmine.search.checkpoint import Checkpoint
@@ -69,7 +69,7 @@ def search_tiles(
     dtype = check_pair(x.vectors, y.vectors, *names)
     if k < 1:
         raise BitextmineError(f"k must be at least 1, found {k}")
-    begin = time.perf_counter()
+    stage = Stage(cluster, f"search {x.npy.stem} {y.npy.stem}")
     (x_groups, x_digest), (y_groups, y_digest) = (
         scan_digest(x.vectors, names[0]),
         scan_digest(y.vectors, names[1]),
@@ -101,7 +101,7 @@ def search_tiles(
             grid = Grid(sides[0], sides[1], fwd, bwd, done, rows, across, work.path)
             search = SearchOptions(device=device, memory=memory)
             calls = (_call(grid, tile, search) for tile in grid.tiles())
-            run_grid(cluster, grid, calls, checkpoint, progress, begin=begin)
+            run_grid(cluster, grid, calls, checkpoint, progress, stage=stage)
             work.remove()
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)

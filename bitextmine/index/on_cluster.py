@@ -9,7 +9,6 @@ so that a pass finds what `lists.search_lists` finds, byte for byte.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from bitextmine.distributed.models import check_store
 from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of, workers_here
 from bitextmine.distributed.plan import shard_rows
 from bitextmine.distributed.pool import Call
+from bitextmine.distributed.stages import Stage
 from bitextmine.distributed.tiles import search_tiles
 from bitextmine.errors import BitextmineError
 from bitextmine.files.work import Work, WorkFolder
@@ -85,9 +85,9 @@ class ClusterSearcher:
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """One pass. Raises BitextmineError with a worker's message."""
-        begin = time.perf_counter()
         files = (self._x, self._y) if which.forward else (self._y, self._x)
         self._cluster.share([self._folder.parent, *(side.npy.parent for side in files)])
+        stage = Stage(self._cluster, f"search {files[0].npy.stem} in the lists of {files[1].npy.stem}")
         x, y = _sides(which, *files)
         n, m = len(x.rows), len(y.rows)
         fwd, bwd = TopK.empty(n, which.k), TopK.empty(m, which.k)
@@ -117,7 +117,7 @@ class ClusterSearcher:
                     calls,
                     checkpoint,
                     progress,
-                    begin=begin,
+                    stage=stage,
                     what=f"search: {name}",
                     merged=lambda start, stop: _routes(grid, start, stop).unlink(missing_ok=True),
                 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,26 @@ def test_what_is_refused() -> None:
         filter_rows("x.tsv", "y.tsv", None, FilterOptions(ray_cpus=2))
     with pytest.raises(UsageError, match=r"expected auto, local or HOST:PORT"):
         filter_rows("x.tsv", "y.tsv", None, FilterOptions(ray="head"))
+
+
+def test_what_a_stage_took_is_told_in_a_file(
+    pairs: Path, tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = here(report=tmp_path / "report.jsonl")
+    monkeypatch.setattr(clusters, "connected", lambda options: contextlib.nullcontext(cluster))
+    how = {"ray": "local", "ray_report": str(tmp_path / "report.jsonl")}
+    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64, **how))
+    rules = choose_rules(None, None, {"min": [("numbers", 1)]}, "none")
+    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, FilterOptions(**how))
+    lines = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert [line["stage"] for line in lines] == ["score", "filter"]
+    for line in lines:
+        assert line["seconds"] > 0 and line["driver_peak_bytes"] > 1 << 20
+        assert datetime.fromisoformat(line["begin"]).tzinfo is not None
+        assert {
+            "tasks",
+            "tasks_found_finished",
+            "task_seconds",
+            "workers_lost",
+            "worker_peak_bytes",
+        } <= line.keys()
