@@ -4,9 +4,9 @@ Example:  python index/bench_faults.py --lines 20000
           python index/bench_faults.py corpus.en.zst corpus.fr.zst --lines 20000
 
 Nodes of one processor each are started on this machine. For each fault both corpora are embedded and mined in a fresh
-folder by `mine --ray`; something is killed when so many tiles are finished; the same command is given again where the
-driver died. Then `cmp` compares pairs, manifests and embeddings with those of the plain command. Without corpora the
-text is made up. The table is Markdown.
+folder by `mine --ray` (for a search through indexes they are embedded and indexed before). Something is killed when so
+many tiles are finished; the same command is given again where the driver died. Then `cmp` compares pairs, manifests and
+embeddings with those of the plain command. Without corpora the text is made up. The table is Markdown.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import itertools
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -237,7 +238,13 @@ def main() -> None:
         texts = Path(name, "texts")
         texts.mkdir()
         write_texts(texts, args.corpora, args.lines)
-        plain = {way: prepared(Path(name, f"plain-{way}"), texts, way) for way in ("exact", "index")}
+        indexed = copied(texts, Path(name, "indexed"))
+        make = ["index", "corpus.en", "corpus.fr", "--type", "ivf"]
+        subprocess.run(
+            [sys.executable, "-m", "bitextmine", *make], cwd=indexed, check=True, capture_output=True
+        )
+        begun = {"exact": texts, "index": indexed}
+        plain = {way: copied(folder, Path(name, f"plain-{way}")) for way, folder in begun.items()}
         for way, folder in plain.items():
             subprocess.run(command(way), cwd=folder, check=True, capture_output=True)
         print(
@@ -248,7 +255,7 @@ def main() -> None:
         for number, (way, fault, around) in enumerate(FAULTS):
             if args.only in (None, f"{way}-{fault.__name__}"):
                 with started(args.workers, STORE) as nodes, around(nodes) as before:
-                    folder = prepared(Path(name, str(number)), texts, way)
+                    folder = copied(begun[way], Path(name, str(number)))
                     options = ["--ray", nodes.address, "--ray-rows", str(rows)]
                     begin = time.perf_counter()
                     run = Run(folder, [*command(way), *options], nodes)
@@ -269,17 +276,9 @@ def write_texts(folder: Path, corpora: list[Path], count: int) -> None:
         (folder / f"corpus.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def prepared(folder: Path, texts: Path, way: str) -> Path:
-    """A folder with the corpora, and with their indexes where these are searched."""
-    folder.mkdir()
-    for lang in ("en", "fr"):
-        (folder / f"corpus.{lang}").write_bytes((texts / f"corpus.{lang}").read_bytes())
-    if way == "index":
-        index = ["index", "corpus.en", "corpus.fr", "--type", "ivf"]
-        subprocess.run(
-            [sys.executable, "-m", "bitextmine", *index], cwd=folder, check=True, capture_output=True
-        )
-    return folder
+def copied(what: Path, folder: Path) -> Path:
+    """A folder with the same files."""
+    return Path(shutil.copytree(what, folder))
 
 
 def command(way: str) -> list[str]:

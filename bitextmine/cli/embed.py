@@ -125,7 +125,7 @@ def embed(
     if plan:
         from bitextmine.distributed.planned import plan_embedding, rates_of
 
-        click.echo(plan_embedding(corpora, encoder, rates_of(encoder, assume)))
+        click.echo(plan_embedding(corpora, encoder, rates_of(encoder, assume, cluster), cluster))
         return
     if sent and out is not None:
         from bitextmine.embeddings.sending import embed_to

@@ -107,7 +107,7 @@ def plan(command: Any) -> Any:
             multiple=True,
             metavar="NAME=X",
             help="For --plan: workers=8, processors=16 of each, embed=50000 lines a second and processor, or another "
-            "of the rates that it prints; may be repeated.  [default: one worker, one processor, what was measured]",
+            "of the rates that it prints; may be repeated.  [default: one worker, its --ray-cpus, what was measured]",
         ),
         click.option(
             "--plan",
