@@ -3,9 +3,10 @@ with one thread.
 
 Example:  python index/bench_distributed.py corpus.en.zst corpus.fr.zst --lines 200000 --workers 1,2
 
-Each way embeds both corpora and mines them, in a folder of its own, and must end in the same bytes. Ray is started
-before and stopped after; a command's time includes connecting to it and starting its workers. The peak is the highest
-resident memory of each process, mapped files included, looked at ten times a second.
+Each way embeds both corpora, mines them, scores and filters the pairs, in a folder of its own, and must end in the same
+bytes. Ray is started before and stopped after; a command's time includes connecting to it and starting its workers. The
+peak is the highest resident memory of each process, mapped files included, looked at ten times a second; a raylet's has
+the pages of its object store (plasma) that it touched.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
+
+from _nodes import started
 
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import iter_lines
@@ -46,8 +48,8 @@ def main() -> None:
         show("plain, one thread", plain, [], args)
         for workers in map(int, args.workers.split(",")):
             folder = prepare(Path(name, f"ray-{workers}"), args)
-            with cluster(workers) as address:
-                options = ["--ray", address, *(["--ray-rows", str(args.rows)] if args.rows else [])]
+            with started(workers, STORE) as nodes:
+                options = ["--ray", nodes.address, *(["--ray-rows", str(args.rows)] if args.rows else [])]
                 show(f"--ray, {workers} worker(s)", folder, options, args)
             differ = [
                 file.name
@@ -66,19 +68,6 @@ def prepare(folder: Path, args: argparse.Namespace) -> Path:
     return folder
 
 
-@contextlib.contextmanager
-def cluster(workers: int) -> Iterator[str]:
-    """A head without processors and so many nodes of one."""
-    from ray.cluster_utils import Cluster
-
-    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE}
-    nodes = Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(workers):
-        nodes.add_node(num_cpus=1, object_store_memory=STORE)
-    yield str(nodes.address)
-    nodes.shutdown()
-
-
 def show(what: str, folder: Path, options: list[str], args: argparse.Namespace) -> None:
     langs = [corpus_language(corpus) for corpus in (args.src, args.tgt)]
     model = str(Path(args.model).resolve()) if Path(args.model).exists() else args.model
@@ -86,8 +75,12 @@ def show(what: str, folder: Path, options: list[str], args: argparse.Namespace) 
     for command in (
         ["embed", *(f"corpus.{lang}" for lang in langs)],
         ["mine", "--src", langs[0], "--tgt", langs[1], "--search", "exact", "-o", "pairs.tsv"],
+        ["score", "pairs.tsv", "-o", "scored.tsv"],
+        ["filter", "scored.tsv", "--duplicates", "near", "-o", "kept.tsv", "--rejected", "rejected.tsv"],
     ):
-        seconds, peaks, said = run([*command, "--model", model, *options], folder)
+        more = options if command[0] in ("embed", "mine") else options[:2]
+        more = [*more, "--model", model] if command[0] != "filter" else more
+        seconds, peaks, said = run([*command, *more], folder)
         memory = ", ".join(
             f"{role} {' '.join(f'{peak:,}' for peak in of)}" for role, of in sorted(peaks.items())
         )
@@ -143,11 +136,16 @@ def look(peaks: dict[int, tuple[str, int]], over: threading.Event) -> None:
 
 
 def role_of(command: bytes) -> str | None:
-    """None for what is not looked at: helpers of Ray's that have nothing to do here."""
+    """What a process is; None for what is neither Ray's nor the command."""
     for mark, role in (
         (b"ray::Worker", "worker"),
+        (b"ray::", "idle"),  # a worker of Ray's that runs nothing of this
         (b"raylet/raylet", "raylet"),
         (b"gcs_server", "GCS"),
+        (b"dashboard", "agent"),
+        (b"runtime_env/agent", "agent"),
+        (b"default_worker", "idle"),
+        (b"log_monitor", "agent"),
         (b"bitextmine", "command"),
     ):
         if mark in command:

@@ -83,18 +83,20 @@ def stages(a: argparse.Namespace) -> tuple[list[Stage], list[Stage], list[Stage]
             moved=cards.moved / 1e12,
         ),
     ]
-    small = IndexPlan(MEASURED, MEASURED, dim, k, rates)
-    index = IndexPlan(n, m, dim, k, rates)
+    small = IndexPlan(MEASURED, MEASURED, dim, k, rows, rates)
+    index = IndexPlan(n, m, dim, k, rows, rates)
     larger = (n / MEASURED * m / MEASURED) ** 0.5
     for power in GROWTH:
         # Lists are as many as the root of the rows, and a row goes to the nearest of all: rows^1.5.
-        hours = (small.building * larger**1.5 + small.searching * larger**power) / 3600
+        building = small.building * larger**1.5 / 3600
+        searching = small.searching * larger**power / 3600
+        moving = index.moved / rates.network / rates.workers / 3600
         ways.append(
             Stage(
                 f"search: indexes, work as rows^{power:g}",
-                hours,
-                clock=hours / rates.processors,
-                moved=index.indexes / 1e12,
+                building + searching,
+                clock=building / rates.processors + max(searching / cores, moving),
+                moved=(index.indexes + index.moved) / 1e12,
                 kept=index.indexes / 1e12,
             )
         )

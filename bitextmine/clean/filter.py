@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.clean.columns.catalogue import COLUMNS
-from bitextmine.clean.columns.duplicate import pair_hash
 from bitextmine.clean.columns.texts import Tools
 from bitextmine.clean.explain import Example, Nearest
+from bitextmine.clean.judge import Judge, Judged, PlacedRule, SentCells
 from bitextmine.clean.rules import Rule, RuleSet
-from bitextmine.clean.score import FLOATS, INTEGERS, both_languages, pairs_of, wanted_columns
+from bitextmine.clean.score import FLOATS, INTEGERS, both_languages, wanted_columns
 from bitextmine.clean.seen import DEFAULT_MEMORY, Seen
 from bitextmine.console import aligned, progress
+from bitextmine.distributed.options import RayOptions, ray_options
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns, is_position
@@ -79,7 +80,9 @@ class FilterOptions:
     where: which columns hold source and target, and whether the first line names them. columns: what the last columns
     of a row are called, as they were given to `score`, where there is no header. src, tgt: the languages that the sides
     should be in, for a rule on `lang` where the rows have no such column. explain: how many examples to keep on each
-    side of every rule. memory: bytes that the search for duplicates may take (`seen.Seen`).
+    side of every rule. memory: bytes that the search for duplicates may take (`seen.Seen`). ray: the Ray cluster that
+    computes columns and what pairs are known by, and ray_cpus, ray_report: what its workers get, and where it is told
+    what that took (`RayOptions`).
     """
 
     where: Columns = field(default_factory=Columns)
@@ -88,6 +91,14 @@ class FilterOptions:
     tgt: str = ""
     explain: int = 0
     memory: int = DEFAULT_MEMORY
+    ray: str | None = None
+    ray_cpus: int = 1
+    ray_report: str | None = None
+
+    @property
+    def cluster(self) -> RayOptions | None:
+        """Which Ray cluster judges the rows, None: this process."""
+        return ray_options(self.ray, self.ray_cpus, ray_report=self.ray_report)
 
 
 def filter_rows(
@@ -112,6 +123,7 @@ def filter_rows(
     keep_apart(path, {"-o": output, "--rejected": rejected})
     options = options or FilterOptions()
     both_languages(options.src, options.tgt)
+    cluster = options.cluster
     outputs = {"-o": output, **({} if rejected is None else {"--rejected": rejected})}
     for option, place in outputs.items():
         check_pairs_output(place, option)
@@ -129,10 +141,11 @@ def filter_rows(
         )
         out = stack.enter_context(write(output))
         away = None if rejected is None else stack.enter_context(write(rejected, added=("reason",)))
+        judged = stack.enter_context(_judging(cluster, sieve))
         bar = stack.enter_context(progress(None, "filter", "rows"))
-        for block in table.rows.blocks():
+        for block, found in judged(table.rows.blocks()):
             malformed.add(block)
-            reasons = sieve.judge(block)
+            reasons = sieve.settle(block, found)
             out.write(block, np.flatnonzero(reasons < 0) if (reasons >= 0).any() else None, ())
             if away is not None and (reasons >= 0).any():
                 names = [sieve.reasons[reason] if reason >= 0 else "" for reason in reasons]
@@ -142,12 +155,39 @@ def filter_rows(
     return sieve.result()
 
 
+@contextlib.contextmanager
+def _judging(
+    cluster: RayOptions | None, sieve: _Sieve
+) -> Iterator[Callable[[Iterator[Block]], Iterator[tuple[Block, Judged]]]]:
+    """What judges the rows of each of the blocks, in their order."""
+    if cluster is None:
+        yield lambda blocks: ((block, sieve.judge(block)) for block in blocks)
+        return
+    from bitextmine.clean.on_cluster import ClusterJudge
+
+    with ClusterJudge(
+        cluster, sieve.rules, sieve.duplicates, sieve.tools, keeps=bool(sieve.explains)
+    ) as workers:
+        yield lambda blocks: workers.of((block, sieve.sent(block)) for block in blocks)
+
+
+class _BlockCells:
+    """The rows of a block as a judge sees them."""
+
+    def __init__(self, block: Block, table: Table) -> None:
+        self._block, self._layout = block, table.layout
+        self.numbers, self.texts = block.numbers, block.texts
+
+    def pairs(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+        return self._block.texts(self._layout.src, rows), self._block.texts(self._layout.tgt, rows)
+
+
 class _Sieve:
     """The rules on the columns of one input, and what became of its rows."""
 
     def __init__(self, rules: RuleSet, table: Table, options: FilterOptions, last: Sequence[str]) -> None:
         self._table = table
-        self._tools = Tools(src_lang=options.src, tgt_lang=options.tgt)
+        self.tools = Tools(src_lang=options.src, tgt_lang=options.tgt)
         # Columns by name, counted from 0.
         self._known = {name: at for at, name in enumerate(table.names)}
         self._known |= {name: table.layout.width - len(last) + at for at, name in enumerate(last)}
@@ -164,14 +204,16 @@ class _Sieve:
             self._check(rule)
             self._rules.append(rule)
         self._check_width(last)
-        if self._tools.src_lang and not any(self._can_tell(rule) for rule in self._rules):
+        if self.tools.src_lang and not any(self._can_tell(rule) for rule in self._rules):
             self._notes.append("--src and --tgt change nothing: no rule needs them")
         computed = any(self._place(rule.column) is None for rule in self._rules)
         if not table.rows.empty and (computed or options.explain or rules.duplicates != "none"):
             _ = table.layout.src, table.layout.tgt  # if they are not known, now is the time to say so
-        self._duplicates = rules.duplicates
+        self.duplicates = rules.duplicates
         self._seen = None if rules.duplicates == "none" else Seen(options.memory)
-        self._nearest = [Nearest(options.explain, rule) for rule in self._rules] if options.explain else []
+        self.explains = [Nearest(options.explain, rule) for rule in self._rules] if options.explain else []
+        self.rules = tuple(PlacedRule(rule, self._place(rule.column)) for rule in self._rules)
+        self._judge = Judge(self.rules, self.duplicates, self.tools, keeps=bool(self.explains))
         self.reasons = [_MALFORMED]
         for rule in self._rules:
             self.reasons += [f"no {rule.column}", str(rule)]
@@ -183,7 +225,7 @@ class _Sieve:
         """Whether a rule is on a column that is not there and can be computed because the languages are stated."""
         column = rule.column
         return bool(
-            self._tools.src_lang
+            self.tools.src_lang
             and column not in self._known
             and column in COLUMNS
             and COLUMNS[column].languages
@@ -204,28 +246,43 @@ class _Sieve:
                 f"(they have {', '.join(self._known)}); add it with 'bitextmine score', or, if it is "
                 "there and no header names it, say with --columns what the last columns are"
             )
-        self._tools.prepare([COLUMNS[column]])
+        self.tools.prepare([COLUMNS[column]])
 
-    def judge(self, block: Block) -> NDArray[np.int64]:
-        """For each row of the next block the number of its reason, -1 for a row to keep."""
+    def judge(self, block: Block) -> Judged:
+        """The rows of a block against the rules, here."""
+        return self._judge.judge(_BlockCells(block, self._table), _good(block), len(block))
+
+    def sent(self, block: Block) -> SentCells:
+        """What a worker needs to judge the good rows of a block."""
+        good = _good(block)
+        columns: dict[tuple[int, bool], list[str] | NDArray[np.float64]] = {}
+        for rule in self.rules:
+            if rule.place is not None and (rule.place, rule.is_text) not in columns:
+                read = block.texts if rule.is_text else block.numbers
+                columns[rule.place, rule.is_text] = read(rule.place, good)
+        texts: tuple[list[str], list[str]] = [], []
+        if self.duplicates != "none" or any(rule.place is None for rule in self.rules):
+            texts = _BlockCells(block, self._table).pairs(good)
+        return SentCells(columns, *texts)
+
+    def settle(self, block: Block, judged: Judged) -> NDArray[np.int64]:
+        """For each row of the next block the number of its reason, -1 for a row to keep. judged: all its rows, or the
+        good ones."""
+        good = _good(block)
         reason = np.full(len(block), -1, dtype=np.int64)
         reason[list(block.bad())] = 0
-        alive = np.flatnonzero(reason < 0)
-        values: list[NDArray[np.float64]] = []
-        for number, rule in enumerate(self._rules):
-            met, missing, value = self._apply(rule, block, alive)
-            reason[alive[missing]] = 2 * number + 1
-            reason[alive[~met & ~missing]] = 2 * number + 2
-            if self._nearest:
-                spread = np.full(len(block), np.nan)
-                spread[alive] = value
-                values.append(spread)
-            alive = alive[met]
-        if self._seen is not None and len(alive):
-            reason[alive[~self._seen.add(self._hashes(block, alive))]] = len(self.reasons) - 1
+        values = judged.values
+        if len(judged.reason) == len(block):
+            reason[good] = judged.reason[good]
+        else:
+            reason[good] = judged.reason
+            values = [_spread(value, good, len(block)) for value in values]
+        if self._seen is not None and len(judged.hashes):
+            alive = np.flatnonzero(reason < 0)
+            reason[alive[~self._seen.add(judged.hashes)]] = len(self.reasons) - 1
         self._rows += len(block)
         self._counts += np.bincount(reason[reason >= 0], minlength=len(self.reasons))
-        for number, (nearest, value) in enumerate(zip(self._nearest, values, strict=True)):
+        for number, (nearest, value) in enumerate(zip(self.explains, values, strict=True)):
             nearest.add(block, self._table, value, reason == 2 * number + 2, reason < 0)
         return reason
 
@@ -240,19 +297,6 @@ class _Sieve:
                 f"--columns speak of {wanted}"
             )
 
-    def _apply(
-        self, rule: Rule, block: Block, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
-        """Which of these rows meet a rule, which have no value, and the values (for text: whether it is equal)."""
-        if isinstance(rule.value, str):
-            equal = np.array(
-                [text == rule.value for text in self._texts(rule.column, block, rows)], dtype=bool
-            )
-            return equal, np.zeros(len(rows), dtype=bool), equal.astype(np.float64)
-        value = self._numbers(rule.column, block, rows)
-        met = value >= rule.value if rule.kind == "min" else value <= rule.value
-        return met, np.isnan(value), value
-
     def _place(self, column: str) -> int | None:
         """The place of a column in the rows, from 0; None for one that is computed."""
         return int(column) - 1 if self._is_position(column) else self._known.get(column)
@@ -260,29 +304,6 @@ class _Sieve:
     def _is_position(self, column: str) -> bool:
         """Whether a rule's column is a number that counts from 1, and not a name in the header."""
         return column not in self._known and is_position(column) and 0 < len(column.lstrip("0")) < 10
-
-    def _numbers(self, column: str, block: Block, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        place = self._place(column)
-        if place is not None:
-            return block.numbers(place, rows)
-        values = pairs_of(block, self._table, rows, self._tools).column(column)
-        if not isinstance(values, np.ndarray):
-            raise BitextmineError(
-                f"the column {column} holds text: a rule on it is {column} = TEXT (--equal)"
-            )
-        return values
-
-    def _texts(self, column: str, block: Block, rows: NDArray[np.int64]) -> list[str]:
-        place = self._place(column)
-        if place is not None:
-            return block.texts(place, rows)
-        values = pairs_of(block, self._table, rows, self._tools).column(column)
-        return values if isinstance(values, list) else [f"{value:g}" for value in values.tolist()]
-
-    def _hashes(self, block: Block, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        pairs = pairs_of(block, self._table, rows, self._tools)
-        hashes = (pair_hash(s, t, self._duplicates) for s, t in zip(pairs.src, pairs.tgt, strict=True))
-        return np.fromiter(hashes, dtype=np.uint64, count=len(rows))
 
     def result(self) -> Filtered:
         """What became of the rows that were judged."""
@@ -292,7 +313,7 @@ class _Sieve:
                 f"the table of pairs seen is full ({self._seen.bytes:,} bytes): {self._seen.forgotten:,} pairs were "
                 "looked up but not remembered, so duplicates of those may be among the kept; allow it more memory"
             )
-        made: dict[str, Any] = {"rules": str(RuleSet(tuple(self._rules))), "duplicates": self._duplicates}
+        made: dict[str, Any] = {"rules": str(RuleSet(tuple(self._rules))), "duplicates": self.duplicates}
         counts = {name: int(n) for name, n in zip(self.reasons, self._counts, strict=True)}
         return Filtered(
             rows=self._rows,
@@ -304,5 +325,20 @@ class _Sieve:
             },
             signature=signature(**made),
             notes=tuple(notes),
-            examples={str(nearest.rule): nearest.examples() for nearest in self._nearest},
+            examples={str(nearest.rule): nearest.examples() for nearest in self.explains},
         )
+
+
+def _good(block: Block) -> NDArray[np.int64]:
+    """The rows of a block that can be read."""
+    wrong = block.bad()
+    if not wrong:
+        return np.arange(len(block))
+    return np.array([row for row in range(len(block)) if row not in wrong], dtype=np.int64)
+
+
+def _spread(values: NDArray[np.float64], rows: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Values of some of the rows, NaN for the others."""
+    out = np.full(count, np.nan)
+    out[rows] = values
+    return out

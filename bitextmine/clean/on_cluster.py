@@ -1,4 +1,4 @@
-"""Columns computed by the workers of a Ray cluster, block by block; rows come out in their order."""
+"""Columns computed, and rows judged, by the workers of a Ray cluster, block by block; rows come out in their order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bitextmine.clean.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.clean.columns.texts import Tools
+from bitextmine.clean.judge import Judge, Judged, PlacedRule, SentCells
 
 if TYPE_CHECKING:
     from bitextmine.distributed.models import SentModel
     from bitextmine.distributed.options import RayOptions
     from bitextmine.distributed.worker import Kept
 
-__all__ = ["ClusterColumns", "Texts"]
+__all__ = ["ClusterColumns", "ClusterJudge", "Texts"]
 
 log = logging.getLogger(__name__)
 
@@ -102,8 +105,9 @@ class ClusterColumns:
         """Each block with the values of the columns for its pairs, in order. blocks: with the texts of their good rows,
         in the order of the stream."""
         from bitextmine.distributed.pool import Call
+        from bitextmine.distributed.stages import Stage
 
-        pool = self._cluster.pool
+        pool, stage = self._cluster.pool, Stage(self._cluster, "score")
 
         def calls() -> Iterator[Call]:
             before: deque[Texts] = deque()
@@ -117,7 +121,83 @@ class ClusterColumns:
 
         for call, values in pool.in_order(calls(), ahead=pool.slots):
             yield call.key, values
-        log.info("score: %s", pool.report())
+        report, seconds = stage.finish()
+        log.info("score: %s; %.1f s in all", report, seconds)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What a worker judges rows by."""
+
+    rules: tuple[PlacedRule, ...]
+    duplicates: str
+    src_lang: str
+    tgt_lang: str
+    keeps: bool
+
+
+class ClusterJudge:
+    """Judges rows on a cluster, within a ``with`` block, as `judge.Judge` does here. Which of equal pairs came first is
+    left to the driver, which sees all of them, in their order."""
+
+    def __init__(
+        self,
+        options: RayOptions,
+        rules: tuple[PlacedRule, ...],
+        duplicates: str,
+        tools: Tools,
+        *,
+        keeps: bool = False,
+    ) -> None:
+        self._options = options
+        self._rules = _Rules(rules, duplicates, tools.src_lang, tools.tgt_lang, keeps)
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> ClusterJudge:
+        from bitextmine.distributed.cluster import connected
+
+        self._cluster = self._stack.enter_context(connected(self._options))
+        try:
+            self._cluster.share([])
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def of(self, blocks: Iterator[tuple[Any, SentCells]]) -> Iterator[tuple[Any, Judged]]:
+        """Each block with what became of its good rows, in order. blocks: with what is sent of those rows."""
+        from bitextmine.distributed.pool import Call
+        from bitextmine.distributed.stages import Stage
+
+        pool, stage = self._cluster.pool, Stage(self._cluster, "filter")
+        calls = (
+            Call(
+                f"{_HERE}:judged",
+                (self._rules, cells, len(block) - len(block.bad())),
+                f"rows {block.start} to {block.start + len(block) - 1}",
+                key=block,
+            )
+            for block, cells in blocks
+        )
+        for call, found in pool.in_order(calls, ahead=pool.slots):
+            yield call.key, found
+        report, seconds = stage.finish()
+        log.info("filter: %s; %.1f s in all", report, seconds)
+
+
+def judged(kept: Kept, rules: _Rules, cells: SentCells, count: int) -> Judged:
+    """On a worker: what becomes of so many rows, all of them good."""
+    if kept.get("rules") != rules:
+        tools = Tools(src_lang=rules.src_lang, tgt_lang=rules.tgt_lang)
+        computed = {rule.rule.column for rule in rules.rules if rule.place is None}
+        tools.prepare([COLUMNS[name] for name in sorted(computed)])
+        kept["judge"] = Judge(rules.rules, rules.duplicates, tools, keeps=rules.keeps)
+        kept["rules"] = rules
+    judge: Judge = kept["judge"]
+    return judge.judge(cells, np.arange(count), count)
 
 
 def _as_many(before: deque[Texts], pairs: int) -> list[Texts]:

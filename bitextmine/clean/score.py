@@ -107,8 +107,8 @@ class ScoreOptions:
     cells alone, without a header unless the input has one. strict: a row that is no pair is an error. src, tgt: the
     languages that the sides should be in. k, margin, window: of the margin, whose neighbours are the `k` nearest among
     the last `window` pairs, or, with src_index and tgt_index, in two indexed corpora
-    (`neighbourhood.IndexNeighbourhood`). ray: the Ray cluster that computes the columns, and ray_cpus, ray_gpus: what
-    its workers get (`RayOptions`).
+    (`neighbourhood.IndexNeighbourhood`). ray: the Ray cluster that computes the columns, and ray_cpus, ray_gpus,
+    ray_report: what its workers get, and where it is told what that took (`RayOptions`).
     """
 
     where: Columns = field(default_factory=Columns)
@@ -128,11 +128,12 @@ class ScoreOptions:
     ray: str | None = None
     ray_cpus: int = 1
     ray_gpus: int = 0
+    ray_report: str | None = None
 
     @property
     def cluster(self) -> RayOptions | None:
         """Which Ray cluster computes the columns, None: this process."""
-        return ray_options(self.ray, self.ray_cpus, self.ray_gpus)
+        return ray_options(self.ray, self.ray_cpus, self.ray_gpus, ray_report=self.ray_report)
 
     def check(self) -> None:
         """Raises UsageError for choices that do not go together."""

@@ -66,6 +66,7 @@ def embed(
     ray_cpus: int,
     ray_gpus: int,
     ray_rows: int | None,
+    ray_report: str | None,
     **options: Any,
 ) -> None:
     """Turn each line of a corpus into a vector.
@@ -84,7 +85,7 @@ def embed(
         raise click.UsageError("--assume is for --plan")
     from bitextmine.distributed.options import ray_options
 
-    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows)
+    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows, ray_report)
     sent = out is not None and is_remote(out)
     if out is not None and not sent:
         cache = cache if explicit("cache") else None  # the environment's gives way
@@ -124,7 +125,7 @@ def embed(
     if plan:
         from bitextmine.distributed.planned import plan_embedding, rates_of
 
-        click.echo(plan_embedding(corpora, encoder, rates_of(encoder, assume)))
+        click.echo(plan_embedding(corpora, encoder, rates_of(encoder, assume, cluster), cluster))
         return
     if sent and out is not None:
         from bitextmine.embeddings.sending import embed_to

@@ -71,6 +71,11 @@ from bitextmine.mine.choices import Dedup
     help="For a rule on lang, where 'score' did not add it, and for .tmx and .jsonl.",
 )
 @click.option("--tgt", type=Language(), default="", metavar="L", help="Likewise.")
+@options.ray(
+    "Have a Ray cluster compute columns and the keys of duplicates; the table of pairs seen stays on this machine.",
+    rows=False,
+    gpus=False,
+)
 def filter_command(
     path: str,
     output: str,

@@ -72,6 +72,7 @@ def index(
     ray_cpus: int,
     ray_gpus: int,
     ray_rows: int | None,
+    ray_report: str | None,
     **options: Any,
 ) -> None:
     """Build a FAISS index of a corpus, for searches too large to be exact.
@@ -98,7 +99,7 @@ def index(
                 "'bitextmine embed - --lang fr --out corpus.fr.npy', and index the .npy"
             )
     force = options["force"]
-    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows)
+    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows, ray_report)
     here = device
     if cluster is not None:
         cluster.device(device)

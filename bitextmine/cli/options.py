@@ -107,7 +107,7 @@ def plan(command: Any) -> Any:
             multiple=True,
             metavar="NAME=X",
             help="For --plan: workers=8, processors=16 of each, embed=50000 lines a second and processor, or another "
-            "of the rates that it prints; may be repeated.  [default: one worker, one processor, what was measured]",
+            "of the rates that it prints; may be repeated.  [default: one worker, its --ray-cpus, what was measured]",
         ),
         click.option(
             "--plan",
@@ -119,8 +119,8 @@ def plan(command: Any) -> Any:
     return command
 
 
-def ray(about: str, rows: bool = True) -> Decorator:
-    """--ray and what goes with it; rows: --ray-rows, too. `about` says what the cluster does."""
+def ray(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
+    """--ray and what goes with it; rows, gpus: --ray-rows and --ray-gpus, too. `about` says what the cluster does."""
     options = [
         click.option(
             "--ray",
@@ -130,21 +130,32 @@ def ray(about: str, rows: bool = True) -> Decorator:
             "command; or the one with that head. Needs the extra 'ray'.",
         ),
         count("--ray-cpus", default=1, help="Processors of each worker of --ray."),
-        click.option(
-            "--ray-gpus",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            metavar="N",
-            help="GPUs of each worker of --ray.",
-        ),
     ]
+    if gpus:
+        options.append(
+            click.option(
+                "--ray-gpus",
+                type=click.IntRange(min=0),
+                default=0,
+                show_default=True,
+                metavar="N",
+                help="GPUs of each worker of --ray.",
+            )
+        )
     if rows:
         options.append(
             count(
                 "--ray-rows", default=None, help="Most lines in a shard of --ray.  [default: by the corpora]"
             )
         )
+
+    options.append(
+        click.option(
+            "--ray-report",
+            metavar="FILE.jsonl",
+            help="Add a line for each stage of --ray: seconds, tasks, workers, memory.  [default: the log says it]",
+        )
+    )
 
     def add(command: Any) -> Any:
         for option in reversed(options):

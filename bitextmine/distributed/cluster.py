@@ -7,11 +7,13 @@ import logging
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bitextmine.distributed.nodes import Node, first_line
+from bitextmine.console import counted
+from bitextmine.distributed.nodes import JOIN_SECONDS, TELL_SECONDS, Node, first_line
 from bitextmine.distributed.options import RayOptions
 from bitextmine.distributed.pool import Pool
 from bitextmine.errors import BitextmineError
@@ -23,6 +25,7 @@ __all__ = ["Cluster", "connected"]
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
+_AGAIN_SECONDS = 0.5  # until a node that has just joined is asked again
 _open: Cluster | None = None
 
 
@@ -35,6 +38,9 @@ class Cluster:
         self._folders: dict[Path, None] = {}
         self._good: set[str] = set()
         self._bad: set[str] = set()
+        self._asked: dict[str, _Look] = {}
+        self._asked_with: dict[str, str] = {}
+        self._tokens = contextlib.ExitStack()  # as long as they are asked
 
     @property
     def pool(self) -> Pool:
@@ -69,20 +75,45 @@ class Cluster:
         nodes = self.nodes()
         if not nodes:
             raise BitextmineError(self._no_room())
-        for node, wrong in self._looked_at(nodes):
-            if wrong is not None:
-                raise BitextmineError(wrong)
-            self._good.add(node.id)
+        with _tokens(self._folders) as tokens:
+            looks = [_Look(self.ray, node, tokens) for node in nodes]
+            told = time.monotonic()
+            while True:
+                waiting = {look.node.id for look in looks if not look.done(_AGAIN_SECONDS)}
+                alive = {node.id for node in self.nodes()}
+                looks = [look for look in looks if look.node.id in alive]
+                if not waiting & alive:
+                    break
+                if time.monotonic() - told >= TELL_SECONDS:
+                    told = time.monotonic()
+                    log.warning("waiting for %s to answer (Ctrl-C stops)", counted(len(waiting), "node"))
+        for look in looks:
+            if look.wrong is not None:
+                raise BitextmineError(look.wrong)
+            self._good.add(look.node.id)
+        if not looks:
+            raise BitextmineError(self._no_room())
 
     def newcomers(self) -> list[Node]:
-        """The nodes that work can be given to: those of `share`, and of those that came since the ones that are fit.
-        The log says what is wrong with others."""
+        """The nodes that work can be given to: those of `share`, and of those that came since the ones that have said
+        that they are fit. The log says what is wrong with others. It waits for none."""
         nodes = self.nodes()
-        unknown = [node for node in nodes if node.id not in self._good | self._bad]
-        for node, wrong in self._looked_at(unknown):
-            if wrong is not None:
-                log.warning("%s; nothing is given to it", wrong)
-            (self._good if wrong is None else self._bad).add(node.id)
+        for node in nodes:
+            if node.id not in self._good | self._bad | self._asked.keys():
+                if not self._asked:
+                    self._asked_with = self._tokens.enter_context(_tokens(self._folders))
+                self._asked[node.id] = _Look(self.ray, node, self._asked_with)
+        alive = {node.id for node in nodes}
+        for number, look in list(self._asked.items()):
+            if number in alive and not look.done(0):
+                continue
+            del self._asked[number]
+            if number in alive:
+                if look.wrong is not None:
+                    log.warning("%s; nothing is given to it", look.wrong)
+                (self._good if look.wrong is None else self._bad).add(number)
+        if not self._asked:
+            self._tokens.close()
         return [node for node in nodes if node.id in self._good]
 
     def _no_room(self) -> str:
@@ -96,37 +127,58 @@ class Cluster:
             f"more than {most[0]} CPUs and {most[1]} GPUs"
         )
 
-    def _looked_at(self, nodes: list[Node]) -> Iterator[tuple[Node, str | None]]:
-        """Each node with what is wrong with it, None where nothing is."""
-        if not nodes:
-            return
+    def close(self) -> None:
+        """Stops the workers."""
+        self._tokens.close()
+        if self._pool is not None:
+            self._pool.close()
+
+
+class _Look:
+    """A node that is asked about itself. wrong: what is wrong with it, None where nothing is; known when it is done.
+
+    A node that has just joined is in the cluster's list before the others know of it, on a busy cluster for seconds:
+    what is sent to it comes back as not schedulable. It is asked again, for a minute.
+    """
+
+    def __init__(self, ray: Any, node: Node, tokens: dict[str, str]) -> None:
+        self.node = node
+        self.wrong: str | None = None
+        self._ray, self._tokens = ray, tokens
+        self._begin = self._asked = time.monotonic()
+        self._ref = self._ask()
+
+    def _ask(self) -> Any:
         from ray import cloudpickle
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         from bitextmine.distributed import probe
 
         cloudpickle.register_pickle_by_value(probe)
-        look = self.ray.remote(num_cpus=0, max_retries=1)(probe.look)
-        with _tokens(self._folders) as tokens:
-            asked = [
-                look.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)).remote(
-                    tokens
-                )
-                for node in nodes
-            ]
-            for node, ref in zip(nodes, asked, strict=True):
-                try:
-                    yield node, _wrong(node, self.ray.get(ref))
-                except self.ray.exceptions.RayError as e:
-                    yield (
-                        node,
-                        f"node {node.address} of the Ray cluster: no worker starts there: {first_line(e)}",
-                    )
+        there = NodeAffinitySchedulingStrategy(self.node.id, soft=False)
+        look = self._ray.remote(num_cpus=0, max_retries=1)(probe.look)
+        return look.options(scheduling_strategy=there).remote(self._tokens)
 
-    def close(self) -> None:
-        """Stops the workers."""
-        if self._pool is not None:
-            self._pool.close()
+    def done(self, timeout: float) -> bool:
+        """Whether it has answered, or will not; waits so many seconds for that."""
+        if self._ref is None:
+            return True
+        if not self._ray.wait([self._ref], timeout=timeout)[0]:
+            return False
+        errors = self._ray.exceptions
+        try:
+            self.wrong = _wrong(self.node, self._ray.get(self._ref))
+        except errors.RayError as e:
+            now = time.monotonic()
+            if isinstance(e, errors.TaskUnschedulableError) and now - self._begin < JOIN_SECONDS:
+                time.sleep(max(0.0, min(timeout, self._asked + _AGAIN_SECONDS - now)))
+                self._asked, self._ref = now, self._ask()
+                return False
+            self.wrong = (
+                f"node {self.node.address} of the Ray cluster: no worker starts there: {first_line(e)}"
+            )
+        self._ref = None
+        return True
 
 
 def _wrong(node: Node, facts: dict[str, Any]) -> str | None:

@@ -20,6 +20,7 @@ from bitextmine.distributed.cluster import connected
 from bitextmine.distributed.models import SentModel, check_store, encoder_of, send_model
 from bitextmine.distributed.plan import shard_rows
 from bitextmine.distributed.pool import Call
+from bitextmine.distributed.stages import Stage
 from bitextmine.embeddings.embed import EncodedLines, Lines
 from bitextmine.embeddings.npy import DTYPE, npy_header, open_vectors, shards_path, vectors_digest
 from bitextmine.errors import BitextmineError
@@ -99,8 +100,7 @@ class ClusterEncoding:
         size = self._cluster.options.rows or shard_rows(rows, least=self.chunk_lines)
         folder = WorkFolder(shards_path(writer.npy_path.absolute()), Work.SHARDS, writer.identity)
         pool = self._cluster.pool
-        pool.report()
-        begin, reading = time.perf_counter(), Stopwatch()
+        stage, reading = Stage(self._cluster, f"embed {writer.npy_path.name}"), Stopwatch()
         calls = self._calls(reading.watch(lines), size, folder.path, batch_tokens)
         finished: list[tuple[int, Path]] = []
         for call, facts in pool.in_order(calls, ahead=pool.slots):
@@ -118,11 +118,11 @@ class ClusterEncoding:
                 _remove(finished.pop(0)[1])
         writer.sync()
         folder.remove()
-        seconds = time.perf_counter() - begin
+        report, seconds = stage.finish(reading=reading.seconds)
         log.info(
             "%s: %s; %.1f s in all, %.1f s of it reading text",
             writer.npy_path,
-            pool.report(),
+            report,
             seconds,
             reading.seconds,
         )

@@ -8,7 +8,11 @@ from typing import Any, Protocol
 
 from bitextmine.distributed.options import RayOptions
 
-__all__ = ["Members", "Node", "first_line"]
+__all__ = ["JOIN_SECONDS", "TELL_SECONDS", "Members", "Node", "first_line"]
+
+# A node that the cluster lists may refuse work for so long: others learn of it later than the list does.
+JOIN_SECONDS = 60.0
+TELL_SECONDS = 30.0  # between words about what is waited for
 
 
 @dataclass(frozen=True)

@@ -187,12 +187,14 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """Search through an index of either side: both are built, then each side's lines go through the other's lists."""
+    """Search through an index of either side: both are built, by the machine that runs the command, then each side's
+    lines go through the other's lists, in tiles: `rows` lines and lists of as many."""
 
     n: int
     m: int
     dim: int
     k: int
+    rows: int
     rates: Rates
 
     @property
@@ -220,9 +222,30 @@ class IndexPlan:
         return self.building + self.searching
 
     @property
+    def passes(self) -> tuple[SearchPlan, SearchPlan]:
+        """Tiles and bytes of either pass, which are those of exact search."""
+        return (
+            SearchPlan(self.n, self.m, self.dim, self.k, self.rows, self.rates),
+            SearchPlan(self.m, self.n, self.dim, self.k, self.rows, self.rates),
+        )
+
+    @property
+    def moved(self) -> int:
+        """Bytes over the network, of the passes."""
+        return sum(one.moved for one in self.passes)
+
+    @property
+    def tiles(self) -> int:
+        return sum(one.tiles for one in self.passes)
+
+    @property
     def seconds(self) -> float:
-        """On one machine, which has the processors of one worker."""
-        return self.processor_seconds / self.rates.processors
+        """Building by one machine, which has the processors of one worker; then the passes by all workers, where
+        computing and moving overlap."""
+        at_once = max(1, self.rates.at_once(self.passes[0].tiles))
+        return self.building / self.rates.processors + max(
+            self.searching / self.rates.processors / at_once, self.moved / self.rates.network / at_once
+        )
 
 
 def _harmonic(tiles: int, k: int) -> float:
@@ -272,12 +295,14 @@ def plan_table(
 def _search_table(search: SearchPlan | IndexPlan) -> str:
     if isinstance(search, IndexPlan):
         return aligned(
-            ["search", "lines", "indexes", "memory", "processor time", "time"],
+            ["search", "lines", "indexes", "tiles", "moved", "the driver's memory", "processor time", "time"],
             [
                 [
                     "through indexes",
                     f"{search.n:,} x {search.m:,}",
                     _size(search.indexes),
+                    f"{search.tiles:,} of {search.rows:,}",
+                    _size(search.moved),
                     _size(search.driver),
                     f"{_time(search.building)} + {_time(search.searching)}",
                     _time(search.seconds),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from bitextmine.distributed.options import RayOptions
 from bitextmine.distributed.plan import EmbeddingPlan, IndexPlan, Rates, SearchPlan, plan_table, shard_rows
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.places import place_of
@@ -23,11 +24,14 @@ LAYERS = 168.0
 Path = str | os.PathLike[str]
 
 
-def rates_of(encoder: Encoder, assumed: Iterable[tuple[str, float]]) -> Rates:
-    """The measured rates, for such an encoder, with those that were given in their place. Raises UsageError for names
-    and numbers that are none."""
+def rates_of(
+    encoder: Encoder, assumed: Iterable[tuple[str, float]], cluster: RayOptions | None = None
+) -> Rates:
+    """The measured rates, for such an encoder, with those that were given in their place. cluster: of which the
+    processors of a worker are. Raises UsageError for names and numbers that are none."""
     measured = {"embed": LAYERS} if encoder.network.slow else {}
-    return Rates().with_given({**measured, **dict(assumed)})
+    given = {} if cluster is None else {"processors": float(cluster.cpus)}
+    return Rates().with_given({**measured, **given, **dict(assumed)})
 
 
 def text_size(path: Path) -> tuple[int, int]:
@@ -44,12 +48,14 @@ def text_size(path: Path) -> tuple[int, int]:
     return lines + (last != b"\n"), size
 
 
-def plan_embedding(corpora: Sequence[Path], encoder: Encoder, rates: Rates) -> str:
-    """What `embed` will take, as a table. Raises as `text_size` does; BitextmineError for a corpus without a line."""
+def plan_embedding(
+    corpora: Sequence[Path], encoder: Encoder, rates: Rates, cluster: RayOptions | None = None
+) -> str:
+    """What `embed` will take, as a table; `cluster` says how many lines a shard has. Raises as `text_size` does;
+    BitextmineError for a corpus without a line."""
     _check(encoder)
-    return plan_table(
-        {place(path).name: _embedding(*_size(path), encoder, rates) for path in corpora}, None, rates
-    )
+    plans = {place(path).name: _embedding(*_size(path), encoder, rates, cluster) for path in corpora}
+    return plan_table(plans, None, rates) + _of_gpus(cluster)
 
 
 def plan_mining(
@@ -61,28 +67,31 @@ def plan_mining(
     *,
     exact: int | None,
     cache: Path | None = None,
+    cluster: RayOptions | None = None,
 ) -> str:
     """What `mine` will take, as a table. Lines that it will leave out, as repeated ones, are counted too.
 
     k: neighbours that are looked for. exact: up to how many similarities the search is exact; None: however many.
-    An embedding that lies there, of as many lines and this model, is taken for the one that is wanted.
+    cluster: says how many lines a shard has. An embedding that lies there, of as many lines and this model, is taken
+    for the one that is wanted.
 
     Raises as `plan_embedding` does.
     """
     _check(encoder)
     sizes = [_size(path) for path in (src, tgt)]
     missing = {
-        place(path).name: _embedding(lines, text, encoder, rates)
+        place(path).name: _embedding(lines, text, encoder, rates, cluster)
         for path, (lines, text) in zip((src, tgt), sizes, strict=True)
         if cache is not None or not _is_there(path, lines, encoder)
     }
     n, m = sizes[0][0], sizes[1][0]
     search: SearchPlan | IndexPlan
+    rows = (None if cluster is None else cluster.rows) or shard_rows(max(n, m))
     if exact is None or n * m <= exact:
-        search = SearchPlan(n, m, encoder.dim, k, shard_rows(max(n, m)), rates)
+        search = SearchPlan(n, m, encoder.dim, k, rows, rates)
     else:
-        search = IndexPlan(n, m, encoder.dim, k, rates)
-    return plan_table(missing, search, rates)
+        search = IndexPlan(n, m, encoder.dim, k, rows, rates)
+    return plan_table(missing, search, rates) + _of_gpus(cluster)
 
 
 def _check(encoder: Encoder) -> None:
@@ -97,8 +106,23 @@ def _size(path: Path) -> tuple[int, int]:
     return lines, text
 
 
-def _embedding(lines: int, text: int, encoder: Encoder, rates: Rates) -> EmbeddingPlan:
-    rows = shard_rows(lines, encoder.network.chunk_lines)
+def _of_gpus(cluster: RayOptions | None) -> str:
+    """What to know of a plan with GPUs."""
+    if cluster is None or not cluster.gpus:
+        return ""
+    return (
+        "\n--ray-gpus: the rates are those of processors, none of a GPU's was measured here; give those of a worker's "
+        "GPUs, divided by its processors, with --assume embed=X --assume search=X"
+    )
+
+
+def _embedding(
+    lines: int, text: int, encoder: Encoder, rates: Rates, cluster: RayOptions | None
+) -> EmbeddingPlan:
+    chunk = encoder.network.chunk_lines
+    rows = shard_rows(lines, chunk)
+    if cluster is not None and cluster.rows is not None:  # shards are of whole chunks
+        rows = -(-cluster.rows // chunk) * chunk
     return EmbeddingPlan(lines, text, encoder.dim, rows, rates)
 
 

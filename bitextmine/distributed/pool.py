@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bitextmine.console import counted
-from bitextmine.distributed.nodes import Members, Node, first_line
+from bitextmine.distributed.nodes import JOIN_SECONDS, TELL_SECONDS, Members, Node, first_line
 from bitextmine.distributed.worker import Done, Worker
 from bitextmine.errors import BitextmineError
 from bitextmine.system import size
@@ -24,7 +24,6 @@ _QUEUED = 2  # calls that a worker has: one that it works on, one that waits, so
 _TRIES = 5  # a call that so many workers died of is not tried again
 _STARTS = 3  # workers of a node that may die before they have done anything
 _LOOK_SECONDS = 2.0  # between looks at which nodes there are
-_TELL_SECONDS = 30.0
 
 
 @dataclass
@@ -87,6 +86,9 @@ class Pool:
         self._workers: list[_Hired] = []
         self._todo: deque[Call] = deque()
         self._failed_starts: dict[str, int] = {}
+        self._refused: dict[
+            str, float
+        ] = {}  # since when a node refuses workers, as one does that has just joined
         self._looked = self._told = 0.0
         self._report = Report()
         self._seen_workers: set[int] = set()
@@ -204,11 +206,15 @@ class Pool:
         except (errors.ObjectStoreFullError, errors.OutOfDiskError):
             raise BitextmineError(_full(worker.node.address)) from None
         except errors.RayError as e:
-            self._lost(worker, first_line(e))
+            if isinstance(e, errors.ActorUnschedulableError) and self._may_join(worker):
+                self._workers.remove(worker)  # the next look at the nodes starts another
+            else:
+                self._lost(worker, first_line(e))
             return False
         if worker.ref is not None:
             worker.ref = None
             self._failed_starts.pop(worker.node.id, None)
+            self._refused.pop(worker.node.id, None)
             return True
         call = worker.calls.pop(ref)
         call.done = answer
@@ -218,6 +224,11 @@ class Pool:
         self._seen_workers.add(id(worker))
         self._seen_nodes.add(worker.node.id)
         return True
+
+    def _may_join(self, worker: _Hired) -> bool:
+        """Whether a node that would not start a worker may do so later: the first minute that it is asked."""
+        begin = self._refused.setdefault(worker.node.id, time.monotonic())
+        return worker.ref is not None and time.monotonic() - begin < JOIN_SECONDS
 
     def _lost(self, worker: _Hired, reason: str) -> None:
         """Lets a worker go that has died, and puts its calls first."""
@@ -282,7 +293,7 @@ class Pool:
         if all(worker.ref is not None for worker in self._workers):
             if not self._told:
                 self._told = self._looked
-            elif self._looked - self._told >= _TELL_SECONDS:
+            elif self._looked - self._told >= TELL_SECONDS:
                 what = "no worker is left" if not self._workers else "no worker has started yet"
                 log.warning("%s: waiting for processors of the Ray cluster (Ctrl-C stops)", what)
                 self._told = self._looked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from bitextmine.system import budget
 
 log = logging.getLogger(__name__)
 
-__all__ = ["IndexedNeighbours", "search_both_indexed"]
+__all__ = ["IndexedNeighbours", "Pass", "Searcher", "search_both_indexed"]
 
 _MERGE_ROWS = 1 << 15
 _NEVER = 1 << 30
@@ -35,6 +35,31 @@ class IndexedNeighbours(Neighbours):
     neighbours that found."""
 
     how: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One of the two passes: rows of one side (groups of identical ones) against the lists of the other, k neighbours
+    of each, in the `probes` lists that are nearest. forward: whether the queries are x's."""
+
+    forward: bool
+    queries: VectorRows
+    query_groups: Groups | None
+    listed_groups: Groups | None
+    lists: Lists
+    centres: NDArray[np.float32]
+    probes: int
+    k: int
+
+
+class Searcher(Protocol):
+    """Who compares lists, if this process does not."""
+
+    def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
+        """What search_both() returns of both sides."""
+
+    def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
+        """What search_lists() returns of a pass, both ways."""
 
 
 def search_both_indexed(
@@ -51,10 +76,12 @@ def search_both_indexed(
     seed: int = 1,
     memory: int | None = None,
     progress: Callable[[int], object] | None = None,
+    searcher: Searcher | None = None,
 ) -> IndexedNeighbours:
     """What search_both() returns, found by the indexes of both sides: neighbours may be missed, similarities are exact.
 
-    x_rows, y_rows: as `rows` in Index.search. progress: called with the queries done, of n + m.
+    x_rows, y_rows: as `rows` in Index.search. progress: called with the queries done, of n + m. searcher: who compares
+    rows with lists, and rows with rows, None: this process; the result is the same.
 
     Two inverted files: x's rows are compared with the lists of y that are near them, y's rows with the lists of x, and
     both sides learn from both passes: a true neighbour is missed only if neither of the two finds the other. How many
@@ -65,11 +92,17 @@ def search_both_indexed(
     """
     there = x_index.on_gpu or y_index.on_gpu
     if x_index.exact and y_index.exact and not there:
-        found = search_both(x, y, k, SearchOptions(memory=memory), progress=_twice(progress, len(x), len(y)))
+        told = _twice(progress, len(x), len(y))
+        if searcher is None:
+            found = search_both(x, y, k, SearchOptions(memory=memory), progress=told)
+        else:
+            found = searcher.exact(k, told)
         return IndexedNeighbours(
             found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id, {"search": "exact"}
         )
     if x_index.inverted is None or y_index.inverted is None or there:
+        if searcher is not None:
+            log.info("search: such indexes are asked by this machine alone")
         fwd_sim, fwd_id = y_index.search(x, y, k, rows=y_rows, progress=progress, memory=memory)
         bwd_sim, bwd_id = x_index.search(y, x, k, rows=x_rows, progress=progress, memory=memory)
         return IndexedNeighbours(fwd_sim, fwd_id, bwd_sim, bwd_id, {"search": "each index"})
@@ -85,8 +118,11 @@ def search_both_indexed(
     probes = _Probes(xs, ys, x_groups, y_groups, x_lists, y_lists, x_centres, y_centres, k, sample, seed)
     share = probes.enough(target)
     in_y, in_x = (max(1, round(share * len(c))) for c in (y_centres, x_centres))
-    one, back = search_lists(xs, y_lists, y_centres, in_y, k, both=True, memory=limit, progress=progress)
-    other, forth = search_lists(ys, x_lists, x_centres, in_x, k, both=True, memory=limit, progress=progress)
+    passes = (
+        Pass(True, xs, x_groups, y_groups, y_lists, y_centres, in_y, k),
+        Pass(False, ys, y_groups, x_groups, x_lists, x_centres, in_x, k),
+    )
+    (one, back), (other, forth) = (_passed(which, limit, progress, searcher) for which in passes)
     assert back is not None and forth is not None
     for index in (x_index, y_index):
         index.check_mapped()
@@ -120,6 +156,23 @@ def search_both_indexed(
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
     return IndexedNeighbours(fwd_sim, fwd_id, bwd_sim, bwd_id, how)
+
+
+def _passed(
+    which: Pass, memory: int, progress: Callable[[int], object] | None, searcher: Searcher | None
+) -> tuple[TopK, TopK | None]:
+    if searcher is not None:
+        return searcher.lists(which, progress)
+    return search_lists(
+        which.queries,
+        which.lists,
+        which.centres,
+        which.probes,
+        which.k,
+        both=True,
+        memory=memory,
+        progress=progress,
+    )
 
 
 class _Probes:

@@ -12,7 +12,9 @@ from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
 
 ROUNDS = 8
-_ROUTE_ROWS = 2048
+# Rows whose products with the centres are made together. What is made together may decide the last bit of a product, so
+# that blocks of queries begin at multiples of this.
+ROUTE_ROWS = 2048
 
 
 def nearest_centre(vectors: Vectors, centres: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -85,17 +87,15 @@ class Router:
         out: NDArray[np.float32] = (block @ self._centres).float().numpy()
         return out
 
-    def route(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """VectorRows (b, d) by list: (row numbers, ascending within a list; where each list's rows begin, lists + 1).
+    def near(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The lists of rows (b, d): (all of them, row after row, ascending within a row; how many each row has, (b,)).
 
         A row has `probes` lists, more where several centres are equally near.
         """
-        from scipy.sparse import csr_matrix
-
         found: list[NDArray[np.int32]] = []
         counts: list[NDArray[np.int64]] = []
-        for start in range(0, len(rows), _ROUTE_ROWS):
-            scores = self.scores(rows[start : start + _ROUTE_ROWS])
+        for start in range(0, len(rows), ROUTE_ROWS):
+            scores = self.scores(rows[start : start + ROUTE_ROWS])
             if self._probes < self._lists:
                 at = self._lists - self._probes
                 near = scores >= np.partition(scores, at, axis=1)[:, at : at + 1]
@@ -105,8 +105,23 @@ class Router:
             flat = np.flatnonzero(near)
             flat %= self._lists
             found.append(flat.astype(np.int32))
-        lists = np.concatenate(found) if found else np.empty(0, np.int32)
-        begins = np.concatenate([[0], np.cumsum(np.concatenate(counts))]) if counts else np.zeros(1, np.int64)
-        shape = (len(rows), self._lists)
-        by_list: Any = csr_matrix((np.ones(len(lists), np.int8), lists, begins), shape=shape).tocsc()
-        return by_list.indices.astype(np.int32, copy=False), by_list.indptr.astype(np.int64)
+        if not found:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        return np.concatenate(found), np.concatenate(counts)
+
+    def route(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Rows (b, d) by list: (row numbers, ascending within a list; where each list's rows begin, lists + 1)."""
+        return by_list(*self.near(rows), self._lists)
+
+
+def by_list(
+    lists: NDArray[np.int32], counts: NDArray[np.int64], total: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """From the lists of each row (`Router.near`) to the rows of each of `total` lists: (row numbers, ascending within a
+    list; where each list's rows begin, total + 1)."""
+    from scipy.sparse import csr_matrix
+
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    shape = (len(counts), total)
+    found: Any = csr_matrix((np.ones(len(lists), np.int8), lists, begins), shape=shape).tocsc()
+    return found.indices.astype(np.int32, copy=False), found.indptr.astype(np.int64)

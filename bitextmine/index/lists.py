@@ -8,15 +8,16 @@ disk is read in one piece. (The idea is that of faiss.contrib.big_batch_search.)
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.index.clusters import Router
+from bitextmine.index.clusters import ROUTE_ROWS, Router
 from bitextmine.search.engines.select import compiled_runs
 from bitextmine.search.products import best_first
 from bitextmine.search.rows import VectorRows, Vectors
@@ -25,6 +26,8 @@ from bitextmine.system import processors
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
+__all__ = ["Lists", "Run", "block_rows", "in_threads", "number_rows", "search_block", "search_lists"]
+
 _NAMES = ("queries", "indexed vectors")
 
 
@@ -44,9 +47,10 @@ class Lists:
 
 def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
     """How many queries to take at a time with `memory` bytes: their vectors, the lists that they go to, what each
-    thread has found for them."""
+    thread has found for them. A multiple of what is routed together, so that where a row is looked for does not depend
+    on the memory."""
     each = 6 * dim + 24 * probes + 24 * k * (threads + 1)
-    return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each))
+    return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each)) // ROUTE_ROWS * ROUTE_ROWS
 
 
 def search_lists(
@@ -74,30 +78,71 @@ def search_lists(
     fwd = TopK.empty(n, k)
     bwd = TopK.empty(len(lists.order), k) if both else None
     step = block_rows(queries.dim, min(probes, len(centres)), k, threads, memory)
-    pool = ThreadPoolExecutor(threads) if threads > 1 else None
-    try:
+    with in_threads(threads) as run:
         for start in range(0, n, step):
             stop = min(start + step, n)
             block = queries.block(start, stop)
-            if progress is not None:
-                tenth = _Share(progress, stop - start, len(centres))
+            tenth = None if progress is None else _Share(progress, stop - start, len(centres))
             at, begins = router.route(block)
-            work = _Work(block, lists, at, begins, start, k, bwd)
-            wanted = np.flatnonzero((np.diff(begins) > 0) & (lists.sizes > 0)).tolist()
-            for each in map(work.compare, wanted) if pool is None else pool.map(work.compare, wanted):
-                if progress is not None:
-                    tenth.done(each)
-            if progress is not None:
+            told = None if tenth is None else tenth.done
+            fwd.sim[start:stop], fwd.id[start:stop] = search_block(
+                block, lists, at, begins, start, k, bwd, run, done=told
+            )
+            if tenth is not None:
                 tenth.finish()
-            fwd.sim[start:stop], fwd.id[start:stop] = work.found()
             queries.release(start, stop)
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-    known = fwd.id >= 0
-    fwd.id[known] = lists.order[fwd.id[known]]
-    _settle(fwd)
+    number_rows(fwd, lists.order)
     return fwd, bwd
+
+
+Run = Callable[[Callable[[int], int], list[int]], Iterable[int]]
+
+
+@contextlib.contextmanager
+def in_threads(threads: int) -> Iterator[Run]:
+    """What calls a function with each of some numbers, in so many threads; yields what it returns."""
+    if threads == 1:
+        yield map
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def search_block(
+    block: Vectors,
+    lists: Lists,
+    at: NDArray[np.int32],
+    begins: NDArray[np.int64],
+    start: int,
+    k: int,
+    bwd: TopK | None,
+    run: Run,
+    *,
+    known: TopK | None = None,
+    done: Callable[[int], object] | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Compares queries (b, d) with the lists that they go to: (similarity (b, k), place among the listed rows (b, k)).
+
+    at, begins: the queries of each list (`Router.route`). start: the number of the first query; those that bwd has
+    have lower ones. bwd: the k best so far of each listed row, which is brought up to date. known: of each query; its
+    ids are none of those places. done: told of each list.
+    """
+    work = _Work(block, lists, at, begins, start, k, bwd, known)
+    wanted = np.flatnonzero((np.diff(begins) > 0) & (lists.sizes > 0)).tolist()
+    for each in run(work.compare, wanted):
+        if done is not None:
+            done(each)
+    return work.found()
+
+
+def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
+    """From places among the listed rows to the rows' own numbers, in `order`; equal similarities by the lowest."""
+    known = best.id >= 0
+    best.id[known] = order[best.id[known]]
+    _settle(best)
 
 
 class _Work:
@@ -112,19 +157,26 @@ class _Work:
         start: int,
         k: int,
         bwd: TopK | None,
+        known: TopK | None,
     ) -> None:
+        self._known = known
         self._block, self._lists, self._at, self._begins = block, lists, at, begins
         self._start, self._k, self._bwd = start, k, bwd
         self._local = threading.local()
         self._states: list[TopK] = []
         self._compiled = compiled_runs(block.shape[1])
 
+    def _begin(self) -> TopK:
+        if self._known is None:
+            return TopK.empty(len(self._block), self._k)
+        return TopK(self._known.sim.copy(), self._known.id.copy())
+
     def compare(self, number: int) -> int:
         """Compares list `number` with the queries that want it. Threads share no list, and each has its own state of
         the queries: whatever the order, the k best are the k best."""
         state: TopK | None = getattr(self._local, "state", None)
         if state is None:
-            state = self._local.state = TopK.empty(len(self._block), self._k)
+            state = self._local.state = self._begin()
             self._states.append(state)
         a, b = int(self._lists.bounds[number]), int(self._lists.bounds[number + 1])
         cols = self._lists.fetch(number)
@@ -170,8 +222,8 @@ class _Work:
 
     def found(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         if not self._states:
-            nothing = TopK.empty(len(self._block), self._k)
-            return nothing.sim, nothing.id
+            begin = self._begin()
+            return begin.sim, begin.id
         if len(self._states) == 1:
             return self._states[0].sim, self._states[0].id
         sim, ids = np.empty_like(self._states[0].sim), np.empty_like(self._states[0].id)

@@ -42,6 +42,7 @@ class MiningKeywords(TypedDict, total=False):
     ray_cpus: int
     ray_gpus: int
     ray_rows: int | None
+    ray_report: str | os.PathLike[str] | None
 
 
 def mine(
@@ -73,7 +74,8 @@ def mine(
     force=False, whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the
     corpora; wait=True, whether to wait for an embedding that another process is writing; errors="strict" or
     "replace", for invalid UTF-8 in a corpus or in gold; ray=None, the Ray cluster that embeds and searches: "auto",
-    "local" or "HOST:PORT", with ray_cpus=1 and ray_gpus=0 for each worker and ray_rows=None, the lines in a shard.
+    "local" or "HOST:PORT", with ray_cpus=1 and ray_gpus=0 for each worker ray_rows=None, the lines in a shard, and
+    ray_report=None, a file that gets a line of JSON for each stage.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
     gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bitextmine.console import progress
 from bitextmine.errors import UsageError
@@ -15,9 +16,11 @@ from bitextmine.mine.candidates import NeighboursLike
 from bitextmine.mine.options import SearchWay, WorkOptions
 from bitextmine.mine.sides import Side
 
-__all__ = ["EXACT_UP_TO", "find_neighbours"]
+if TYPE_CHECKING:
+    from bitextmine.distributed.parts import FileRows
+    from bitextmine.index.both import Searcher
 
-log = logging.getLogger(__name__)
+__all__ = ["EXACT_UP_TO", "find_neighbours"]
 
 # Up to so many similarities exact search takes minutes on two cores; above, an index is built. A GPU does a thousand
 # times as many in that time.
@@ -35,13 +38,12 @@ def find_neighbours(
 ) -> tuple[NeighboursLike, str]:
     """The k nearest neighbours of both sides' rows, and how they were found, for the signature.
 
-    work: of these options search, device, memory and the Ray cluster count; the cluster does exact search. Through
-    indexes, those beside the embeddings are taken, or built where they are missing or of other vectors, and candidates
-    are rescored exactly. Of exact search the memory includes vectors that are held there.
+    work: of these options search, device, memory and the Ray cluster count. Through indexes, those beside the
+    embeddings are taken, or built, here, where they are missing or of other vectors, and similarities are exact. Of
+    exact search the memory includes vectors that are held there.
 
     checkpoint: the file that exact search goes on from, if it is there, and leaves behind, if it takes more than
-    seconds. Raises UsageError for an index of lines in memory, and for a cluster that is to search lines in memory or
-    indexes.
+    seconds. Raises UsageError for an index of lines in memory, and for a cluster that is to search lines in memory.
     """
     work = work or WorkOptions()
     in_files = src.npy is not None and tgt.npy is not None
@@ -54,11 +56,7 @@ def find_neighbours(
     pairs = len(src.unique.rows) * len(tgt.unique.rows)
     many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.device_here)
     if work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files):
-        if work.ray is not None:
-            log.info(
-                "search: through indexes, which this machine does alone; --search exact has the cluster do it"
-            )
-        return _through_indexes(src, tgt, k, work.memory)
+        return _through_indexes(src, tgt, k, work)
     if work.ray is not None:
         return _on_cluster(src, tgt, k, work, checkpoint), "exact"
     found = _exactly(src, tgt, k, work, checkpoint)
@@ -79,7 +77,7 @@ def exact_up_to(device: str) -> int:
     return EXACT_PER_GPU * len(devices(name))
 
 
-def _through_indexes(src: Side, tgt: Side, k: int, memory: int | None) -> tuple[NeighboursLike, str]:
+def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[NeighboursLike, str]:
     from bitextmine.index.both import search_both_indexed
     from bitextmine.index.file import open_index
 
@@ -87,7 +85,10 @@ def _through_indexes(src: Side, tgt: Side, k: int, memory: int | None) -> tuple[
     assert tgt.npy is not None
     indexes = [open_index(npy) for npy in (src.npy, tgt.npy)]
     kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
-    with progress(len(src.unique.rows) + len(tgt.unique.rows), "search", "lines") as bar:
+    with (
+        _searcher(src, tgt, work) as searcher,
+        progress(len(src.unique.rows) + len(tgt.unique.rows), "search", "lines") as bar,
+    ):
         found = search_both_indexed(
             src.vectors,
             tgt.vectors,
@@ -96,10 +97,40 @@ def _through_indexes(src: Side, tgt: Side, k: int, memory: int | None) -> tuple[
             k,
             x_rows=src.unique.line_to_row,
             y_rows=tgt.unique.line_to_row,
-            memory=memory,
+            memory=work.memory,
             progress=_watched(bar.update, src, tgt),
+            searcher=searcher,
         )
+    remove_work(_tiles(src, tgt), Work.TILES)
     return found, f"index-{'/'.join(kinds)}"
+
+
+@contextlib.contextmanager
+def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher | None]:
+    """Who compares rows with lists: the Ray cluster of the options; None where they name none."""
+    if work.cluster is None:
+        yield None
+        return
+    from bitextmine.distributed.cluster import connected
+    from bitextmine.index.on_cluster import ClusterSearcher
+
+    identity = {}
+    for name, side in (("src", src), ("tgt", tgt)):
+        assert side.held is not None
+        rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
+        identity[name] = {"vectors": side.held.manifest.vectors_blake2b, "rows": rows}
+    with connected(work.cluster) as cluster:
+        yield ClusterSearcher(
+            cluster, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), memory=work.memory
+        )
+
+
+def _in_file(side: Side) -> FileRows:
+    """The rows that are mined, as workers find them."""
+    from bitextmine.distributed.parts import FileRows
+
+    assert side.npy is not None
+    return FileRows(side.npy, None if side.vectors is side.matrix else side.unique.rows, side.vectors)
 
 
 def _exactly(
@@ -130,16 +161,10 @@ def _on_cluster(
     src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
 ) -> NeighboursLike:
     from bitextmine.distributed.cluster import connected
-    from bitextmine.distributed.tiles import FileRows, search_tiles
+    from bitextmine.distributed.tiles import search_tiles
     from bitextmine.search.checkpoint import Checkpoint
 
-    assert src.npy is not None
-    assert tgt.npy is not None
     assert work.cluster is not None
-    rows = [
-        FileRows(npy, None if side.vectors is side.matrix else side.unique.rows, side.vectors)
-        for side, npy in ((src, src.npy), (tgt, tgt.npy))
-    ]
     saved = None if checkpoint is None else Checkpoint(checkpoint)
     with (
         connected(work.cluster) as cluster,
@@ -148,8 +173,8 @@ def _on_cluster(
     ):
         return search_tiles(
             cluster,
-            rows[0],
-            rows[1],
+            _in_file(src),
+            _in_file(tgt),
             k,
             device=work.cluster.device(work.device),
             memory=work.memory,

@@ -120,8 +120,8 @@ class WorkOptions:
     (default: what fits the device). force: embed again what is up to date. cache: the folder for embeddings (default:
     beside the corpora). wait: for an embedding that another process is writing, rather than to stop.
     errors: invalid UTF-8 in corpora and gold, strict or replace. ray: the Ray cluster that embeds and searches, and
-    ray_cpus, ray_gpus, ray_rows: what its workers get, and the lines in a shard (`RayOptions`); memory is then each
-    worker's.
+    ray_cpus, ray_gpus, ray_rows, ray_report: what its workers get, the lines in a shard, and where it is told what
+    each stage took (`RayOptions`); memory is then each worker's.
 
     Raises UsageError for a value of the wrong type or out of range. Whether the device is there shows later.
     """
@@ -138,6 +138,7 @@ class WorkOptions:
     ray_cpus: int = 1
     ray_gpus: int = 0
     ray_rows: int | None = None
+    ray_report: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", member(SearchWay, self.search, "search"))
@@ -157,7 +158,7 @@ class WorkOptions:
     @property
     def cluster(self) -> RayOptions | None:
         """Which Ray cluster does the work, None: this process."""
-        return ray_options(self.ray, self.ray_cpus, self.ray_gpus, self.ray_rows)
+        return ray_options(self.ray, self.ray_cpus, self.ray_gpus, self.ray_rows, self.ray_report)
 
     @property
     def device_here(self) -> str:

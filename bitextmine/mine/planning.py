@@ -26,12 +26,15 @@ def mining_plans(
 
     Raises BitextmineError for a corpus that cannot be read or is empty, UsageError for a rate that is none.
     """
-    encoder = load_encoder(model, work.device)
-    rates = rates_of(encoder, assumed)
-    exact = {SearchWay.EXACT: None, SearchWay.INDEX: 0}.get(work.search, exact_up_to(work.device))
+    encoder = load_encoder(model, work.device_here)
+    rates = rates_of(encoder, assumed, work.cluster)
+    exact = {SearchWay.EXACT: None, SearchWay.INDEX: 0}.get(work.search, exact_up_to(work.device_here))
     k = mining.k + (1 if mining.estimates_noise else 0)
     plans = []
     for src, tgt in pairs:
         check_two(src, tgt)
-        plans.append(plan_mining(src.path, tgt.path, encoder, rates, k, exact=exact, cache=work.cache))
+        plan = plan_mining(
+            src.path, tgt.path, encoder, rates, k, exact=exact, cache=work.cache, cluster=work.cluster
+        )
+        plans.append(plan)
     return plans

@@ -21,7 +21,7 @@ _REPEATS = 512  # looked up at a time: wherever they are, each brings in the pag
 class VectorRows:
     """Some rows of a matrix (n, d), read block by block.
 
-    `index` (ascending row numbers) picks them; None stands for all of them. `dtype` is what blocks come out
+    `index` (row numbers, ascending as a rule) picks them; None stands for all of them. `dtype` is what blocks come out
     as.
     """
 

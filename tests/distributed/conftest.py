@@ -73,8 +73,8 @@ class Here:
 def here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Here]:
     """Makes a `Here`, which those who connect to a cluster then get."""
 
-    def make(rows: int | None = None, **more: Any) -> Here:
-        cluster = Here(RayOptions("local", rows=rows), **more)
+    def make(rows: int | None = None, report: Path | None = None, **more: Any) -> Here:
+        cluster = Here(RayOptions("local", rows=rows, report=report), **more)
         monkeypatch.setattr(encoding, "connected", lambda options: contextlib.nullcontext(cluster))
         monkeypatch.setattr(models, "_unpacked", lambda model: FOLDERS[model.key])
         for room in (encoding, models):

@@ -76,14 +76,27 @@ class Nodes:
 
 
 def _started(cluster: Any, **more: Any) -> Any:
-    """A new node. One whose own agent takes more than 15 seconds to start gives up, as on a busy machine."""
+    """A new node, once the cluster has it in its list, however long that takes. One whose own agent takes more than 15
+    seconds to start gives up, as on a busy machine: then it is another one."""
     for left in reversed(range(5)):
         try:
-            return cluster.add_node(**more)
+            node = cluster.add_node(
+                wait=False, **more
+            )  # else Ray waits half a minute, and leaves it to itself
         except Exception as e:  # Ray has no other class for it
-            if not left or "timed out" not in str(e):
+            if not left or "timed out" not in str(e).lower():
                 raise
-    raise AssertionError
+            continue
+        while node.plasma_store_socket_name not in [
+            known["ObjectStoreSocketName"] for known in cluster.global_state.node_table()
+        ]:
+            if node.all_processes["raylet"][0].process.poll() is not None:
+                break
+            time.sleep(0.1)
+        else:
+            return node
+        cluster.remove_node(node, allow_graceful=False)
+    raise AssertionError("five nodes died as they started")
 
 
 def _patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,7 +186,7 @@ class Tiles:
         self.folder, self.seen = folder / TILES, set[str]()
 
     def __len__(self) -> int:
-        self.seen.update(path.name for path in self.folder.glob("*.npz"))
+        self.seen.update(path.name for path in self.folder.glob("*.npz") if ".lists." not in path.name)
         return len(self.seen)
 
 
@@ -253,6 +266,52 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(
     assert f"search: {left} tiles, {killed} of them found finished" in said
 
 
+def test_a_search_through_indexes_goes_on_whoever_dies(
+    bitextmine: Command, nodes: Nodes, tmp_path: Path, tiny_model: Path, parallel_text: Callable[..., Any]
+) -> None:
+    """Two passes of 2 x 20 tiles and so: a worker killed, the driver interrupted, then killed, then let be."""
+    for way in ("plain", "ray"):
+        (tmp_path / way).mkdir()
+        parallel_text(tmp_path / way, 3000, 1000)
+        bitextmine(
+            "index", "corpus.en", "corpus.fr", "--type", "ivf", "--model", tiny_model, cwd=tmp_path / way
+        )
+    args = (*MINED, "--search", "index", "--model", tiny_model)
+    bitextmine(*args, cwd=tmp_path / "plain")
+    folder = tmp_path / "ray"
+    args = (*args, "--ray", nodes.address, "--ray-rows", "200")
+    tiles = Tiles(folder)
+
+    run = bitextmine.start(*args, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    until_running(run, lambda: len(tiles) >= 5)
+    os.kill(nodes.workers()[0], signal.SIGKILL)
+    until_running(run, lambda: len(tiles) >= 12)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate()
+    assert run.returncode == 130, err.decode()
+    assert "Traceback" not in err.decode()
+    until(lambda: not nodes.workers())
+    interrupted = len(tiles)
+
+    how = {"folder": TILES, "cwd": folder, "stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    run = bitextmine.start_to_die(tmp_path / "hooks", 55, *args, **how)
+    _, err = run.communicate()
+    assert run.returncode == -signal.SIGKILL, err.decode()
+    until(lambda: not nodes.workers())
+    killed = len(list((folder / TILES).glob("*-*.*-*.*-*.npz")))
+    assert killed > interrupted
+
+    said = bitextmine(*args, cwd=folder).err
+    for name in OUTPUTS:
+        assert (folder / name).read_bytes() == (tmp_path / "plain" / name).read_bytes(), name
+    assert not [*folder.glob("*.tiles"), *folder.glob(".*")]
+    passes = re.findall(
+        r"search: (?:source|target) in the .* lists: (\d+) tiles, (\d+) of them found finished", said
+    )
+    assert len(passes) == 2, said
+    assert sum(int(found) for _, found in passes) == killed < sum(int(total) for total, _ in passes)
+
+
 def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
     bitextmine: Command, nodes: Nodes, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
 ) -> None:
@@ -274,6 +333,66 @@ def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
     assert "7 tasks by 2 workers on 2 nodes" in said
     for ending in ("npy", "json"):
         assert (tmp_path / f"plain.{ending}").read_bytes() == (tmp_path / f"shards.{ending}").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def rows(sentence_pairs: list[tuple[str, str]]) -> bytes:
+    """70,000 pairs, six megabytes, a fifth of them not for the first time."""
+    lines = [
+        f"{en} {i % 13}\t{fr} {i % 13 if i % 11 else 99}\n" for i in range(4) for en, fr in sentence_pairs
+    ]
+    return "".join([*lines, *lines[::4]]).encode()
+
+
+FILTER = (
+    "filter", "-", "-o", "kept.tsv.gz", "--rejected", "rejected.tsv", "--min", "numbers=1", "--max",
+    "length_ratio=1.2", "--duplicates", "near", "--explain", "2",
+)  # fmt: skip
+
+
+def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
+    bitextmine: Command, nodes: Nodes, rows: bytes, tmp_path: Path
+) -> None:
+    """All workers are killed when the second half of the rows has not been sent."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "ray").mkdir()
+    plain = bitextmine(*FILTER, cwd=tmp_path / "plain", stdin=rows)
+    run = bitextmine.start(
+        *FILTER, "--ray", nodes.address, cwd=tmp_path / "ray", stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdin is not None
+    run.stdin.write(rows[: len(rows) // 2])
+    run.stdin.flush()
+    until_running(run, lambda: len(nodes.workers()) == len(nodes.nodes))
+    for worker in nodes.workers():
+        os.kill(worker, signal.SIGKILL)
+    _, err = run.communicate(rows[len(rows) // 2 :])
+    said = err.decode()
+    assert run.returncode == 0, said
+    for name in ("kept.tsv.gz", "rejected.tsv"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+        assert len((tmp_path / "ray" / name).read_bytes()) > 1000
+    assert said.endswith(plain.err)
+    assert "filter: " in said and "lost" in said, said
+
+
+def test_a_filter_that_is_interrupted_leaves_nothing(
+    bitextmine: Command, nodes: Nodes, rows: bytes, tmp_path: Path
+) -> None:
+    run = bitextmine.start(
+        *FILTER, "--ray", nodes.address, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdin is not None
+    run.stdin.write(rows[: len(rows) // 2])
+    run.stdin.flush()
+    until_running(run, nodes.workers)
+    run.send_signal(signal.SIGINT)
+    assert run.stderr is not None
+    said = run.stderr.read().decode()
+    assert run.wait() == 130, said
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
+    until(lambda: not nodes.workers())
 
 
 @pytest.mark.parametrize(

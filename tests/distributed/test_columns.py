@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from bitextmine.clean.filter import FilterOptions, filter_rows
+from bitextmine.clean.rules import choose_rules
 from bitextmine.clean.score import ScoreOptions, score
 from bitextmine.distributed import cluster as clusters
 from bitextmine.errors import UsageError
+from bitextmine.files.formats.tsv import TextRows
 
 from .conftest import Here
 
@@ -46,8 +51,83 @@ def test_scores_are_the_same(
     assert len(cluster.made) == 5
 
 
+@pytest.mark.parametrize(
+    ("limits", "duplicates"),
+    [
+        ({"min": [("numbers", 1)], "max": [("length_ratio", 1.4)]}, "near"),
+        ({"min": [("weight", 0.2)], "max": [("copy", 0.5)], "equal": [("origin", "web")]}, "exact"),
+        ({"max": [("4", 0.9)], "min": [("shorter", 20)]}, "none"),
+    ],
+)
+def test_rows_are_kept_by_the_same_rules(
+    limits: dict,
+    duplicates: str,
+    tmp_path: Path,
+    sentence_pairs: list[tuple[str, str]],
+    here: Callable[..., Here],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of blocks of 64 rows, some of which are no pairs, or have no number where one should be."""
+    lines = ["src\ttgt\torigin\tweight"]
+    for number, (en, fr) in enumerate(sentence_pairs[:500]):
+        if number % 5 == 4:
+            en, fr = sentence_pairs[number // 2]
+        weight = "none" if number % 17 == 3 else f"{number % 10 / 10}"
+        lines.append(
+            "no pair" if number % 41 == 7 else f"{en}\t{fr}\t{'web' if number % 3 else 'law'}\t{weight}"
+        )
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    blocks = TextRows.blocks
+    monkeypatch.setattr(TextRows, "blocks", lambda self, rows=None: blocks(self, 64))
+    cluster = here()
+    monkeypatch.setattr(clusters, "connected", lambda options: contextlib.nullcontext(cluster))
+    found = []
+    rules = choose_rules(None, None, limits, duplicates)
+    for way in (None, "local"):
+        outputs = [tmp_path / f"{name}-{way}.tsv" for name in ("kept", "rejected")]
+        options = FilterOptions(explain=3, ray=way)
+        done = filter_rows(path, outputs[0], rules, options, rejected=outputs[1])
+        assert 0 < done.kept < done.rows == 500
+        found.append([done.to_table(), *(output.read_bytes() for output in outputs)])
+    assert found[0] == found[1]
+    assert len(cluster.made) == 8
+    wrong = choose_rules(None, None, {"min": [("key", 1)]}, "none")
+    with pytest.raises(
+        AssertionError, match="the column key holds text"
+    ):  # what the stand-in raises of a message
+        filter_rows(path, tmp_path / "none.tsv", wrong, FilterOptions(ray="local"))
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match="give each worker a GPU with --ray-gpus 1"):
         score("x.tsv", "y.tsv", ScoreOptions(ray="local", device="cuda"))
     with pytest.raises(UsageError, match="is for --ray, which is not given"):
         score("x.tsv", "y.tsv", ScoreOptions(ray_cpus=2))
+    with pytest.raises(UsageError, match="is for --ray, which is not given"):
+        filter_rows("x.tsv", "y.tsv", None, FilterOptions(ray_cpus=2))
+    with pytest.raises(UsageError, match=r"expected auto, local or HOST:PORT"):
+        filter_rows("x.tsv", "y.tsv", None, FilterOptions(ray="head"))
+
+
+def test_what_a_stage_took_is_told_in_a_file(
+    pairs: Path, tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = here(report=tmp_path / "report.jsonl")
+    monkeypatch.setattr(clusters, "connected", lambda options: contextlib.nullcontext(cluster))
+    how = {"ray": "local", "ray_report": str(tmp_path / "report.jsonl")}
+    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64, **how))
+    rules = choose_rules(None, None, {"min": [("numbers", 1)]}, "none")
+    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, FilterOptions(**how))
+    lines = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert [line["stage"] for line in lines] == ["score", "filter"]
+    for line in lines:
+        assert line["seconds"] > 0 and line["driver_peak_bytes"] > 1 << 20
+        assert datetime.fromisoformat(line["begin"]).tzinfo is not None
+        assert {
+            "tasks",
+            "tasks_found_finished",
+            "task_seconds",
+            "workers_lost",
+            "worker_peak_bytes",
+        } <= line.keys()

@@ -91,10 +91,16 @@ def test_what_is_found_is_what_chance_finds() -> None:
 
 
 def test_an_index_compares_a_share_of_all_both_ways() -> None:
-    plan = IndexPlan(30, 20, 4, 2, replace(ONE, processors=2))
+    plan = IndexPlan(30, 20, 4, 2, 10, replace(ONE, processors=2))
     assert plan.building == pytest.approx(50 / 5)
     assert plan.searching == pytest.approx(2 * sum(0.25 * 20 * 4 for _ in range(30)) / 50)
     assert plan.seconds == pytest.approx((plan.building + plan.searching) / 2)
+    assert plan.tiles == 3 * 2 + 2 * 3
+    assert plan.moved == SearchPlan(30, 20, 4, 2, 10, ONE).moved + SearchPlan(20, 30, 4, 2, 10, ONE).moved
+    many = replace(plan, rates=replace(ONE, processors=2, workers=4))
+    assert many.seconds == pytest.approx(plan.building / 2 + plan.searching / 2 / 4), "one machine builds"
+    slow = replace(plan, rates=replace(ONE, network=1.0, workers=100))
+    assert slow.seconds == pytest.approx(slow.building + slow.moved / 6), "the tiles of a pass, and no more"
     assert plan.indexes == 50 * (4 * 2 + 10)
 
 
@@ -112,7 +118,7 @@ def test_the_default_rates_say_what_the_pages_measured() -> None:
     assert EmbeddingPlan(198_000, 0, 480, 1 << 16, rates).processor_seconds == pytest.approx(2.6, rel=0.02)
     exact = SearchPlan(60_000, 60_000, 512, 4, 1 << 16, rates)
     assert exact.processor_seconds == pytest.approx(6.2, rel=0.02)
-    million = IndexPlan(10**6, 10**6, 256, 4, rates)
+    million = IndexPlan(10**6, 10**6, 256, 4, 1 << 16, rates)
     assert million.building == pytest.approx(65 + 63, rel=0.02)
     assert million.searching == pytest.approx(108, rel=0.02)
 
@@ -196,6 +202,23 @@ def test_plan_prints_and_writes_nothing(bitextmine: Any, corpora: Path) -> None:
     alone = bitextmine("embed", "corpus.en", "corpus.fr", "--plan", cwd=corpora).out
     assert "embed corpus.fr" in alone and "search " not in alone
     assert sorted(corpora.iterdir()) == before
+
+
+def test_a_plan_is_of_the_workers_that_were_asked_for(bitextmine: Any, corpora: Path) -> None:
+    """Nothing of Ray is needed for it."""
+    how = ("--ray", "auto", "--ray-cpus", "8", "--ray-rows", "25", "--plan")
+    both = ("corpus.en", "corpus.fr")
+    out = bitextmine("mine", *both, *how, cwd=corpora).out
+    assert "4 x 4 of 25 x 25" in out
+    assert "processors=8" in out
+    assert "1 x 8,192" in out, "a shard of an embedding is whole chunks"
+    through = bitextmine("mine", *both, *how, "--search", "index", "--ray-gpus", "1", cwd=corpora).out
+    assert "32 of 25" in through
+    assert "--ray-gpus: the rates are those of processors" in through
+    alone = bitextmine("embed", *both, *how, "--assume", "processors=2", cwd=corpora).out
+    assert "processors=2" in alone and "--ray-gpus" not in alone
+    usual = bitextmine("mine", *both, "--plan", cwd=corpora).out
+    assert "processors=1" in usual and "1 x 1 of 65,536" in usual
 
 
 def test_what_is_embedded_is_not_planned_again(bitextmine: Any, corpora: Path) -> None:

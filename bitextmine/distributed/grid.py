@@ -1,0 +1,209 @@
+"""The driver's side of a search over tiles: which there are, who is told what, and how what was found is merged.
+
+A tile is some rows of x against some rows of y. Tiles are merged in a fixed order, row by row of tiles, so that limits
+that a tile is told are those of tiles before it. What a tile finds lies in a file until it is merged and saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.console import counted
+from bitextmine.distributed.parts import Side
+from bitextmine.distributed.pool import Call
+from bitextmine.distributed.shards import spans
+from bitextmine.distributed.stages import Stage
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
+from bitextmine.search.checkpoint import Checkpoint
+from bitextmine.search.products import best_first
+from bitextmine.search.topk import TopK
+
+if TYPE_CHECKING:
+    from bitextmine.distributed.cluster import Cluster
+
+__all__ = ["Grid", "Tile", "run_grid", "seeded", "what_reaches", "write_tile"]
+
+log = logging.getLogger(__name__)
+
+Tile = tuple[int, int, int, int]  # rows of x, from and to, and of y
+
+
+@dataclass
+class Grid:
+    """The tiles of a search from row `done` of x on, in order, and what is found so far.
+
+    size: rows of x in a tile; across: where those of y begin and end; folder: for files of tiles, whose names begin
+    with `name`.
+    """
+
+    x: Side
+    y: Side
+    fwd: TopK
+    bwd: TopK
+    done: int
+    size: int
+    across: Sequence[tuple[int, int]]
+    folder: Path
+    name: str = ""
+
+    def tiles(self) -> Iterator[Tile]:
+        """The rows of x and of y, each from ... to ..., of every tile."""
+        for i0, i1 in spans(self.done, len(self.x.rows), self.size):
+            for j0, j1 in self.across:
+                yield i0, i1, j0, j1
+
+    def count(self) -> int:
+        """How many tiles there are."""
+        return len(list(spans(self.done, len(self.x.rows), self.size))) * len(self.across)
+
+    def path(self, tile: Tile) -> Path:
+        """The file for what a tile finds."""
+        return self.folder / "{}{}-{}.{}-{}.npz".format(self.name, *tile)
+
+    def limits(self, tile: Tile) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What a neighbour must reach by now, of each row of x and of y in a tile."""
+        i0, i1, j0, j1 = tile
+        return np.array(self.fwd.limit(i0, i1)), np.array(self.bwd.limit(j0, j1))
+
+
+def run_grid(
+    cluster: Cluster,
+    grid: Grid,
+    calls: Iterator[Call],
+    checkpoint: Checkpoint | None,
+    progress: Callable[[int], object] | None,
+    *,
+    stage: Stage,
+    what: str = "search",
+    merged: Callable[[int, int], object] = lambda start, stop: None,
+) -> None:
+    """Has calls made, and merges the tiles that they find.
+
+    calls: those of the grid's tiles, in order, with the tile as key; others, whose key is None, may stand between them.
+    stage: begun when the work was; what: it is called in the log; merged: told of rows of x that
+    are merged with all of y. Raises BitextmineError with a worker's message.
+    """
+    total = grid.count()
+    finished = sum(grid.path(tile).exists() for tile in grid.tiles())
+    if finished or grid.done:
+        log.info(
+            "%s: %s of %s lines and %d of the other %s are done, going on",
+            what,
+            f"{grid.done:,}",
+            f"{len(grid.x.rows):,}",
+            finished,
+            counted(total, "tile"),
+        )
+    pool = cluster.pool
+    width = len(grid.y.rows)
+    merging = 0.0
+    kept: list[Path] = []
+    made = 0
+    for call, new in pool.in_order(calls, ahead=pool.slots):
+        if call.key is None:
+            continue
+        made += new
+        i0, i1, j0, j1 = tile = call.key
+        path = grid.path(tile)
+        try:
+            found = _read_tile(path)
+        except BitextmineError:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            made += pool.again(call) - new
+            found = _read_tile(path)
+        since = time.perf_counter()
+        _merge(grid.fwd, i0, i1, found, "fwd", j0)
+        _merge(grid.bwd, j0, j1, found, "bwd", i0)
+        kept.append(path)
+        merging += time.perf_counter() - since
+        if progress is not None:
+            rows = i1 - i0
+            progress(rows * j1 // width - rows * j0 // width)
+        if j1 == width:
+            grid.x.forget(i0, i1)
+            merged(i0, i1)
+            last = i1 == len(grid.x.rows)
+            if checkpoint is not None and checkpoint.save(i1, last=last):
+                for each in kept:
+                    each.unlink(missing_ok=True)
+                kept.clear()
+    report, seconds = stage.finish(total - made, merging=merging)
+    log.info(
+        "%s: %s, %d of them found finished; %s; %.1f s in all, %.1f s of it merging",
+        what,
+        counted(total, "tile"),
+        total - made,
+        report,
+        seconds,
+        merging,
+    )
+
+
+def _merge(best: TopK, start: int, stop: int, found: dict[str, NDArray[Any]], way: str, base: int) -> None:
+    """Puts what a tile has found for rows start..stop of one side into the best so far; `base`: the number of the
+    tile's first row on the other side."""
+    rows, sim = start + found[f"{way}_row"].astype(np.int64), found[f"{way}_sim"]
+    if not len(rows):
+        return
+    local = found[f"{way}_id"].astype(np.int64)
+    ids = np.where(local < 0, -1, local + base)
+    fresh = best.id[rows, 0] < 0
+    if fresh.all():
+        best.sim[rows], best.id[rows] = sim, ids
+        return
+    best.sim[rows], best.id[rows] = best_first(
+        np.concatenate([best.sim[rows], sim], axis=1), np.concatenate([best.id[rows], ids], axis=1), best.k
+    )
+
+
+def _read_tile(path: Path) -> dict[str, NDArray[Any]]:
+    """What a worker has written. Raises BitextmineError where it is missing or damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as e:  # zipfile, zlib and NumPy have one each
+        raise BitextmineError(f"{path}: not what a worker wrote: {e}") from None
+
+
+# --- on a worker ---
+
+
+def seeded(best: TopK, limit: NDArray[np.float32], others: int) -> None:
+    """Lets a search drop what does not reach the limits: as if each row had so many neighbours already, of numbers
+    behind all others, so that an equal similarity goes in front of theirs."""
+    known = np.isfinite(limit)
+    best.sim[known] = limit[known, None]
+    best.id[known] = others + np.arange(best.k)
+
+
+def what_reaches(way: str, best: TopK, limit: NDArray[np.float32], others: int) -> dict[str, NDArray[Any]]:
+    """What of the best reaches the limit, of the rows that have any: row (r,) uint32, id (r, k) int32, sim (r, k)
+    float32, in order, missing ones (-1, -inf) last."""
+    there = (best.id >= 0) & (best.id < others) & (best.sim >= limit[:, None])
+    rows = np.flatnonzero(there.any(axis=1))
+    there, sim, ids = there[rows], best.sim[rows], best.id[rows]
+    if not there.all():
+        order = np.argsort(~there, axis=1, kind="stable")
+        sim = np.take_along_axis(np.where(there, sim, np.float32(-np.inf)), order, axis=1)
+        ids = np.take_along_axis(np.where(there, ids, -1), order, axis=1)
+    return {f"{way}_row": rows.astype(np.uint32), f"{way}_id": ids.astype(np.int32), f"{way}_sim": sim}
+
+
+def write_tile(path: str, found: dict[str, NDArray[Any]]) -> None:
+    """Puts what a tile has found into its file, complete or not at all. Raises BitextmineError where it cannot be."""
+    try:
+        with replacing(path) as file:
+            np.savez(file, **found)  # type: ignore[arg-type]
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None

@@ -1,0 +1,201 @@
+"""A search through indexes by workers is the search through indexes: the same bytes, whatever the tiles, and whatever a
+run before has left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.distributed.parts import FileRows
+from bitextmine.embeddings.npy import npy_header, open_vectors
+from bitextmine.index import on_cluster
+from bitextmine.index.both import search_both_indexed
+from bitextmine.index.build import build_index
+from bitextmine.index.clusters import ROUTE_ROWS
+from bitextmine.index.faiss_index import Index
+from bitextmine.index.lists import block_rows
+from bitextmine.index.on_cluster import ClusterSearcher
+from bitextmine.search import checkpoint as checkpoints
+from bitextmine.search.neighbours import Neighbours
+
+from ..search.oracle import corpus
+from .conftest import Here
+
+
+class Side:
+    """An embedding of all lines, its index, and the lines that are mined."""
+
+    def __init__(self, path: Path, matrix: np.ndarray, kind: str, mined: np.ndarray | None = None) -> None:
+        path.write_bytes(npy_header(*matrix.shape) + np.ascontiguousarray(matrix, "<f2").tobytes())
+        self.matrix = open_vectors(path)
+        self.index: Index = build_index(self.matrix, kind)
+        self.vectors = self.matrix if mined is None else np.array(self.matrix[mined])
+        self.rows = None
+        if mined is not None:
+            self.rows = np.full(len(matrix), -1)
+            self.rows[mined] = np.arange(len(mined))
+        self.file = FileRows(path, mined, self.vectors)
+
+
+def search(
+    x: Side, y: Side, k: int, cluster: Here | None = None, folder: Path | None = None, **more: Any
+) -> Neighbours:
+    searcher: Any = None
+    if cluster is not None:
+        assert folder is not None
+        searcher = ClusterSearcher(
+            cluster, x.file, y.file, {"x": "of this test"}, folder=folder, memory=1 << 28
+        )
+    return search_both_indexed(
+        x.vectors,
+        y.vectors,
+        x.index,
+        y.index,
+        k,
+        x_rows=x.rows,
+        y_rows=y.rows,
+        sample=200,
+        searcher=searcher,
+        **more,
+    )
+
+
+def same(found: Neighbours, wanted: Neighbours) -> None:
+    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
+        assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Callable[..., tuple[Side, Side]]:
+    def make(n: int, m: int, kind: str = "ivf", mined: float = 1.0, **how: Any) -> tuple[Side, Side]:
+        rng = np.random.default_rng(n + m)
+        y = corpus(rng, m, 24, **how)
+        x = corpus(rng, n, 24, **how).astype(np.float32) * 0.5
+        x[: min(n, m)] += y[: min(n, m)]  # translations, of which lists find more than by chance
+        x /= np.linalg.norm(x, axis=1, keepdims=True) + 1e-9
+        picks = [np.flatnonzero(rng.random(size) < mined) if mined < 1 else None for size in (n, m)]
+        return (
+            Side(tmp_path / "x.npy", x.astype(np.float16), kind, picks[0]),
+            Side(tmp_path / "y.npy", y.astype(np.float16), kind, picks[1]),
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "rows", "k", "how"),
+    [
+        (5000, 4500, 700, 4, {}),
+        (5000, 4500, 10_000, 3, {}),
+        (4500, 3000, 300, 5, {"mined": 0.7}),
+        (3000, 5000, 512, 4, {"coarse": True, "repeats": 0.3}),
+        (2500, 2600, 400, 2, {"coarse": True, "mined": 0.6, "repeats": 0.2}),
+        (2100, 150, 64, 8, {"kind": "IVF5,SQ8"}),
+        (300, 250, 64, 5, {"kind": "flat"}),
+    ],
+)
+def test_workers_find_what_one_process_finds(
+    n: int,
+    m: int,
+    rows: int,
+    k: int,
+    how: dict,
+    sides: Callable[..., Any],
+    tmp_path: Path,
+    here: Callable[..., Here],
+) -> None:
+    x, y = sides(n, m, **how)
+    told: list[int] = []
+    cluster = here(rows)
+    found = search(x, y, k, cluster, tmp_path / "work", progress=told.append)
+    same(found, search(x, y, k))
+    assert len([key for key in cluster.made if key is not None]) >= 2
+    assert sum(told) <= n + m
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 9, 25])
+@pytest.mark.parametrize("saves", [False, True])
+def test_what_is_finished_is_not_done_again(
+    at: int,
+    saves: bool,
+    sides: Callable[..., Any],
+    tmp_path: Path,
+    here: Callable[..., Here],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 9 tiles in a row of the first pass, three rows of them; in the second pass as many."""
+    if saves:
+        monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
+        monkeypatch.setattr(checkpoints, "_SHARE", 0)
+        monkeypatch.setattr(checkpoints.Checkpoint, "_affordable", lambda self, done: True)
+    x, y = sides(4500, 4400, coarse=True, repeats=0.2)
+    work = tmp_path / "work"
+    whole = here(500)
+    wanted = search(x, y, 4, whole, work)
+    same(wanted, search(x, y, 4))
+    total = sum(key is not None for key in whole.made)
+    for left in work.glob("*"):
+        left.unlink()
+    work.rmdir()
+
+    def stop(call: Any) -> None:
+        if sum(key is not None for key in cluster.made) == at:
+            raise Stopped
+
+    cluster = here(500, after=stop)
+    with pytest.raises(Stopped):
+        search(x, y, 4, cluster, work)
+    begun: list[bool] = []
+    compare = on_cluster.search_block
+    monkeypatch.setattr(on_cluster, "search_block", lambda *a, **b: begun.append(True) or compare(*a, **b))
+    same(search(x, y, 4, here(500), work), wanted)
+    assert len(begun) == total - at
+
+
+def test_a_file_that_is_gone_or_damaged_is_made_again(
+    sides: Callable[..., Any], tmp_path: Path, here: Callable[..., Here]
+) -> None:
+    x, y = sides(4500, 3000)
+    work = tmp_path / "work"
+    harmed: list[Any] = []
+
+    def harm(call: Any) -> None:
+        if call.key is None and not harmed:
+            harmed.append(None)
+            Path(call.args[-1].path).write_bytes(b"no lists")
+        elif call.key is not None and call.key not in harmed and len(harmed) < 3:
+            harmed.append(call.key)
+            path = Path(call.args[-1])
+            if len(harmed) == 2:
+                path.unlink()
+            else:
+                path.write_bytes(path.read_bytes()[:-100])
+
+    cluster = here(500, after=harm)
+    same(search(x, y, 4, cluster, work), search(x, y, 4))
+    assert len(harmed) == 3
+    assert all(cluster.made.count(key) >= 2 for key in harmed[1:])
+
+
+def test_workers_of_another_kind_are_told_of(
+    sides: Callable[..., Any], tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = sides(2500, 2400)
+    kinds = iter(["float32 AVX2"])
+    monkeypatch.setattr(on_cluster, "_arithmetic", lambda: next(kinds, "bfloat16 AVX512"))
+    with pytest.raises(AssertionError, match="finds lists in bfloat16 AVX512, and the machine that"):
+        search(x, y, 4, here(), tmp_path / "work")
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 50 << 20, 77_777_777, 1 << 40])
+def test_where_rows_are_looked_for_does_not_depend_on_the_memory(memory: int) -> None:
+    """Of 512 numbers and a thousand lists, products of 2,048 rows are not, to the last bit, those of a part of them."""
+    assert block_rows(512, 30, 4, 2, memory) % ROUTE_ROWS == 0
