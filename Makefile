@@ -33,7 +33,7 @@ demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and t
 	@PY=$(PY) bash mine/demo.sh
 
 test: lint ## ruff, mypy, then every test: some 15 minutes on two cores
-	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile
+	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff check .

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import itertools
+import json
 import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +44,38 @@ settings.register_profile(
 settings.register_profile("random", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# Commands are started by the thousand: each would compile the package anew where Python is told to keep nothing.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A shell starts its background jobs with Ctrl-C ignored, and children inherit that: in `make test &` no command under
 # test could be interrupted, and the tests that do so would fail.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The files that take longest come first, so that at the end no process works on one of them while others wait.
+_LONG = (
+    "search/test_triton.py",
+    "train/test_trainer_rules.py",
+    "train/test_parallel.py",
+    "clean/test_pipelines.py",
+    "train/test_stages.py",
+    "train/test_trainer.py",
+    "train/test_teaching.py",
+    "train/test_objectives.py",
+    "train/test_start.py",
+    "train/test_spelling.py",
+    "cli/test_changing_inputs.py",
+    "cli/test_adapt.py",
+    "cli/test_fresh.py",
+    "embeddings/test_writer.py",
+    "test_packaging.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {ROOT / "tests" / name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
 
 Once = Callable[[str, Callable[[Path], None]], Path]
 
@@ -114,11 +147,69 @@ sys.addaudithook(count)
 """
 
 
+class Warm:
+    """A process that has loaded what commands load, and becomes one by a fork for each request (`warm.py`)."""
+
+    def __init__(self, environment: dict[str, str], *options: str) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            # Pipes, as a command's streams are: Python asks when it starts what they are.
+            self._process = subprocess.Popen(
+                [sys.executable, ROOT / "tests" / "warm.py", str(theirs.fileno()), *options],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+            )
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.communicate()
+
+    def run(self, request: dict[str, Any], stdin: bytes) -> tuple[int, bytes, bytes]:
+        """The exit code of a command, and what it wrote to its two streams."""
+        with tempfile.TemporaryFile() as file, ThreadPoolExecutor(3) as threads:
+            file.write(json.dumps(request).encode())
+            file.seek(0)
+            given, *read = pipes = [os.pipe() for _ in range(4)]  # input, output, errors, answers
+            theirs = [given[0], *(writer for _, writer in read)]
+            socket.send_fds(self._control, [b"!"], [*theirs[:3], file.fileno(), theirs[3]])
+            for descriptor in theirs:
+                os.close(descriptor)
+            fed = threads.submit(self._feed, pipes[0][1], stdin)
+            out, err = (threads.submit(self._read, reader) for reader, _ in pipes[1:3])
+            child = self._process.pid
+            with open(pipes[3][0], "rb") as answers:
+                try:
+                    child = int(answers.readline())
+                    code = int(answers.readline())
+                except BaseException:  # a test that takes too long
+                    os.kill(child, signal.SIGKILL)
+                    raise
+            fed.result()
+            return code, out.result(), err.result()
+
+    @staticmethod
+    def _feed(descriptor: int, text: bytes) -> None:
+        with suppress(BrokenPipeError), open(descriptor, "wb") as stream:
+            stream.write(text)
+
+    @staticmethod
+    def _read(descriptor: int) -> bytes:
+        with open(descriptor, "rb") as stream:
+            return stream.read()
+
+
 @dataclass(frozen=True)
 class Command:
     """The installed `bitextmine` command, run as a process of its own."""
 
     argv: tuple[str, ...]
+    warm: dict[tuple[str, str | None], Warm] = field(default_factory=dict)
+    begun_with: dict[str, str] = field(default_factory=lambda: Command.environment())
 
     def __call__(
         self,
@@ -127,26 +218,52 @@ class Command:
         stdin: bytes = b"",
         code: int | None = 0,
         env: dict[str, str] | None = None,
+        hooks: Path | None = None,
+        fresh: bool = False,
         **kwargs: Any,
     ) -> Result:
-        """Run to the end and insist on the exit code (None: any)."""
-        done = subprocess.run(
-            [*self.argv, *map(os.fspath, args)],
-            cwd=cwd,
-            input=stdin,
-            capture_output=True,
-            env=self.environment(env),
-            check=False,
-            **kwargs,
-        )
-        result = Result(
-            done.returncode,
-            done.stdout.decode(errors="surrogateescape"),
-            done.stderr.decode(errors="surrogateescape"),
-        )
+        """Run to the end and insist on the exit code (None: any).
+
+        hooks: a folder with a sitecustomize.py, which is run first. fresh: in an interpreter that has loaded nothing,
+        as the command is wherever another option or a variable asks for what only a new process can have.
+        """
+        argv, environment = [*self.argv, *map(os.fspath, args)], self.environment(env)
+        if hooks is not None:
+            environment["PYTHONPATH"] = os.fspath(hooks)
+        warm = None if fresh or kwargs else self._warm(argv, environment, hooks)
+        if warm is not None:
+            said = {
+                "argv": argv,
+                "cwd": os.fspath(Path.cwd() / (cwd or "")),
+                "env": environment,
+                "hooks": hooks and os.fspath(hooks / "sitecustomize.py"),
+            }
+            returned, out, err = warm.run(said, stdin)
+        else:
+            done = subprocess.run(
+                argv, cwd=cwd, input=stdin, capture_output=True, env=environment, check=False, **kwargs
+            )
+            returned, out, err = done.returncode, done.stdout, done.stderr
+        result = Result(returned, *(text.decode(errors="surrogateescape") for text in (out, err)))
         if code is not None:
             assert result.code == code, f"exit code {result.code}, not {code}\n{result.err}\n{result.out}"
         return result
+
+    def _warm(self, argv: Sequence[str], environment: dict[str, str], hooks: Path | None) -> Warm | None:
+        """The process that can become this command, None where only a new one can."""
+        if len(self.argv) > 1 or os.environ.get("BITEXTMINE_TESTS") == "fresh":
+            return None
+        # Read by libraries when they are loaded, as OMP_NUM_THREADS is; all but these are taken to be so.
+        own = {"BITEXTMINE_MODEL", "OMP_NUM_THREADS", "TMPDIR"} | ({"PYTHONPATH"} if hooks else set())
+        for name in {*environment, *self.begun_with} - own:
+            if environment.get(name) != self.begun_with.get(name) and not name.startswith(("DIE_", "ACT_")):
+                return None
+        threads = environment.get("OMP_NUM_THREADS")
+        key = "torch" if argv[1:2] in (["train"], ["adapt"]) else "", threads
+        if key not in self.warm or self.warm[key].has_ended():
+            given = {**self.begun_with, **({"OMP_NUM_THREADS": threads} if threads else {})}
+            self.warm[key] = Warm(given, *filter(None, key[:1]))
+        return self.warm[key]
 
     def fails(self, *args: str | os.PathLike[str], **kwargs: Any) -> str:
         """Run to an error: exit code 1, one message on standard error (returned), nothing on standard output."""
@@ -178,15 +295,28 @@ class Command:
 
         hooks: an empty folder to use.
         """
+        die = self._to_die(hooks, count, of, folder)
+        return self.start(*args, env={"PYTHONPATH": str(hooks), **die, **(env or {})}, **kwargs)
+
+    def dies(
+        self,
+        hooks: Path,
+        count: int,
+        *args: str | os.PathLike[str],
+        of: int = signal.SIGKILL,
+        folder: str | os.PathLike[str] = ".",
+        env: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Result:
+        """Run as `start_to_die` does, and to the end."""
+        die = self._to_die(hooks, count, of, folder)
+        return self(*args, env={**die, **(env or {})}, hooks=hooks, code=None, **kwargs)
+
+    @staticmethod
+    def _to_die(hooks: Path, count: int, of: int, folder: str | os.PathLike[str]) -> dict[str, str]:
         hooks.mkdir(exist_ok=True)
         (hooks / "sitecustomize.py").write_text(_DIE)
-        die = {
-            "PYTHONPATH": str(hooks),
-            "DIE_AT": str(count),
-            "DIE_OF": str(int(of)),
-            "DIE_IN": os.fspath(folder),
-        }
-        return self.start(*args, env={**die, **(env or {})}, **kwargs)
+        return {"DIE_AT": str(count), "DIE_OF": str(int(of)), "DIE_IN": os.fspath(folder)}
 
     @staticmethod
     def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
@@ -201,10 +331,13 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def bitextmine() -> Command:
+def bitextmine() -> Iterator[Command]:
     """The `bitextmine` that pip installed beside this Python, else `python -m bitextmine`."""
     script = Path(sysconfig.get_path("scripts")) / "bitextmine"
-    return Command((str(script),) if script.exists() else (sys.executable, "-m", "bitextmine"))
+    command = Command((str(script),) if script.exists() else (sys.executable, "-m", "bitextmine"))
+    yield command
+    for warm in command.warm.values():
+        warm.close()
 
 
 @pytest.fixture(scope="session")

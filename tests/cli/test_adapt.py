@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -83,19 +82,11 @@ def test_killed_in_any_round_it_goes_on_and_ends_in_the_same_bytes(bitextmine, p
         ("work/round-1", 2),  # its figures
         ("", 9),  # the log, or the model's files
     ):
-        child = bitextmine.start_to_die(
-            tmp_path / "hooks",
-            count,
-            "adapt",
-            *args,
-            "--out",
-            "killed",
-            folder=f"killed/{folder}",
-            cwd=piles,
-            env=ALONE,
-            stderr=subprocess.DEVNULL,
+        run = ("adapt", *args, "--out", "killed")
+        died = bitextmine.dies(
+            tmp_path / "hooks", count, *run, folder=f"killed/{folder}", cwd=piles, env=ALONE
         )
-        assert child.wait() == -signal.SIGKILL, folder
+        assert died.code == -signal.SIGKILL, folder
     bitextmine("adapt", *args, "--out", "killed", cwd=piles, env=ALONE)
     for name in MODEL:
         assert (piles / "killed" / name).read_bytes() == (whole / name).read_bytes(), name
@@ -167,9 +158,7 @@ def test_options_that_cannot_be(bitextmine, piles, args, words):
 def test_another_adaptation_is_not_mixed_in(bitextmine, piles, weak_model, tmp_path):
     """What a killed run left is not taken for that of other options."""
     args = ["adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", tmp_path / "model"]
-    child = bitextmine.start_to_die(
-        tmp_path / "hooks", 4, *args, folder=tmp_path / "model/work", cwd=piles, stderr=subprocess.DEVNULL
-    )
-    assert child.wait() == -signal.SIGKILL
+    died = bitextmine.dies(tmp_path / "hooks", 4, *args, folder=tmp_path / "model/work", cwd=piles)
+    assert died.code == -signal.SIGKILL
     message = bitextmine.fails(*args, "--error-rate", "0.1", cwd=piles)
     assert "another encoder or other options" in message

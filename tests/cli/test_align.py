@@ -177,10 +177,9 @@ def test_a_killed_run_goes_on(bitextmine, document, tmp_path):
     expected = bitextmine(*args[:-4], "--jobs", "3", cwd=tmp_path).out
     # Twenty documents are looked into for their languages. Then two files a document, 32 documents a batch: the third
     # batch is being read.
-    killed = bitextmine.start_to_die(
-        tmp_path / "hooks", 2 * 20 + 2 * 64 + 3, *args, cwd=tmp_path, folder=tmp_path / "docs"
-    )
-    assert killed.wait() == -signal.SIGKILL
+    moment = 2 * 20 + 2 * 64 + 3
+    killed = bitextmine.dies(tmp_path / "hooks", moment, *args, cwd=tmp_path, folder=tmp_path / "docs")
+    assert killed.code == -signal.SIGKILL
     assert not (tmp_path / "out.tsv").exists()
     journal = tmp_path / ".out.tsv.align"
     done = journal.read_bytes()
@@ -203,8 +202,8 @@ def test_what_is_done_is_not_done_again(bitextmine, document, tmp_path):
     (tmp_path / "gone").mkdir()
     args = ("align", "--list", "pairs.tsv", "-o", "gone/out")
     # Touches of the folder: the journal, the output, and the output put in its place.
-    killed = bitextmine.start_to_die(tmp_path / "hooks", 3, *args, cwd=tmp_path, folder=tmp_path / "gone")
-    assert killed.wait() == -signal.SIGKILL
+    killed = bitextmine.dies(tmp_path / "hooks", 3, *args, cwd=tmp_path, folder=tmp_path / "gone")
+    assert killed.code == -signal.SIGKILL
     journal = tmp_path / "gone" / ".out.align"
     journal.write_bytes(journal.read_bytes().replace(b'"text": "', b'"text": "MARK', 1))
     bitextmine(*args, cwd=tmp_path)

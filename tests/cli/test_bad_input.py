@@ -376,9 +376,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def die_at(bitextmine, hooks: Path, count: int, args: list[str], cwd: Path) -> bool:
     """Whether a command was killed (-9) at its count-th touch of a file in cwd: False when it ended before."""
-    child = bitextmine.start_to_die(hooks, count, *args, cwd=cwd, stderr=subprocess.DEVNULL)
-    assert child.wait() in (0, -signal.SIGKILL)
-    return child.returncode != 0
+    died = bitextmine.dies(hooks, count, *args, cwd=cwd)
+    assert died.code in (0, -signal.SIGKILL)
+    return bool(died.code)
 
 
 def test_killed_at_any_moment(bitextmine, tiny_model, sentence_pairs, tmp_path):
@@ -433,20 +433,11 @@ def test_interrupted(bitextmine, tiny_model, sentence_pairs, tmp_path):
     with open(tmp_path / "corpus.fr", "w") as corpus:
         corpus.writelines(f"{i} {pair[1]}\n" for i in range(20) for pair in sentence_pairs)
     args = ["embed", "corpus.fr", "--model", str(tiny_model)]
-    child = bitextmine.start_to_die(
-        tmp_path / "hooks",
-        3,
-        *args,
-        of=signal.SIGINT,
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    out, err = child.communicate()
-    assert (child.returncode, out) == (130, b"")
-    assert "Traceback" not in err.decode()
-    assert "interrupted" in err.decode()
-    assert "goes on" in err.decode()
+    stopped = bitextmine.dies(tmp_path / "hooks", 3, *args, of=signal.SIGINT, cwd=tmp_path)
+    assert (stopped.code, stopped.out) == (130, "")
+    assert "Traceback" not in stopped.err
+    assert "interrupted" in stopped.err
+    assert "goes on" in stopped.err
     assert not (tmp_path / "corpus.fr.npy").exists()
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ import pytest
 _ACT = """
 import os, sys
 
-left, on, code = int(os.environ["ACT_AT"]), os.environ["ACT_ON"], os.environ["ACT"]
+left, on, code = int(os.environ["ACT_AT"]), os.environ["ACT_ON"], os.environ["ACT_DO"]
 here = os.path.abspath(os.environ["ACT_IN"])
 
 def count():
@@ -104,12 +104,13 @@ def mine(model: Path, *more: str) -> list[str]:
     return ["mine", "--src", "en", "--tgt", "fr", "--model", str(model), *more]
 
 
-def act(tmp_path: Path, code: str, on: str, at: int = 1) -> dict[str, str]:
-    """The environment in which a command runs `code` at the at-th call of a function, or touch of a file."""
+def act(tmp_path: Path, code: str, on: str, at: int = 1, **more: str) -> dict[str, Any]:
+    """How a command runs `code` at the at-th call of a function, or touch of a file; more: other variables."""
     hooks = tmp_path / "hooks"
     hooks.mkdir(exist_ok=True)
     (hooks / "sitecustomize.py").write_text(_ACT)
-    return {"PYTHONPATH": str(hooks), "ACT_AT": str(at), "ACT_ON": on, "ACT": code, "ACT_IN": "."}
+    env = {"ACT_AT": str(at), "ACT_ON": on, "ACT_DO": code, "ACT_IN": ".", **more}
+    return {"hooks": hooks, "env": env}
 
 
 def pairs(printed: str) -> set[tuple[str, ...]]:
@@ -143,7 +144,7 @@ def test_what_changes_during_the_search_gives_no_pairs(
     bitextmine, tiny_model, embedded, folder, tmp_path, change, message, moment, more
 ):
     """When the search begins, or when it is over."""
-    told = bitextmine.fails(*mine(tiny_model, *more), cwd=folder, env=act(tmp_path, change, moment))
+    told = bitextmine.fails(*mine(tiny_model, *more), cwd=folder, **act(tmp_path, change, moment))
     assert message in told
     assert "run the same command again" in told
     assert not [path.name for path in folder.iterdir() if "out" in path.name or path.name.endswith(".part")]
@@ -157,57 +158,26 @@ def test_what_changes_during_the_search_gives_no_pairs(
         assert len(pairs(again) & pairs(embedded[1])) > 0.9 * len(pairs(embedded[1]))
 
 
-# A process that runs the same command in one child after the other: what is loaded, is loaded once.
-_SWEEP = """
-import json, os, shutil, sys
-import bitextmine.cli.program as program
-import bitextmine.mine.run, bitextmine.embeddings.embed, bitextmine.encoder, bitextmine.search.exact
-
-whole, here, change, *sys.argv[1:] = sys.argv[1:]
-for count in range(1, 200):
-    shutil.rmtree(here, ignore_errors=True)
-    shutil.copytree(whole, here)
-    os.chdir(here)
-    if os.path.exists("../done"):
-        os.remove("../done")
-    child = os.fork()
-    if not child:
-        os.dup2(os.open("../out", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 1)
-        os.dup2(os.open("../err", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
-        os.environ.update(ACT_AT=str(count), ACT_ON="touch", ACT=change, ACT_IN=here)
-        exec(compile(open("../hooks/sitecustomize.py").read(), "hooks", "exec"), globals())
-        try:
-            program.main()
-        except SystemExit as done:
-            sys.stdout.flush()
-            os._exit(done.code or 0)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    done = os.path.exists("../done")
-    print(json.dumps({"code": code, "out": open("../out").read(), "err": open("../err").read()}), flush=True)
-    if not done:
-        break
-"""
-
-
 @pytest.fixture
-def sweep(tiny_model, embedded, tmp_path):
+def sweep(bitextmine, tiny_model, embedded, tmp_path):
     """Mines again and again, with a change before the first touch of a file in the folder, before the second, and so on
     to the last: the results."""
 
-    def run(change: str) -> list[dict]:
-        act(tmp_path, change, "touch")
-        change = f"open('../done', 'w').close()\n{change}"
-        args = [sys.executable, "-c", _SWEEP, embedded[0], tmp_path / "here", change, *mine(tiny_model)]
-        done = subprocess.run(args, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        found = [json.loads(line) for line in done.stdout.splitlines()]
-        assert 10 < len(found) < 199
+    def run(change: str) -> list[Any]:
+        here, done, found = tmp_path / "here", tmp_path / "done", []
+        while not found or done.exists():
+            done.unlink(missing_ok=True)
+            shutil.rmtree(here, ignore_errors=True)
+            shutil.copytree(embedded[0], here)
+            moment = act(tmp_path, f"open('../done', 'w').close()\n{change}", "touch", len(found) + 1)
+            found.append(bitextmine(*mine(tiny_model), cwd=here, code=None, **moment))
+            assert len(found) < 199
+        assert len(found) > 10
         for result in found:
-            assert "Traceback" not in result["err"], result["err"]
-            assert result["code"] in (0, 1), result
-            assert not (result["code"] and result["out"])
-        assert (found[-1]["code"], found[-1]["out"]) == (0, embedded[1]), "nothing changed any more"
+            assert "Traceback" not in result.err, result.err
+            assert result.code in (0, 1), result
+            assert not (result.code and result.out)
+        assert (found[-1].code, found[-1].out) == (0, embedded[1]), "nothing changed any more"
         return found
 
     return run
@@ -217,18 +187,18 @@ def test_a_text_that_changes_at_any_moment(sweep, embedded):
     """Right pairs, of the text before or after, or none."""
     right = pairs(embedded[1])
     found = sweep(REVERSED)
-    assert sum(result["code"] for result in found) >= 2
+    assert sum(result.code for result in found) >= 2
     for result in found:
-        if not result["code"]:
-            some = pairs(result["out"])
+        if not result.code:
+            some = pairs(result.out)
             assert len(some & right) > 0.9 * len(right) and len(some - right) < 5
 
 
 def test_vectors_that_are_cut_short_at_any_moment(sweep, embedded):
     found = sweep(TRUNCATED)
-    assert sum(result["code"] for result in found) >= 1
+    assert sum(result.code for result in found) >= 1
     for result in found:
-        assert result["out"] == embedded[1] if not result["code"] else "corpus.fr.npy" in result["err"]
+        assert result.out == embedded[1] if not result.code else "corpus.fr.npy" in result.err
 
 
 def test_a_search_that_kept_wrong_neighbours_is_not_taken_up(
@@ -236,8 +206,8 @@ def test_a_search_that_kept_wrong_neighbours_is_not_taken_up(
 ):
     """Vectors that change between two blocks of a long search, which saves what it has found after each."""
     save_always = "import bitextmine.search.checkpoint as c; c.SAVE_SECONDS = 0; c._SHARE = 0\n"
-    env = act(tmp_path, save_always + LINE_ZEROED, "search_both")
-    told = bitextmine.fails(*mine(tiny_model), cwd=folder, env=env)
+    then = act(tmp_path, save_always + LINE_ZEROED, "search_both")
+    told = bitextmine.fails(*mine(tiny_model), cwd=folder, **then)
     assert "the vectors changed" in told
     assert not list(folder.glob("*.part"))
     assert bitextmine(*mine(tiny_model), cwd=folder).out == embedded[1]
@@ -253,11 +223,11 @@ def test_an_index_that_is_cut_short_while_it_is_searched(
     through = mine(tiny_model, "--search", "index")
     whole = bitextmine(*through, cwd=folder).out
     cut = "import os\nos.truncate('corpus.fr.faiss', os.path.getsize('corpus.fr.faiss') // 8)\n"
-    env = act(tmp_path, cut, moment)
+    then = act(tmp_path, cut, moment)
     if moment == "recall":  # nothing of the file is read any more
-        assert bitextmine(*through, cwd=folder, env=env).out == whole
+        assert bitextmine(*through, cwd=folder, **then).out == whole
     else:
-        told = bitextmine.fails(*through, cwd=folder, env=env)
+        told = bitextmine.fails(*through, cwd=folder, **then)
         assert "corpus.fr.faiss: the index changed while it was in use" in told
         assert "run the same command again" in told
     again = bitextmine(*through, cwd=folder).out  # with an index that is built anew
@@ -285,6 +255,6 @@ def test_pairs_in_python_are_of_the_text_that_was_mined(embedded, folder, tiny_m
 
 
 def test_what_has_no_compiled_module_is_held_in_memory(bitextmine, tiny_model, embedded, folder, tmp_path):
-    env = {**act(tmp_path, TRUNCATED, "search_both"), "BITEXTMINE_COMPILED": "off"}
-    assert "the vectors changed" in bitextmine.fails(*mine(tiny_model), cwd=folder, env=env)
+    then = act(tmp_path, TRUNCATED, "search_both", BITEXTMINE_COMPILED="off")
+    assert "the vectors changed" in bitextmine.fails(*mine(tiny_model), cwd=folder, **then)
     assert np.load(folder / "corpus.en.npy").shape[0] == LINES

@@ -171,10 +171,7 @@ def test_several_pairs_share_the_embedding_of_the_source(bitextmine, tiny_model,
         "{src}-{tgt}.tsv",
     ]
     for count in (12, 30, 45):  # killed again and again
-        child = bitextmine.start_to_die(
-            tmp_path / "hooks", count, *args, cwd=fresh, stderr=subprocess.DEVNULL
-        )
-        assert child.wait() == -signal.SIGKILL
+        assert bitextmine.dies(tmp_path / "hooks", count, *args, cwd=fresh).code == -signal.SIGKILL
         for name in ("en-fr.tsv", "en-de.tsv"):  # whole, or not there
             if (fresh / name).exists():
                 assert (fresh / name).read_bytes() == (alone / name).read_bytes()

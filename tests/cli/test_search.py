@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,12 +54,10 @@ def test_a_search_that_was_killed_goes_on(bitextmine, tiny_model, parallel_text,
 
     resumed = []
     for count in (3, 12, 7, 6, -1, 0):  # a save is four writes, and the file begins with one
-        env = {"PYTHONPATH": str(hooks), "DIE_AT": str(count)}
-        child = bitextmine.start(*args, env=env, cwd=folder, stderr=subprocess.PIPE)
-        message = child.communicate()[1].decode()
-        assert child.returncode == (-signal.SIGKILL if count else 0), message
+        died = bitextmine(*args, env={"DIE_AT": str(count)}, hooks=hooks, cwd=folder, code=None)
+        assert died.code == (-signal.SIGKILL if count else 0), died.err
         assert (folder / "corpus.en-corpus.fr.search.part").exists() == (count != 0)
-        resumed += re.findall(r"search: ([\d,]+) of 5,000 lines are done", message)
+        resumed += re.findall(r"search: ([\d,]+) of 5,000 lines are done", died.err)
     assert resumed == ["2,000", "3,000", "4,000", "5,000"]
     assert contents(folder) == whole
 
@@ -73,8 +70,8 @@ def test_what_another_search_left_is_discarded(bitextmine, tiny_model, parallel_
     (hooks / "sitecustomize.py").write_text(SAVING)
     parallel_text(folder, 2000)
     args = ["mine", "--src", "en", "--tgt", "fr", "--model", str(tiny_model), "-o", "out.tsv"]
-    child = bitextmine.start(*args, env={"PYTHONPATH": str(hooks), "DIE_AT": "8"}, cwd=folder)
-    assert child.wait() == -signal.SIGKILL
+    died = bitextmine(*args, env={"DIE_AT": "8"}, hooks=hooks, cwd=folder, code=None)
+    assert died.code == -signal.SIGKILL
     done = bitextmine(*args, "-k", "3", cwd=folder)
     assert "corpus.en-corpus.fr.search.part: of another search" in done.err
     assert not list(folder.glob("*.part*"))

@@ -121,8 +121,7 @@ def test_killed_at_any_moment_the_output_is_there_whole_or_not_at_all(
     (tmp_path / "pairs.tsv").write_text("".join(f"line {i}\tligne {i}\n" for i in range(2000)))
     run = ("filter", "../pairs.tsv", "--preset", "none", "-o", f"file://{work}/kept.tsv")
     env = {"TMPDIR": str(work)}
-    dying = bitextmine.start_to_die(tmp_path / "hooks", count, *run, cwd=work, env=env)
-    code = dying.wait()
+    code = bitextmine.dies(tmp_path / "hooks", count, *run, cwd=work, env=env).code
     assert code in (0, -signal.SIGKILL)
     if (work / "kept.tsv").exists():
         assert (work / "kept.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -88,18 +87,11 @@ def test_killed_and_run_again(bitextmine, folder):
         30,
         51,
     ):  # touches of a file in work/: at first before any step, then in the midst of saving
-        child = bitextmine.start_to_die(
-            folder / "hooks",
-            count,
-            *args,
-            "--out",
-            "killed",
-            folder="killed/work",
-            cwd=folder,
-            env=one_thread,
-            stderr=subprocess.DEVNULL,
+        run = (*args, "--out", "killed")
+        died = bitextmine.dies(
+            folder / "hooks", count, *run, folder="killed/work", cwd=folder, env=one_thread
         )
-        assert child.wait() == -signal.SIGKILL
+        assert died.code == -signal.SIGKILL
         assert not (folder / "killed" / "config.json").exists()
     assert (folder / "killed" / "work" / "checkpoint.pt").exists()
     bitextmine(*args, "--out", "killed", cwd=folder, env=one_thread)
@@ -113,7 +105,7 @@ def test_interrupted_it_says_what_a_rerun_does(bitextmine, folder):
         (3600, 1, "trains from the start"),
         (0, 12, "goes on from the last checkpoint"),
     ):
-        child = bitextmine.start_to_die(
+        interrupted = bitextmine.dies(
             folder / "hooks",
             at,
             *args,
@@ -122,8 +114,6 @@ def test_interrupted_it_says_what_a_rerun_does(bitextmine, folder):
             of=signal.SIGINT,
             folder="model/work" if seconds else "model",
             cwd=folder,
-            stderr=subprocess.PIPE,
         )
-        _, err = child.communicate()
-        assert child.returncode == 130, err
-        assert words in err.decode()
+        assert interrupted.code == 130, interrupted.err
+        assert words in interrupted.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,17 +47,13 @@ def test_the_next_run_leaves_nothing_behind(bitextmine, ready, tiny_model, tmp_p
     for path in ready.glob(needs):
         (folder / path.name).write_bytes(path.read_bytes())
     args = command.replace("MODEL", str(tiny_model)).split()
-    stdin = (ready / "corpus.en").open("rb") if "-" in args else None
+    stdin = (ready / "corpus.en").read_bytes() if "-" in args else b""
     hidden, before = 0, names(folder)
     for count in range(1, 200, 2):
-        if stdin is not None:
-            stdin.seek(0)
-        child = bitextmine.start_to_die(
-            hooks, count, *args, cwd=folder, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        assert child.wait() in (0, -signal.SIGKILL)
+        died = bitextmine.dies(hooks, count, *args, cwd=folder, stdin=stdin)
+        assert died.code in (0, -signal.SIGKILL)
         hidden += any(name.startswith(".") for name in names(folder))
-        if child.returncode == 0:
+        if died.code == 0:
             break
     assert hidden, "no kill came while a file was being written"
     made = names(folder) - before

@@ -95,10 +95,8 @@ def test_killed_it_leaves_no_half_encoder(
     args = ["encoder", "reduce", "one", "text", "--dim", "4", "--out", "out", *(["--force"] * forced)]
     # Forced: killed when config.json of the encoder before is gone; else before the folder has its name.
     folder = tmp_path / "out" if forced else tmp_path
-    child = bitextmine.start_to_die(
-        tmp_path / "hooks", 2 if forced else 3, *args, folder=folder, cwd=tmp_path
-    )
-    assert child.wait() == -signal.SIGKILL
+    died = bitextmine.dies(tmp_path / "hooks", 2 if forced else 3, *args, folder=folder, cwd=tmp_path)
+    assert died.code == -signal.SIGKILL
     assert not (tmp_path / "out" / "config.json").exists()
     bitextmine(*args, cwd=tmp_path)
     assert load_encoder(tmp_path / "out").dim == 4
