@@ -189,8 +189,8 @@ def test_two_processes_learn_of_a_teacher_what_one_does(
         assert len(one) == settings["train.steps"]
         assert [entry["step"] for entry in one] == [entry["step"] for entry in two]
         for a, b in zip(one, two, strict=True):
-            # Stage 2 starts at the best there is, where what is left of the gradient is rounding, and AdamW makes steps of
-            # its sign.
+            # Stage 2 starts at the best there is, where all that is left of the gradient is rounding, and AdamW makes
+            # steps of its sign.
             close = 1e-4 if what == "lesson" or "1-" in folder else 1e-2
             for name in a.keys() - {"pairs_per_second", "p_at_1"}:
                 assert b[name] == pytest.approx(a[name], rel=close, abs=1e-5), (folder, a["step"], name)
