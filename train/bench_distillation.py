@@ -43,7 +43,7 @@ CORPORA = {
 }
 SHAPE = {"layers": 6, "dim": 384, "heads": 6, "ffn": 768, "max_pieces": 128}
 SILENT = 2  # dimensions that hold a constant and no text, in a model that starts from a sum
-TAUGHT = ("assistant", 200_000), ("student", 60_000), ("contrast", 30_000)  # pairs in stages 1, 3, 4
+TAUGHT = ("assistant", 100_000), ("student", 25_000), ("contrast", 15_000)  # pairs in stages 1, 3, 4
 STAGE_2 = 0.02  # passes over the corpora: the student starts at the best pieces of so few numbers
 SAMPLE, ROUNDS = 500, 3  # sentences that speed is measured on, how often
 RESAMPLES = 2000
@@ -89,7 +89,7 @@ def cells(args: argparse.Namespace) -> list[Cell]:
         ("b128-1layer", 128, 1, 1, "soft", "b128-ru3"),
     ):
         found.append(Cell(name, "student", bottleneck, own, depth, contrast, base))
-    return found + sums(args)
+    return [*found[:6], *sums(args), *found[6:]]
 
 
 def sums(args: argparse.Namespace) -> list[Cell]:
@@ -98,7 +98,7 @@ def sums(args: argparse.Namespace) -> list[Cell]:
         return []
     minilm = {"teacher.model": args.teacher, "teacher.languages": ["en"], "teacher.lines": args.lines}
     minilm["teacher.corpora"] = corpus_names()
-    large = {"teacher.model": args.large, "teacher.lines": 4 * args.lines}
+    large = {"teacher.model": args.large, "teacher.lines": 5 * args.lines}
     loss = {"contrastive": 1.0, "structure": args.structure}
     made = []
     for name, start, settings in (
@@ -565,7 +565,7 @@ def main() -> None:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="times the pairs that each stage is taught (1)"
     )
-    parser.add_argument("--lines", type=int, default=60_000, help="pairs that the teacher reads (60,000)")
+    parser.add_argument("--lines", type=int, default=40_000, help="pairs that the teacher reads (40,000)")
     parser.add_argument("--batch", type=int, default=256, help="pairs a step (256)")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="pieces at once (4096)")
     parser.add_argument("--autocast", default="bfloat16", help="precision in the layers (bfloat16)")
