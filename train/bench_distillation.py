@@ -10,8 +10,8 @@ before it. The assistant starts from a sum of pieces (--large): its piece vector
 and layers that do nothing yet. Results go to train/distillation.tsv (--results), a line per cell, cosines and hits to
 OUT/CELL/measured.npz; --table prints them in Markdown, with the intervals of differences.
 
---data holds NAME.LANG-LANG.tsv.zst; --bench sts/stsb.LANG.dev.csv, everyday/ and news/queries*.tsv.zst. --scale
-multiplies what every stage is taught. Half A of the STS pairs are the even rows (from 0), half B the odd ones.
+--data holds the corpora of the recipe europe5; --bench sts/stsb.LANG.dev.csv, everyday/ and news/queries*.tsv.zst. What
+every stage is taught is --scale times TAUGHT. Half A of the STS pairs are the even rows (from 0), half B the odd ones.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -34,17 +35,23 @@ from typing import Any
 import numpy as np
 
 LANGUAGES = ("en", "de", "es", "fr", "it")
-# Short sentences, the kind that STS has, in four pairs.
-CORPORA = {
-    "tatoeba": ("de", "es", "fr", "it"),
-    "tatoeba-pivot": ("es", "it"),
-    "games": ("de", "es", "fr", "it"),
-    "web-guides": ("de", "es", "fr", "it"),
+# Of students: short sentences, the kind that STS has, as many of each pair of languages.
+STUDIED = {
+    "de": ["tatoeba"],
+    "es": ["tatoeba", "tatoeba-pivot"],
+    "fr": ["tatoeba"],
+    "it": ["tatoeba", "tatoeba-pivot"],
 }
+# Of sums, which are trained on all that europe5 is: where the teacher reads.
+CORPORA = ("tatoeba", "games", "web-guides")
 SHAPE = {"layers": 6, "dim": 384, "heads": 6, "ffn": 768, "max_pieces": 128}
 SILENT = 2  # dimensions that hold a constant and no text, in a model that starts from a sum
-TAUGHT = ("assistant", 100_000), ("student", 25_000), ("contrast", 15_000)  # pairs in stages 1, 3, 4
-STAGE_2 = 0.02  # passes over the corpora: the student starts at the best pieces of so few numbers
+TAUGHT = (
+    ("assistant", 60_000),
+    ("pieces", 4_000),
+    ("student", 12_000),
+    ("contrast", 8_000),
+)  # pairs, stages 1 to 4
 SAMPLE, ROUNDS = 500, 3  # sentences that speed is measured on, how often
 RESAMPLES = 2000
 
@@ -53,7 +60,7 @@ RESAMPLES = 2000
 class Cell:
     """A model to train. bottleneck, own (layers with weights), depth (layers gone through), contrast: of students.
 
-    base: the cell whose first stages it shares, or which must be there before it; alone: it may use all processors.
+    base: the cell whose first stages it shares, or which must be there before it.
     settings: recipe keys, of a cell that is no student.
     """
 
@@ -64,15 +71,16 @@ class Cell:
     depth: int = SHAPE["layers"]
     contrast: str = "soft"
     base: str = ""
-    alone: bool = False
     settings: dict[str, Any] | None = None
 
 
 def cells(args: argparse.Namespace) -> list[Cell]:
     """In the order in which they are worth having."""
+    # A worker that waits for a base works on nothing, so that what waits for none comes between.
     found = [
-        Cell("assistant", "assistant", alone=True),
-        Cell("b128-ru3", "student", 128, 3, alone=True, base="assistant"),
+        Cell("assistant", "assistant"),
+        *sums(args),
+        Cell("b128-ru3", "student", 128, 3, base="assistant"),
     ]
     for name, bottleneck, own, depth, contrast, base in (
         ("b128-ru3-none", 128, 3, 6, "none", "b128-ru3"),
@@ -89,7 +97,7 @@ def cells(args: argparse.Namespace) -> list[Cell]:
         ("b128-1layer", 128, 1, 1, "soft", "b128-ru3"),
     ):
         found.append(Cell(name, "student", bottleneck, own, depth, contrast, base))
-    return [*found[:6], *sums(args), *found[6:]]
+    return found
 
 
 def sums(args: argparse.Namespace) -> list[Cell]:
@@ -97,7 +105,7 @@ def sums(args: argparse.Namespace) -> list[Cell]:
     if not args.small:
         return []
     minilm = {"teacher.model": args.teacher, "teacher.languages": ["en"], "teacher.lines": args.lines}
-    minilm["teacher.corpora"] = corpus_names()
+    minilm["teacher.corpora"] = [f"{name}.en-{lang}.tsv.zst" for name in CORPORA for lang in LANGUAGES[1:]]
     large = {"teacher.model": args.large, "teacher.lines": 5 * args.lines}
     loss = {"contrastive": 1.0, "structure": args.structure}
     made = []
@@ -111,8 +119,23 @@ def sums(args: argparse.Namespace) -> list[Cell]:
     return made
 
 
-def corpus_names() -> list[str]:
-    return [f"{name}.en-{lang}.tsv.zst" for name, langs in CORPORA.items() for lang in langs]
+def sampled(args: argparse.Namespace) -> list[Path]:
+    """OUT/pairs/pairs.en-LANG.tsv: the pairs that students are taught, a sample by hash."""
+    from bitextmine.train.recipe import recipe_from_pairs
+    from bitextmine.train.teacher.choosing import chosen_lines
+
+    made = []
+    for lang, names in STUDIED.items():
+        path = args.out / "pairs" / f"pairs.en-{lang}.tsv"
+        made.append(path)
+        if path.exists():
+            continue
+        recipe = recipe_from_pairs([f"{name}.en-{lang}.tsv.zst" for name in names], folder=args.data)
+        each = args.lines // len(STUDIED) // len(names)
+        lines = [line for corpus in recipe.data.corpora for line in chosen_lines(recipe, corpus, each)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{line.src}\t{line.tgt}\n" for line in lines), encoding="utf-8")
+    return made
 
 
 # --- recipes ------------------------------------------------------------------------------------------------
@@ -145,7 +168,8 @@ def student_recipe(cell: Cell, args: argparse.Namespace) -> str:
     if cell.group == "assistant":
         assistant, epochs = args.out / "start", [taught["assistant"], 0, 0, 0]
     elif cell.bottleneck or cell.own < SHAPE["layers"]:
-        assistant, epochs = args.out / "assistant", [0, STAGE_2, taught["student"], taught["contrast"]]
+        assistant = args.out / "assistant"
+        epochs = [0, taught["pieces"], taught["student"], taught["contrast"]]
     else:  # the assistant itself, which has nothing to learn of itself
         assistant, epochs = args.out / "assistant", [0, 0, 0, taught["contrast"]]
     changes: dict[str, Any] = {
@@ -160,7 +184,7 @@ def student_recipe(cell: Cell, args: argparse.Namespace) -> str:
         "train.learning_rate": args.learning_rate,
         "train.embedding_learning_rate": args.embedding_learning_rate,
         "train.warmup": 0.1,
-        "train.valid_every": 1_000_000,
+        "data.valid_pairs": 0,
         "train.checkpoint_seconds": 300.0,
         "teacher.model": args.teacher,
         "teacher.languages": ["en"],
@@ -172,7 +196,7 @@ def student_recipe(cell: Cell, args: argparse.Namespace) -> str:
         "distil.layers": cell.depth if cell.depth < SHAPE["layers"] else 0,
         **data_settings(args),
     }
-    return recipe_text(changes, corpus_names())
+    return recipe_text(changes, [path.name for path in sampled(args)])
 
 
 def data_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -235,8 +259,8 @@ def make_start(args: argparse.Namespace) -> None:
     )
     room = np.linalg.svd(room, full_matrices=False)[0][:, : dim - SILENT - 1]  # (dim, those that are free)
     sides: tuple[list[str], list[str]] = ([], [])
-    for name in corpus_names():
-        lines = [line.split("\t") for _, line in zip(range(400), iter_lines(args.data / name), strict=False)]
+    for path in sampled(args):
+        lines = [line.split("\t") for _, line in zip(range(1000), iter_lines(path), strict=False)]
         for side, texts in enumerate(sides):
             texts.extend(columns[side] for columns in lines)
     wanted = np.asarray(teacher.encode(sides[0]), dtype=np.float64) @ room
@@ -288,7 +312,7 @@ def run_cell(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
     else:
         share_stages(cell, args)
         (folder / "recipe.toml").write_text(student_recipe(cell, args), encoding="utf-8")
-        recipe = load_recipe(folder / "recipe.toml", folder=args.data)
+        recipe = load_recipe(folder / "recipe.toml", folder=args.out / "pairs")
     train(recipe, folder, device=args.device, show_progress=False)
     seconds = time.monotonic() - begin
     return {
@@ -300,7 +324,12 @@ def run_cell(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
         "contrast": cell.contrast if cell.group == "student" else "",
         "taught": " ".join(taught_pairs(folder, args)),
         "seconds": round(seconds),
-        **measure(folder, folder / "measured.npz", args),
+        **measure(
+            folder,
+            folder / "measured.npz",
+            args,
+            args.large if cell.group == "sum" else args.out / "assistant",
+        ),
     }
 
 
@@ -329,8 +358,8 @@ def taught_pairs(folder: Path, args: argparse.Namespace) -> list[str]:
     return said
 
 
-def measure(model: Path | str, out: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """STS and P@1, sizes and speed; cosines and hits go to ``out``."""
+def measure(model: Path | str, out: Path, args: argparse.Namespace, reference: Path | str) -> dict[str, Any]:
+    """STS and P@1, sizes, and speed beside ``reference``; cosines and hits go to ``out``."""
     from bitextmine.encoder import load_encoder
     from bitextmine.evaluate.pools import read_queries
 
@@ -353,7 +382,7 @@ def measure(model: Path | str, out: Path, args: argparse.Namespace) -> dict[str,
         row[f"P@1 {name}"] = f"{middle:.2f} [{low:.2f}, {high:.2f}]"
     row["STS"] = " ".join(f"{key}={value:.1f}" for key, value in by_language(arrays).items())
     row["embedding"], row["encoder"] = parameters(model)
-    row["rate"], row["ratio"] = speed(encoder, args)
+    row["rate"], row["ratio"] = speed(encoder, load_encoder(reference, args.device), args)
     row["hash"] = encoder.hash
     return row
 
@@ -413,17 +442,16 @@ def parameters(model: Path | str) -> tuple[int, int]:
     return sum(sizes.values()) - layers, layers
 
 
-def speed(encoder: Any, args: argparse.Namespace) -> tuple[int, float]:
-    """Sentences a second of processor time, one thread (on a GPU of time), and how many times those of the assistant,
-    both measured in turns: medians."""
+def speed(encoder: Any, reference: Any, args: argparse.Namespace) -> tuple[int, float]:
+    """Sentences a second of processor time, one thread (on a GPU of time), and how many times those of the other
+    encoder, both measured in turns: medians."""
     import torch
 
-    from bitextmine.encoder import load_encoder
     from bitextmine.evaluate.pools import read_queries
 
     clock = time.process_time if args.device == "cpu" else time.monotonic
     lines = read_queries(args.bench / "news" / "queries.tsv.zst").sentences["fr"][:SAMPLE]
-    sides = [encoder, load_encoder(args.out / "assistant", args.device)]
+    sides = [encoder, reference]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     taken: list[list[float]] = [[], []]
@@ -436,8 +464,8 @@ def speed(encoder: Any, args: argparse.Namespace) -> tuple[int, float]:
             if turn:  # the first is a warm-up
                 times.append((clock() - begin) / again)
     torch.set_num_threads(threads)
-    own, reference = (float(np.median(times)) for times in taken)
-    return round(SAMPLE / own), round(reference / own, 2)
+    own, others = (float(np.median(times)) for times in taken)
+    return round(SAMPLE / own), round(others / own, 2)
 
 
 # --- figures ------------------------------------------------------------------------------------------------
@@ -566,14 +594,14 @@ def main() -> None:
         "--scale", type=float, default=1.0, help="times the pairs that each stage is taught (1)"
     )
     parser.add_argument("--lines", type=int, default=40_000, help="pairs that the teacher reads (40,000)")
-    parser.add_argument("--batch", type=int, default=256, help="pairs a step (256)")
+    parser.add_argument("--batch", type=int, default=128, help="pairs a step (128)")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="pieces at once (4096)")
     parser.add_argument("--autocast", default="bfloat16", help="precision in the layers (bfloat16)")
     parser.add_argument("--learning-rate", type=float, default=1e-3, help="of the layers (1e-3)")
     parser.add_argument("--embedding-learning-rate", type=float, default=2e-3, help="of the pieces (2e-3)")
     parser.add_argument("--sum-steps", type=int, default=300, help="of the sums, 4096 pairs each (300)")
     parser.add_argument("--structure", type=float, default=20.0, help="weight of structure in the sums (20)")
-    parser.add_argument("--rows", type=int, default=1000, help="of each file that P@1 is measured on (1000)")
+    parser.add_argument("--rows", type=int, default=500, help="of each file that P@1 is measured on (500)")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, sharing the processors (2)")
     parser.add_argument("--models", nargs="*", default=[], metavar="NAME=MODEL", help="measured as they are")
@@ -585,6 +613,7 @@ def main() -> None:
     if args.table:
         print_tables(args)
     elif args.one:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         print(json.dumps(one_row(args.one, args)))
     else:
         args.out.mkdir(parents=True, exist_ok=True)
@@ -598,7 +627,7 @@ def one_row(name: str, args: argparse.Namespace) -> dict[str, Any]:
         return {
             "cell": name,
             "group": "as it is",
-            **measure(models[name], args.out / name / "measured.npz", args),
+            **measure(models[name], args.out / name / "measured.npz", args, args.large),
         }
     if name == "assistant":
         make_start(args)
@@ -611,11 +640,10 @@ def run_all(args: argparse.Namespace) -> None:
     if unknown := set(asked) - {cell.name for cell in wanted}:
         sys.exit(f"--cells {min(unknown)}: there are {', '.join(cell.name for cell in wanted)}")
     names = [cell for cell in wanted if cell.name in asked]
-    names += [Cell(pair.partition("=")[0], "as it is", base="assistant") for pair in args.models]
+    names += [Cell(pair.partition("=")[0], "as it is") for pair in args.models]
     done = finished(args.results)
     ready = {cell.name: threading.Event() for cell in names if cell.name not in done}
     writing = threading.Lock()
-    processors = os.cpu_count() or 1
 
     def run(cell: Cell, threads: int) -> None:
         if cell.base in ready:
@@ -638,14 +666,9 @@ def run_all(args: argparse.Namespace) -> None:
             print(f"{cell.name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
         ready[cell.name].set()
 
-    left = [cell for cell in names if cell.name in ready]
-    for cell in left:
-        if cell.alone:
-            run(cell, processors)
+    threads = max(1, (os.cpu_count() or 1) // args.jobs)
     with ThreadPoolExecutor(args.jobs) as pool:
-        for future in [
-            pool.submit(run, cell, max(1, processors // args.jobs)) for cell in left if not cell.alone
-        ]:
+        for future in [pool.submit(run, cell, threads) for cell in names if cell.name in ready]:
             future.result()
 
 
