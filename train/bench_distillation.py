@@ -47,10 +47,10 @@ CORPORA = ("tatoeba", "games", "web-guides")
 SHAPE = {"layers": 6, "dim": 384, "heads": 6, "ffn": 768, "max_pieces": 128}
 SILENT = 2  # dimensions that hold a constant and no text, in a model that starts from a sum
 TAUGHT = (
-    ("assistant", 60_000),
+    ("assistant", 20_000),
     ("pieces", 4_000),
-    ("student", 12_000),
-    ("contrast", 8_000),
+    ("student", 6_000),
+    ("contrast", 5_000),
 )  # pairs, stages 1 to 4
 SAMPLE, ROUNDS = 500, 3  # sentences that speed is measured on, how often
 RESAMPLES = 2000
