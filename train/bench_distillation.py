@@ -560,7 +560,7 @@ def print_tables(args: argparse.Namespace) -> None:
         for key in ("embedding", "encoder"):
             row[key] = f"{int(row[key]) / 1e6:.2f} M"
         row["rate"] = f"{int(row['rate']):,}"
-    known = {row["cell"]: np.load(args.out / row["cell"] / "measured.npz") for row in rows}
+    drawn = {row["cell"]: all_draws(args.out / row["cell"] / "measured.npz", args.half) for row in rows}
     order = [cell.name for cell in cells(args)]
     rows.sort(key=lambda row: order.index(row["cell"]) if row["cell"] in order else -1)
     common = ["embedding", *[f"{kind} {args.half}".strip() for kind in ("within", "across")]]
@@ -578,19 +578,23 @@ def print_tables(args: argparse.Namespace) -> None:
         print("\n| | within | across | P@1 everyday | P@1 news |\n|---|---|---|---|---|")
         for one, other, said in COMPARED:
             if {one, other} <= names:
-                found = differences(known[one], known[other], args.half)
+                found = [difference(a, b) for a, b in zip(drawn[one], drawn[other], strict=True)]
                 print(f"| {said} (`{one}` - `{other}`) | " + " | ".join(found) + " |")
         print()
 
 
-def differences(one: Any, other: Any, half: str) -> list[str]:
-    pairs = [[sts_draws(arrays, kind, half) for arrays in (one, other)] for kind in ("within", "across")]
-    pairs += [[hit_draws(arrays, name) for arrays in (one, other)] for name in ("everyday", "news")]
-    found = []
-    for a, b in pairs:
-        middle, low, high = interval(a - b)
-        found.append(f"{middle:+.2f} [{low:+.2f}, {high:+.2f}]")
-    return found
+def all_draws(measured: Path, half: str) -> list[np.ndarray]:
+    """Of what the tables of differences have."""
+    arrays = dict(np.load(measured))
+    return [
+        *[sts_draws(arrays, kind, half) for kind in ("within", "across")],
+        *[hit_draws(arrays, name) for name in ("everyday", "news")],
+    ]
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> str:
+    middle, low, high = interval(a - b)
+    return f"{middle:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 # --- all of it ----------------------------------------------------------------------------------------------
