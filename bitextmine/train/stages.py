@@ -43,9 +43,10 @@ class Stage:
 def stages(recipe: Recipe, out: Path, work: Path) -> list[Stage]:
     """The trainings of a recipe with distil.epochs; the last is into ``out``, those before it into folders in ``work``,
     which keep their weights as they are."""
-    plan, asked = recipe.distil, recipe.model
-    whole = dataclasses.replace(asked, bottleneck=0, recurrent=0)
-    smaller = bool(asked.bottleneck or asked.recurrent)
+    plan = recipe.distil
+    whole = dataclasses.replace(recipe.model, bottleneck=0, recurrent=0)
+    asked = dataclasses.replace(recipe.model, layers=plan.layers or recipe.model.layers)
+    smaller = asked != whole
     wanted = [
         number for number, epochs in enumerate(plan.epochs, 1) if epochs and (number != 2 or asked.bottleneck)
     ]
@@ -102,15 +103,17 @@ def _cache(recipe: Recipe, work: Path) -> str:
 def write_student(
     assistant: Path, model: Model, caches: Sequence[PairCache], tokenizer: Tokenizer, folder: Path
 ) -> None:
-    """Makes the student of an assistant: the first layers where model.recurrent asks for so few, and with
-    model.bottleneck the piece vectors of so many numbers, and the matrix, that come nearest to the assistant's by the
-    squares of the differences, each piece as often as it occurs (the axes of its vectors' second moments).
+    """Makes the student of an assistant: the first layers where model.recurrent or model.layers ask for so few, and
+    with model.bottleneck the piece vectors of so many numbers, and the matrix, that come nearest to the assistant's by
+    the squares of the differences, each piece as often as it occurs (the axes of its vectors' second moments).
 
     Raises BitextmineError for an assistant that cannot be read.
     """
     config, _ = read_folder(assistant)
     weights = dict(read_weights(config, assistant / WEIGHTS))
-    made = dataclasses.replace(config, bottleneck=model.bottleneck, recurrent=model.recurrent)
+    made = dataclasses.replace(
+        config, layers=model.layers, bottleneck=model.bottleneck, recurrent=model.recurrent
+    )
     vectors = piece_vectors(weights)
     weights.pop(SCALE, None)
     if model.bottleneck:

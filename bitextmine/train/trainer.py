@@ -221,7 +221,8 @@ def _make_student(recipe: Recipe, assistant: Path, work: Path, show_progress: bo
     folder = Path(m.start_from)
     note = folder / "made_of"
     digest = (
-        f"{folder_hash(assistant)} {m.recurrent} {m.bottleneck} {recipe.digest() if m.bottleneck else ''}"
+        f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} "
+        f"{recipe.digest() if m.bottleneck else ''}"
     )
     if note.exists() and note.read_text(encoding="utf-8") == digest:
         return

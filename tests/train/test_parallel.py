@@ -55,7 +55,10 @@ SETTINGS = {
 }
 
 
-def torchrun(folder: Path, out: str, die_at: int = -1) -> int:
+STAGES = ("1-assistant", "2-pieces", "3-student")
+
+
+def torchrun(folder: Path, out: str, die_at: int = -1, models: int = 1) -> int:
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
         str(folder / "run.py"), str(folder), out, str(die_at),
@@ -65,7 +68,7 @@ def torchrun(folder: Path, out: str, die_at: int = -1) -> int:
     said = done.stderr.decode()
     if die_at < 0:
         assert done.returncode == 0, said
-        assert said.count("a model of 150 pieces") == 1, "only the first process says things"
+        assert said.count("a model of 150 pieces") == models, "only the first process says things"
     return done.returncode
 
 
@@ -142,6 +145,55 @@ def test_the_command_line_that_the_page_has(bitextmine: Any, folder: Path) -> No
     assert "resuming after step" in again.stderr.decode()
     for name in ("model.safetensors", "config.json", "README.md"):
         assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+
+
+# What a teacher teaches, beside the encoder's own objective; and the four stages, each of which begins where the one
+# before it ended. Lessons of 33 pairs are shares of different sizes, too.
+TAUGHT = {
+    "lesson": {
+        "train.objective": {
+            **dict.fromkeys(("contrastive", "distil", "mcl", "mcl_bool", "mcl_ce"), 1.0),
+            **dict.fromkeys(("structure", "structure_kl", "structure_correlation"), 1.0),
+        }
+    },
+    "stages": {
+        "train.objective": {"contrastive": 1.0},  # the default, which [distil] asks for
+        "train.hard_negatives": 0.0,
+        "train.steps": 4,
+        "model.layers": 2,
+        "model.bottleneck": 6,
+        "model.recurrent": 1,
+        "distil.epochs": [1.0, 1.0, 1.0, 1.0],
+    },
+}
+
+
+@pytest.mark.timeout(900)  # three processes, however busy the machine
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+@pytest.mark.parametrize("what", TAUGHT)
+def test_two_processes_learn_of_a_teacher_what_one_does(
+    what: str, make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
+) -> None:
+    from bitextmine.train.recipe import load_recipe, recipe_settings
+
+    teacher = {"teacher.model": str(tiny_model), "teacher.lines": 300, "teacher.batch": 33}
+    settings = {**SETTINGS, "train.steps": 6, "train.learn_temperature": False, **teacher, **TAUGHT[what]}
+    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
+    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
+    (tmp_path / "run.py").write_text(RUN)
+    train(load_recipe(tmp_path / "recipe.toml"), tmp_path / "one", device="cpu", show_progress=False)
+    torchrun(tmp_path, "two", models=1 if what == "lesson" else 4)
+    folders = ["."] if what == "lesson" else [*(f"work/stages/{n}" for n in STAGES), "."]
+    for folder in folders:
+        one, two = (entries(tmp_path / out / folder) for out in ("one", "two"))
+        assert len(one) == settings["train.steps"]
+        assert [entry["step"] for entry in one] == [entry["step"] for entry in two]
+        for a, b in zip(one, two, strict=True):
+            # Stage 2 starts at the best there is, where all that is left of the gradient is rounding, and AdamW makes
+            # steps of its sign.
+            close = 1e-4 if what == "lesson" or "1-" in folder else 1e-2
+            for name in a.keys() - {"pairs_per_second", "p_at_1"}:
+                assert b[name] == pytest.approx(a[name], rel=close, abs=1e-5), (folder, a["step"], name)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

@@ -146,6 +146,23 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     assert '"embedding"' in log
 
 
+def test_a_student_may_have_fewer_layers_without_recurrence(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path
+) -> None:
+    from bitextmine.train.recipe import load_recipe
+
+    make_recipe()
+    settings = {"distil.layers": 1, "model.recurrent": 0, "model.bottleneck": 0}
+    recipe = load_recipe(write_recipe(tmp_path, tiny_model, steps=2), settings)
+    folder = train(recipe, tmp_path / "out", show_progress=False)
+    assistant, student = (folder / "work" / "stages" / name for name in ("1-assistant", "student"))
+    (large, _), (small, _), (made, _) = map(read_folder, (assistant, student, folder))
+    assert (large.layers, small.layers, made.layers, made.recurrent) == (2, 1, 1, 0)
+    wide, narrow = read_weights(large, assistant / WEIGHTS), read_weights(small, student / WEIGHTS)
+    assert set(wide) - set(narrow) == {name for name in wide if name.startswith("layers.1.")}
+    assert all((narrow[name] == wide[name]).all() for name in narrow)
+
+
 def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors() -> None:
     rng = np.random.default_rng(1)
     torch.manual_seed(1)
@@ -233,6 +250,15 @@ BAD = [
     ({"model.recurrent": 3}, r"model\.recurrent: 3 does not divide model\.layers 2"),
     ({"model.bottleneck": 32}, r"model\.bottleneck: found 32 with model\.dim 32"),
     ({"model.layers": 0, "model.bottleneck": 8}, r"only models with layers have one"),
+    (
+        {"distil.epochs": [1, 1, 1, 1], "distil.layers": 3},
+        r"distil\.layers: 3 of an assistant of model\.layers 2",
+    ),
+    (
+        {"distil.epochs": [1, 1, 1, 1], "model.recurrent": 2, "distil.layers": 1},
+        r"model\.recurrent: 2 does not divide distil\.layers 1",
+    ),
+    ({"distil.layers": 1}, r"distil\.layers: found without distil\.epochs"),
 ]
 
 

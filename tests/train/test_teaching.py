@@ -13,11 +13,18 @@ import pytest
 import torch
 
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.train.objectives import teaching
 from bitextmine.train.objectives.catalogue import OBJECTIVES
+from bitextmine.train.objectives.views import Views
 from bitextmine.train.pairs import pair_chunks
+from bitextmine.train.recipe import Training
+from bitextmine.train.sampling import Batch
 from bitextmine.train.teacher import lessons as lessons_module
 from bitextmine.train.teacher.choosing import chosen_lines, shares, text_key
 from bitextmine.train.teacher.store import VectorStore
@@ -152,6 +159,23 @@ def test_eq_8_counts_pairs_that_share_a_sentence_as_the_same() -> None:
     same[0, 2] = same[2, 0] = same[3, 4] = same[4, 3] = 1
     found = teaching.mcl_bool_loss(*torch.tensor(student).chunk(2), keys)
     assert float(found) == pytest.approx(eq_8(student, student, same), rel=1e-6)
+
+
+def test_a_lesson_is_of_vectors_as_the_finished_model_has_them() -> None:
+    """Of their squared length the columns that tell the sentence's have model.length_share, whatever training on
+    translations has meanwhile."""
+    torch.manual_seed(1)
+    model = SentenceModel(EncoderConfig(23, 6 + COLUMNS, 0, length_share=0.2)).train()
+    model.initialise(0.5)
+    model.length_share_in_training = 0.4
+    sides = [Pieces.from_lists([[1, 2, 3], [4, 5]]) for _ in "st"]
+    keys = np.arange(4, dtype=np.uint64).reshape(2, 2)
+    for teacher, share in ((units(1, 4, 3).astype(np.float32).reshape(2, 2, 3), 0.2), (None, 0.4)):
+        batch = Batch(0, sides[0], sides[1], keys, teacher=teacher)
+        vectors = Views(model, batch, Training(piece_dropout=0.0), np.ones(23, dtype=bool), step=1).vectors
+        found = vectors.detach()[:, -COLUMNS:].square().sum(1) / vectors.detach().square().sum(1)
+        np.testing.assert_allclose(found, share, rtol=1e-5)
+    assert model.length_share_in_training == 0.4
 
 
 def test_a_student_like_its_teacher_has_nothing_to_learn() -> None:

@@ -338,6 +338,23 @@ def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:
     assert entries[-1]["loss"] < entries[0]["loss"] and entries[-1]["p_at_1"]["mean"] > 50
 
 
+def test_on_a_cpu_attention_stays_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bfloat16 layers, too: there its backward pass takes many times as long, and nothing else is lost by it."""
+    seen = []
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(q: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        seen.append((q.dtype, attention(q, *args, **kwargs).dtype))
+        return attention(q, *args, **kwargs)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+    model = small_model(1)
+    found = [sentence_vectors(model, SENTENCES, 100, precision=p) for p in (torch.float32, torch.bfloat16)]
+    assert set(seen) == {(torch.float32, torch.float32)}
+    torch.testing.assert_close(found[1], found[0], rtol=0.05, atol=0.05)
+    assert not torch.equal(found[1], found[0]), "other products are in bfloat16"
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(

@@ -96,9 +96,13 @@ def _check_stages(recipe: Recipe) -> None:
     """What the stages are made of."""
     epochs, m = recipe.distil.epochs, recipe.model
     if not epochs:
-        _must(
-            not recipe.distil.assistant, "distil.assistant", "found without distil.epochs", "set these, too"
-        )
+        for name in ("assistant", "layers"):
+            _must(
+                not getattr(recipe.distil, name),
+                f"distil.{name}",
+                "found without distil.epochs",
+                "set these, too",
+            )
         return
     _must(
         len(epochs) == 4 and all(0 <= n < math.inf for n in epochs) and any(epochs),
@@ -111,6 +115,17 @@ def _check_stages(recipe: Recipe) -> None:
         "distil.epochs",
         f"found with model.layers {m.layers}",
         "only models with layers have stages",
+    )
+    _must(
+        recipe.distil.layers <= m.layers,
+        "distil.layers",
+        f"{recipe.distil.layers} of an assistant of model.layers {m.layers}",
+        "a student has no more",
+    )
+    _must(
+        not m.recurrent or (recipe.distil.layers or m.layers) % m.recurrent == 0,
+        "model.recurrent",
+        f"{m.recurrent} does not divide distil.layers {recipe.distil.layers}",
     )
     _must(
         bool(recipe.distil.assistant) or epochs[0] > 0,

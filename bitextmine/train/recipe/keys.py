@@ -350,6 +350,12 @@ class Distil:
         "as 1 and 0 (mcl_bool, Eq. 8), by cross-entropy (mcl_ce, Eq. 9), or nothing",
         choices=("soft", "bool", "ce", "none"),
     )
+    layers: int = key(
+        0,
+        "of the student, the assistant's first so many, gone through once where model.recurrent is not set; 0: as many "
+        "as the assistant has",
+        least=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
