@@ -62,7 +62,8 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
 
 
 def test_blocks_and_threads_change_nothing(way, monkeypatch):
-    monkeypatch.setattr("bitextmine.index.lists._LEAST_ROWS", 7)
+    for name in ("lists.ROUTE_ROWS", "lists._LEAST_ROWS", "clusters.ROUTE_ROWS"):
+        monkeypatch.setattr(f"bitextmine.index.{name}", 7)
     monkeypatch.setattr("bitextmine.index.lists._AT_ONCE", 5)
     rng = np.random.default_rng(3)
     x, y = oracle.corpus(rng, 150, 24, coarse=True), oracle.corpus(rng, 200, 24, coarse=True)
