@@ -74,7 +74,7 @@ def mine(
     force=False, whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the
     corpora; wait=True, whether to wait for an embedding that another process is writing; errors="strict" or
     "replace", for invalid UTF-8 in a corpus or in gold; ray=None, the Ray cluster that embeds and searches: "auto",
-    "local" or "HOST:PORT", with ray_cpus=1 and ray_gpus=0 for each worker ray_rows=None, the lines in a shard, and
+    "local" or "HOST:PORT", with ray_cpus=1 and ray_gpus=0 for each worker, ray_rows=None, the lines in a shard, and
     ray_report=None, a file that gets a line of JSON for each stage.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),

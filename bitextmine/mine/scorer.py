@@ -197,20 +197,18 @@ class Rescorer:
     ) -> None:
         """src, tgt: the sentences of the rows that are mined. progress: is told of pairs whose pieces are compared."""
         self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
-        self._last: tuple[BestBothWays, NeighboursLike, int, BestBothWays] | None = None
+        # The first candidates are asked for again, by the calibration, the pairs and the threshold.
+        self._first: tuple[BestBothWays, NeighboursLike, int, BestBothWays] | None = None
         # Of the pairs seen so far: codes, increasing, and what their pieces give to the hidden layer.
         self._codes = np.zeros(0, dtype=np.int64)
         self._drives = np.zeros((0, len(scorer.pieces.bias)), dtype=np.float32)
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
         """The same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
-        if (
-            self._last is not None
-            and self._last[0] is best
-            and self._last[1] is neighbours
-            and self._last[2] == k
-        ):
-            return self._last[3]
+        if self._first is not None:
+            same_best, same_neighbours, same_k, known = self._first
+            if best is same_best and neighbours is same_neighbours and k == same_k:
+                return known
         found = []
         for one, sim, ids, forward in (
             (best.forward, neighbours.fwd_sim, neighbours.fwd_id, True),
@@ -224,10 +222,8 @@ class Rescorer:
             score[rows] = self.scores(src, tgt, cosine, neighbours, k)
             found.append(BestCandidates(one.id, score))
         scored = BestBothWays(*found)
-        if (
-            self._last is None
-        ):  # the first ones are asked for again, by the calibration, the pairs and the threshold
-            self._last = best, neighbours, k, scored
+        if self._first is None:
+            self._first = best, neighbours, k, scored
         return scored
 
     def scores(
