@@ -95,6 +95,7 @@ def cells(args: argparse.Namespace) -> list[Cell]:
         ("b128-ru2", 128, 2, 6, "soft", "b128-ru3"),
         ("b128-3layers-none", 128, 3, 3, "none", "b128-3layers"),
         ("b128-1layer", 128, 1, 1, "soft", "b128-ru3"),
+        ("b232-1layer", 232, 1, 1, "soft", "b128-ru3"),  # less than half of the assistant's parameters
     ):
         found.append(Cell(name, "student", bottleneck, own, depth, contrast, base))
     return found
@@ -533,6 +534,7 @@ COMPARED = [
     ("b128-ru6", "b128-ru3", "all 6 layers for 3"),
     ("b128-3layers", "b128-ru3", "without recurrence: 3 layers for 3 layers twice"),
     ("b128-1layer", "b128-ru1", "without recurrence: 1 layer for 1 layer six times"),
+    ("b232-1layer", "assistant", "less than half of the parameters, beside the assistant"),
     ("b128-ru3-none", "b128-ru3", "without MCL"),
     ("b128-3layers-none", "b128-ru3", "without both"),
     ("b128-ru3-bool", "b128-ru3", "Bool for MCL"),

@@ -113,6 +113,7 @@ class Run:
         split_steps = round(self.steps * (1 - t.piece_splits_end))
         self.sampler = Sampler(caches, recipe, splits, split_steps, self.ngrams)
         self.lesson_sampler = None
+        self.taught_from = round(self.steps * recipe.teacher.begin)
         if lessons:
             settings = dataclasses.replace(
                 recipe,
@@ -120,7 +121,8 @@ class Run:
                     t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS), hard_negatives=0.0
                 ),
             )
-            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, split_steps, self.ngrams)
+            split_lessons = split_steps - self.taught_from
+            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, split_lessons, self.ngrams)
             if start is not None:
                 self._turn(lessons)
         self.step = self.pairs = 0
@@ -232,7 +234,7 @@ class Run:
         self.tally = Tally(saved.get("tally"))
         self.sampler.skip(self.step)
         if self.lesson_sampler:
-            self.lesson_sampler.skip(self.step)
+            self.lesson_sampler.skip(max(0, self.step - self.taught_from))
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Trains to the end, a step per item; the items of every LOG_EVERY steps and of every measurement of
@@ -272,7 +274,8 @@ class Run:
     def draw(self, step: int) -> tuple[Batch | None, Batch | None]:
         """The batch of a step, and what the teacher teaches on in it; None where nothing is learned of either."""
         batch = None if self.only_taught else self.sampler.draw(step)
-        return batch, self.lesson_sampler.draw(step) if self.lesson_sampler else None
+        lesson = step - self.taught_from
+        return batch, self.lesson_sampler.draw(lesson) if self.lesson_sampler and lesson >= 0 else None
 
     def keep_best(self) -> None:
         """With train.patience: goes back to the weights of the best P@1."""

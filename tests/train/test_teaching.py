@@ -335,6 +335,65 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
     np.testing.assert_allclose(np.linalg.norm(drawn.teacher, axis=2), 1, atol=1e-6)
 
 
+def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path
+) -> None:
+    """Up to there the weights are those of a training without it; taken up in the middle it goes on alike."""
+    import torch
+
+    from bitextmine.train.cache import open_caches
+    from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
+    from bitextmine.train.run import Run
+    from bitextmine.train.teacher.source import open_teacher
+    from bitextmine.train.vocabulary import open_vocabulary
+
+    both = {"contrastive": 1.0, "structure": 5.0}
+    recipes = [
+        make_recipe(train__steps=10, train__objective={"contrastive": 1.0}),
+        *(
+            make_recipe(
+                **TAUGHT,
+                train__steps=10,
+                train__objective=both,
+                teacher__model=str(tiny_model),
+                teacher__begin=begin,
+            )
+            for begin in (0.0, 0.6, 0.6)
+        ),
+    ]
+    tokenizer = open_vocabulary(recipes[0], tmp_path)
+    caches = open_caches(tmp_path, recipes[0], tokenizer, show_progress=False)
+    teacher = open_teacher(recipes[1])
+    assert teacher is not None
+    lessons = lessons_module.open_lessons(
+        tmp_path, recipes[1], caches, tokenizer, teacher, show_progress=False
+    )
+    alone, early, late, again = (
+        Run(recipe, caches, tokenizer, lessons=None if i == 0 else lessons)
+        for i, recipe in enumerate(recipes)
+    )
+
+    def steps(run: Run, begin: int, end: int) -> list[Any]:
+        drawn = [run.draw(step) for step in range(begin, end)]
+        for batch, lesson in drawn:
+            run.learn(batch, 1.0, lesson)
+        return [lesson if lesson is None else lesson.src.ids.tolist() for _, lesson in drawn]
+
+    first = steps(early, 0, 4)
+    steps(alone, 0, 6)
+    assert steps(late, 0, 6) == [None] * 6
+    for name, weights in alone.model.state_dict().items():
+        assert torch.equal(weights, late.model.state_dict()[name])
+    assert steps(late, 6, 8) == first[:2] and None not in first
+    save_checkpoint(tmp_path / "c.pt", {"recipe": "x", **late.state()})
+    again.restore(load_checkpoint(tmp_path / "c.pt", "x") or {})
+    assert steps(again, 8, 10) == first[2:]
+    steps(late, 8, 10)
+    for name, weights in late.model.state_dict().items():
+        assert torch.equal(weights, again.model.state_dict()[name])
+    assert not torch.equal(weights, alone.model.state_dict()[name])
+
+
 # --- what is wrong ------------------------------------------------------------------------------------------
 
 
@@ -343,6 +402,12 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
     [
         ({"train__objective": {"structure": 1.0}, "teacher__model": ""}, "'structure' needs a teacher"),
         ({"train__objective": {"contrastive": 1.0}}, r"teacher\.model: .*nothing in train\.objective learns"),
+        ({"teacher__begin": 0.5}, r"teacher\.begin: found 0\.5, but nothing is learned before"),
+        (
+            {"teacher__begin": 0.5, "train__objective": {"contrastive": 1.0, "embedding": 1.0}},
+            r"teacher\.begin: found 0\.5, but nothing is learned of it after that",
+        ),
+        ({"teacher__begin": 1.0}, r"teacher\.begin"),
         ({"teacher__corpora": ("other.tsv",)}, r"teacher\.corpora: 'other\.tsv' is none of data\.corpora"),
         ({"teacher__languages": ("de",)}, r"teacher\.languages: none of de is a language"),
         ({"teacher__model": "precomputed"}, r"precomputed, but pairs\.en-fr\.tsv has neither src_vectors"),

@@ -15,7 +15,7 @@ def check_objectives(recipe: Recipe) -> None:
     """Raises BitextmineError for a name that is no objective, a weight that is not above 0, an objective that needs
     layers without any, hard negatives without an objective that has negatives, and spelling, order_columns or
     length_share with one that reads more of a sentence than cosines tell; an objective that needs a teacher without
-    one, and a teacher without such an objective."""
+    one, a teacher without such an objective, and a teacher that begins later where nothing is learned before."""
     m = recipe.model
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
@@ -40,6 +40,13 @@ def check_objectives(recipe: Recipe) -> None:
         raise BitextmineError(
             f"recipe: teacher.model: found {recipe.teacher.model!r}, but nothing in train.objective learns of it: add "
             f"{_named(teaching)}"
+        )
+    at_once = [name for name, declared in chosen.items() if not declared.taught]
+    if recipe.teacher.begin and len(at_once) in (0, len(chosen)):
+        raise BitextmineError(
+            f"recipe: teacher.begin: found {recipe.teacher.begin:g}, but "
+            + ("nothing is learned before" if not at_once else "nothing is learned of it after that")
+            + ": leave it at 0, or have train.objective name one of each kind"
         )
     others = [name for name, declared in chosen.items() if not declared.cosines]
     for key, found in (

@@ -47,14 +47,18 @@ class Objectives(nn.Module):
     ) -> dict[str, Tensor]:
         """The loss of each objective, not yet weighed, as scalars with gradients; of several processes each has a
         part, and the parts add up to the losses. batch: None where all of them are taught; lesson: what those that
-        are taught learn from."""
+        are taught learn from, None where they do not learn yet."""
         settings, content = self.training_settings, self.content
         seen = {
             taught: Views(model, found, settings, content, step, world)
             for taught, found in ((False, batch), (True, lesson))
             if found is not None
         }
-        return {name: part(seen[OBJECTIVES[name].taught]) for name, part in self.parts.items()}
+        return {
+            name: part(seen[OBJECTIVES[name].taught])
+            for name, part in self.parts.items()
+            if OBJECTIVES[name].taught in seen
+        }
 
 
 def objective_class(name: str) -> type[Objective]:

@@ -172,6 +172,12 @@ def _check_teacher(recipe: Recipe) -> None:
             f"found src_vectors or tgt_vectors with teacher.model {teacher.model!r}",
             f'set that to "{PRECOMPUTED}"',
         )
+    _must(
+        not (teacher.begin and recipe.distil.epochs),
+        "teacher.begin",
+        f"found {teacher.begin:g} with [distil], whose stages say when it teaches",
+        "leave it out",
+    )
     if not teacher.model:
         return
     taught = [c for c in corpora if not teacher.corpora or c.files[0] in teacher.corpora]

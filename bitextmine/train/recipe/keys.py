@@ -325,6 +325,12 @@ class Teacher:
     batch: int = key(
         1024, "pairs per step that it teaches on, beside those of train.batch; all of one corpus", least=2
     )
+    begin: float = key(
+        0.0,
+        "it teaches when this share of the steps is done: what it takes to teach is saved until then",
+        least=0,
+        below=1,
+    )
     temperature: float = key(0.05, "of mcl_ce and structure_kl", above=0, most=1)
 
 
