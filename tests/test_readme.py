@@ -60,7 +60,7 @@ def test_it_is_short():
 
 def test_its_first_example(bitextmine, root, tmp_path):
     """Line by line the sentences that it shows, and their scores up to rounding on another processor."""
-    shown = [row.strip().split("\t") for row in re.findall(r"^ {4}\d\.\d{6}\t.*$", README, re.MULTILINE)]
+    shown = [row.strip().split("\t") for row in re.findall(r"^ {4}\d+\.\d{6}\t.*$", README, re.MULTILINE)]
     assert len(shown) >= 4
     for lang in ("en", "fr"):
         (tmp_path / f"sample.{lang}").write_bytes((root / "mine" / "samples" / f"sample.{lang}").read_bytes())

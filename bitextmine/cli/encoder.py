@@ -154,20 +154,20 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
     metavar="N",
     help="Of these, those with so many held-out pairs.",
 )
-@click.option("--draws", type=fewest, default=3, show_default=True, metavar="N", help="Tasks of each corpus.")
+@click.option("--draws", type=fewest, default=5, show_default=True, metavar="N", help="Tasks of each corpus.")
 @click.option(
     "--distractors",
     type=click.IntRange(min=0),
     multiple=True,
-    default=(40_000, 5_000, 15_000),
+    default=(40_000, 5_000, 15_000, 1_000, 200),
     show_default=True,
     metavar="N",
     help="Sentences without a translation on either side of a task; given again, for the next task.",
 )
 @click.option(
-    "--hidden", type=fewest, default=16, show_default=True, metavar="N", help="Units of the hidden layer."
+    "--hidden", type=fewest, default=32, show_default=True, metavar="N", help="Units of the hidden layer."
 )
-@click.option("--steps", type=fewest, default=250, show_default=True, metavar="N", help="Steps of the fit.")
+@click.option("--steps", type=fewest, default=600, show_default=True, metavar="N", help="Steps of the fit.")
 @click.option(
     "--decay", type=Number(min=0), default=0.1, show_default=True, metavar="X", help="Weight decay."
 )

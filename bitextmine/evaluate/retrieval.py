@@ -169,7 +169,11 @@ def _rescorer(pools: Mapping[str, _Pool], scoring: Scoring) -> _RescorerOf:
         lang: row_pieces(iter_lines(pool.text), pool.unique, scoring.encoder) for lang, pool in pools.items()
     }
     return lambda src, tgt, rows, targets: Rescorer(
-        scoring.pieces, pieces[src].take(rows), pieces[tgt].take(targets), scoring.scorer
+        scoring.pieces,
+        pieces[src].take(rows),
+        pieces[tgt].take(targets),
+        scoring.scorer,
+        sizes=(len(pieces[src]), len(pieces[tgt])),
     )
 
 

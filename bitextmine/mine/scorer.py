@@ -49,7 +49,9 @@ __all__ = [
     "row_pieces",
 ]
 
-CANDIDATE_FEATURES = 4
+CANDIDATE_FEATURES = 5
+# Sizes of corpora beyond these count as these: the networks were fitted to none.
+SMALLEST_CORPUS, LARGEST_CORPUS = 1_000, 40_000
 # Means of neighbourhoods near 0 would make ratios without meaning.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
@@ -74,10 +76,15 @@ def candidate_features(
     cosine: NDArray[np.float64],
     neighbours: NeighboursLike,
     k: int,
+    sizes: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]:
     """(p, CANDIDATE_FEATURES) for the pairs of source row src[i] with target row tgt[i], whose cosine is cosine[i]: the
-    ratio margin, its logarithm, and how far the pair's cosine is above that of the next best neighbour of the source
-    and of the target (0 without one). The k nearest neighbours count."""
+    ratio margin, its logarithm, how far the pair's cosine is above that of the next best neighbour of the source
+    and of the target (0 without one), and the size of the corpora. The k nearest neighbours count.
+
+    sizes: rows of both corpora, default those of the neighbours. The fewer there are, the farther the neighbours of
+    any sentence, and the higher the margin of a pair that is none: so the size, log10 of the geometric mean, counts.
+    """
     means, gaps = [], []
     for rows, others, sim, ids in (
         (src, tgt, neighbours.fwd_sim, neighbours.fwd_id),
@@ -91,7 +98,9 @@ def candidate_features(
         gaps.append(np.where(np.isfinite(next_best), cosine - next_best, 0.0))
     around = np.maximum((means[0] + means[1]) / 2, SMALLEST_MEAN)
     ratio = np.clip(cosine / around, SMALLEST_RATIO, LARGEST_RATIO)
-    return np.stack([ratio, np.log(ratio), *gaps], axis=1)
+    rows = (len(neighbours.fwd_id), len(neighbours.bwd_id)) if sizes is None else sizes
+    size = np.log10(np.clip(np.array(rows, dtype=np.float64), SMALLEST_CORPUS, LARGEST_CORPUS)).mean()
+    return np.stack([ratio, np.log(ratio), *gaps, np.full(len(ratio), size)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,8 +203,11 @@ class Rescorer:
         tgt: Pieces,
         scorer: Scorer,
         progress: Callable[[int], object] = lambda n: None,
+        sizes: tuple[int, int] | None = None,
     ) -> None:
-        """src, tgt: the sentences of the rows that are mined. progress: is told of pairs whose pieces are compared."""
+        """src, tgt: the sentences of the rows that are mined. progress: is told of pairs whose pieces are compared.
+        sizes: as `candidate_features` takes them."""
+        self._sizes = sizes
         self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
         # The first candidates are asked for again, by the calibration, the pairs and the threshold.
         self._first: tuple[BestBothWays, NeighboursLike, int, BestBothWays] | None = None
@@ -240,7 +252,9 @@ class Rescorer:
         score = np.empty(len(src))
 
         def by_margin(part: slice) -> None:
-            features[part] = candidate_features(src[part], tgt[part], cosine[part], neighbours, k)
+            features[part] = candidate_features(
+                src[part], tgt[part], cosine[part], neighbours, k, self._sizes
+            )
             score[part] = self.scorer.margin.score(self.scorer.margin.drive(features[part]))
 
         _each(by_margin, len(src))

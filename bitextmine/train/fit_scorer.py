@@ -76,11 +76,11 @@ class Fitting:
 
     corpora: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(CORPORA))
     held_out: int = 500
-    draws: int = 3
-    distractors: tuple[int, ...] = (40_000, 5_000, 15_000)
+    draws: int = 5
+    distractors: tuple[int, ...] = (40_000, 5_000, 15_000, 1_000, 200)
     seed: int = 1
-    hidden: int = 16
-    steps: int = 250
+    hidden: int = 32
+    steps: int = 600
     decay: float = 0.1
 
 

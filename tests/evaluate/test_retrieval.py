@@ -78,7 +78,7 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
     """Scores that are a sum of the features, of which each is worked out anew; two of the queries are one row."""
     _, pool, src_pool = world
     query_rows = np.array([5, 90, 5, 0, 41, 299])
-    weights = np.array([1.0, -0.5, 4.0, -2.0])
+    weights = np.array([1.0, -0.5, 4.0, -2.0, 0.3])
 
     @dataclass
     class Again:
@@ -110,7 +110,7 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
             means.append(sims[near].mean())
             gaps.append(cos[row, target] - max(sims[i] for i in near if i != other))
         ratio = cos[row, target] / max(sum(means) / 2, 0.05)
-        return weights @ [ratio, np.log(np.clip(ratio, 0.05, 4)), *gaps] + 2 * cos[row, target]
+        return weights @ [ratio, np.log(np.clip(ratio, 0.05, 4)), *gaps, 3.0] + 2 * cos[row, target]
 
     nearest = {int(row): np.argsort(-cos[row])[:candidates] for row in query_rows}
     assert asked == [{(row, int(target)) for row, near in nearest.items() for target in near}]
@@ -364,9 +364,10 @@ def test_rescored_pools(tmp_path, monkeypatch):
     made = []
 
     class Seen(Rescorer):
-        def __init__(self, features, src, tgt, scorer):
+        def __init__(self, features, src, tgt, scorer, sizes):
+            assert sizes == (4, 4), "those of the pools"
             made.append((src, tgt))
-            super().__init__(features, src, tgt, scorer)
+            super().__init__(features, src, tgt, scorer, sizes=sizes)
 
     monkeypatch.setattr(module, "Rescorer", Seen)
     queries = write(tmp_path / "q.tsv", lines)

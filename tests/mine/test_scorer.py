@@ -174,26 +174,31 @@ def neighbours(n: int, m: int, k: int) -> SimpleNamespace:
     )
 
 
-def slow_candidate(found: SimpleNamespace, i: int, j: int, cosine: float) -> list[float]:
+def slow_candidate(
+    found: SimpleNamespace, i: int, j: int, cosine: float, sizes: tuple[int, int]
+) -> list[float]:
     means, gaps = [], []
     for sims, ids, other in ((found.fwd_sim[i], found.fwd_id[i], j), (found.bwd_sim[j], found.bwd_id[j], i)):
         means.append(float(np.mean(sims)) if len(sims) else cosine)
         rivals = [s for s, r in zip(sims, ids, strict=True) if r != other]
         gaps.append(cosine - max(rivals) if rivals else 0.0)
     ratio = cosine / ((means[0] + means[1]) / 2)
-    return [ratio, math.log(ratio), *gaps]
+    rows = [min(max(n, 1_000), 40_000) for n in sizes]
+    return [ratio, math.log(ratio), *gaps, math.log10(math.sqrt(rows[0] * rows[1]))]
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_features_of_candidates(k: int) -> None:
+@pytest.mark.parametrize("sizes", [None, (5_000, 20_000), (200_000, 2_000)])
+def test_features_of_candidates(k: int, sizes: tuple[int, int] | None) -> None:
     found = neighbours(20, 30, k)
     src, tgt = np.arange(20), found.fwd_id[:, k - 1].copy()
     cosine = found.fwd_sim[:, k - 1].astype(np.float64)
     cosine = np.abs(cosine) + 0.1
-    features = candidate_features(src, tgt, cosine, found, k)
+    features = candidate_features(src, tgt, cosine, found, k, sizes)
     assert features.shape == (20, CANDIDATE_FEATURES)
     for i, row in enumerate(features):
-        np.testing.assert_allclose(row, slow_candidate(found, i, tgt[i], cosine[i]), rtol=1e-4, atol=1e-6)
+        slow = slow_candidate(found, i, tgt[i], cosine[i], sizes or (20, 30))
+        np.testing.assert_allclose(row, slow, rtol=1e-4, atol=1e-6)
 
 
 def some_network(width: int, hidden: int = 4) -> Network:
@@ -226,7 +231,7 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
         (i, int(j)): slow_score(
             some_scorer(0).margin,
             np.array(
-                slow_candidate(found, i, int(j), float(found.fwd_sim[i][list(found.fwd_id[i]).index(j)]))
+                slow_candidate(found, i, int(j), float(found.fwd_sim[i][list(found.fwd_id[i]).index(j)]), (n, m))
             ),
         )
         for i, j in enumerate(best.forward.id)
@@ -246,7 +251,7 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
         for row, other in enumerate(one.id):
             i, j = (row, int(other)) if forward else (int(other), row)
             sims, ids = (found.fwd_sim, found.fwd_id) if forward else (found.bwd_sim, found.bwd_id)
-            base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]))])
+            base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]), (n, m))])
             expected = slow_score(scorer.margin, base[0])
             if expected >= scorer.cut:
                 hopeful.add((i, j))
@@ -275,7 +280,7 @@ def test_the_scorer_in_the_package(name: str) -> None:
         assert (network.scale > 0).all()
         typical = network.mean[None].copy()
         better = typical.copy()
-        better[0, :CANDIDATE_FEATURES] += 3 * network.scale[:CANDIDATE_FEATURES]
+        better[0, : CANDIDATE_FEATURES - 1] += 3 * network.scale[: CANDIDATE_FEATURES - 1]  # not the size
         high, low = (float(network.score(network.drive(x))[0]) for x in (better, typical))
         assert high > low, "the margin counts"
 
