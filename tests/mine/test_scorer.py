@@ -231,7 +231,9 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
         (i, int(j)): slow_score(
             some_scorer(0).margin,
             np.array(
-                slow_candidate(found, i, int(j), float(found.fwd_sim[i][list(found.fwd_id[i]).index(j)]), (n, m))
+                slow_candidate(
+                    found, i, int(j), float(found.fwd_sim[i][list(found.fwd_id[i]).index(j)]), (n, m)
+                )
             ),
         )
         for i, j in enumerate(best.forward.id)
@@ -251,7 +253,9 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
         for row, other in enumerate(one.id):
             i, j = (row, int(other)) if forward else (int(other), row)
             sims, ids = (found.fwd_sim, found.fwd_id) if forward else (found.bwd_sim, found.bwd_id)
-            base = np.array([slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]), (n, m))])
+            base = np.array(
+                [slow_candidate(found, i, j, float(sims[row][list(ids[row]).index(other)]), (n, m))]
+            )
             expected = slow_score(scorer.margin, base[0])
             if expected >= scorer.cut:
                 hopeful.add((i, j))
