@@ -98,8 +98,8 @@ def candidate_features(
         gaps.append(np.where(np.isfinite(next_best), cosine - next_best, 0.0))
     around = np.maximum((means[0] + means[1]) / 2, SMALLEST_MEAN)
     ratio = np.clip(cosine / around, SMALLEST_RATIO, LARGEST_RATIO)
-    rows = (len(neighbours.fwd_id), len(neighbours.bwd_id)) if sizes is None else sizes
-    size = np.log10(np.clip(np.array(rows, dtype=np.float64), SMALLEST_CORPUS, LARGEST_CORPUS)).mean()
+    both = (len(neighbours.fwd_id), len(neighbours.bwd_id)) if sizes is None else sizes
+    size = np.log10(np.clip(np.array(both, dtype=np.float64), SMALLEST_CORPUS, LARGEST_CORPUS)).mean()
     return np.stack([ratio, np.log(ratio), *gaps, np.full(len(ratio), size)], axis=1)
 
 
