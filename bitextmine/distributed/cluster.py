@@ -287,7 +287,7 @@ def _connect(ray: Any, options: RayOptions) -> None:
     }
     logging.getLogger("ray").setLevel(logging.ERROR)
     if address == "local":
-        quiet |= {"num_cpus": max(processors(), options.cpus), "include_dashboard": False}
+        quiet |= {"num_cpus": processors(), "include_dashboard": False}
     elif address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address not in ("auto", "local"):
