@@ -239,8 +239,10 @@ def connected(options: RayOptions) -> Iterator[Cluster]:
         return
     ray = _ray()
     ours = not ray.is_initialized()  # else the program that calls this has connected
-    with _quiet(ray) if ours else contextlib.nullcontext():
+    with contextlib.ExitStack() as around:
         if ours:
+            around.enter_context(_quiet(ray))
+            around.enter_context(_private_token(options))
             _connect(ray, options)
         cluster = Cluster(ray, options)
         before, _open = _open, cluster
@@ -268,6 +270,22 @@ def _quiet(ray: Any) -> Iterator[None]:
         yield
     finally:
         setattr(worker, name, before)
+
+
+@contextlib.contextmanager
+def _private_token(options: RayOptions) -> Iterator[None]:
+    """A cluster of our own has a token of its own. Else Ray makes one for it in ~/.ray, with which it then neither
+    reaches clusters that were started without one, nor those that are named by their address."""
+    names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    if options.address != "local" or any(name in os.environ for name in names):
+        yield
+        return
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    try:
+        yield
+    finally:
+        for name in names:  # Ray sets the mode itself
+            os.environ.pop(name, None)
 
 
 def _ray() -> Any:

@@ -364,6 +364,17 @@ def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) ->
     assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): 1 node(s)" in said
 
 
+def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine: Command, folder: Path) -> None:
+    """With one there Ray would not reach clusters that were started without."""
+    env = {"HOME": str(folder)}
+    bitextmine(
+        "embed", "corpus.fr", "--model", "model", "--ray", "local", "--out", "x.npy", cwd=folder, env=env
+    )
+    bitextmine("embed", "corpus.fr", "--model", "model", "--out", "y.npy", cwd=folder)
+    assert (folder / "x.npy").read_bytes() == (folder / "y.npy").read_bytes()
+    assert not (folder / ".ray").exists()
+
+
 def test_another_version_of_ray_is_told_of(
     bitextmine: Command, nodes: Nodes, folder: Path, tmp_path: Path
 ) -> None:
