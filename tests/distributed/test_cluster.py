@@ -6,7 +6,9 @@ import os
 import re
 import signal
 import socket
+import socketserver
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -362,6 +364,33 @@ def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) ->
     assert "of which none has more than 1 CPUs and 0 GPUs" in said
     said = bitextmine.fails(*args, "local", cwd=folder)  # this machine's own
     assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): 1 node(s)" in said
+
+
+def test_what_is_no_cluster_is_told_of_at_once(bitextmine: Command, folder: Path) -> None:
+    """Ray itself would try for minutes."""
+    args = ("embed", "corpus.fr", "--model", "model", "--ray")
+    with socketserver.TCPServer(("127.0.0.1", 0), Web) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
+        server.shutdown()
+    assert (
+        f"--ray 127.0.0.1:{port}: no such cluster: what answers there, if anything does, is not the" in said
+    )
+    said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
+    assert (
+        f"--ray 127.0.0.1:{port}: no such cluster: " in said and "is 'ray start --head' running there" in said
+    )
+    said = bitextmine.fails(*args, "auto", cwd=folder, env={"RAY_ADDRESS": "nonsense"})
+    assert "--ray auto (RAY_ADDRESS=nonsense): " in said
+
+
+class Web(socketserver.BaseRequestHandler):
+    """A server of something else."""
+
+    def handle(self) -> None:
+        self.request.recv(100)
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine: Command, folder: Path) -> None:
