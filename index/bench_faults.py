@@ -225,11 +225,8 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=20_000, metavar="N", help="of each (default: 20,000)")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="nodes (default: 2)")
     parser.add_argument("--rows", type=int, metavar="N", help="--ray-rows (default: a 16th of the lines)")
-    parser.add_argument(
-        "--only",
-        metavar="NAME",
-        help="just that fault: " + ", ".join(sorted({f.__name__ for _, f, _ in FAULTS})),
-    )
+    names = list(dict.fromkeys(f"{way}-{fault.__name__}" for way, fault, _ in FAULTS))
+    parser.add_argument("--only", metavar="NAME", choices=names, help=f"just that fault: {', '.join(names)}")
     args = parser.parse_args()
     if len(args.corpora) not in (0, 2):
         parser.error("two corpora, or none")

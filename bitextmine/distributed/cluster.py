@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any
 
 from bitextmine.console import counted
 from bitextmine.distributed.nodes import JOIN_SECONDS, TELL_SECONDS, Node, first_line
-from bitextmine.distributed.options import RayOptions
+from bitextmine.distributed.options import RayOptions, check_address
 from bitextmine.distributed.pool import Pool
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
@@ -25,6 +26,9 @@ __all__ = ["Cluster", "connected"]
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
+# What a client of gRPC says first, with settings that are empty, and the type of the frame that answers.
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+_SETTINGS = b"\x04"
 _AGAIN_SECONDS = 0.5  # until a node that has just joined is asked again
 _open: Cluster | None = None
 
@@ -235,8 +239,10 @@ def connected(options: RayOptions) -> Iterator[Cluster]:
         return
     ray = _ray()
     ours = not ray.is_initialized()  # else the program that calls this has connected
-    with _quiet(ray) if ours else contextlib.nullcontext():
+    with contextlib.ExitStack() as around:
         if ours:
+            around.enter_context(_quiet(ray))
+            around.enter_context(_private_token(options))
             _connect(ray, options)
         cluster = Cluster(ray, options)
         before, _open = _open, cluster
@@ -266,6 +272,22 @@ def _quiet(ray: Any) -> Iterator[None]:
         setattr(worker, name, before)
 
 
+@contextlib.contextmanager
+def _private_token(options: RayOptions) -> Iterator[None]:
+    """A cluster of our own has a token of its own. Else Ray makes one for it in ~/.ray, with which it then neither
+    reaches clusters that were started without one, nor those that are named by their address."""
+    names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    if options.address != "local" or any(name in os.environ for name in names):
+        yield
+        return
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    try:
+        yield
+    finally:
+        for name in names:  # Ray sets the mode itself
+            os.environ.pop(name, None)
+
+
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of what is to change
@@ -279,7 +301,13 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, options: RayOptions) -> None:
-    address = options.address
+    address, shown = options.address, f"--ray {options.address}"
+    if address == "auto" and (named := os.environ.get("RAY_ADDRESS")):
+        address, shown = named, f"--ray auto (RAY_ADDRESS={named})"
+        try:
+            check_address(address)
+        except UsageError as e:
+            raise BitextmineError(f"{shown}: {e}") from None
     quiet: dict[str, Any] = {
         "log_to_driver": False,
         "configure_logging": False,
@@ -287,34 +315,89 @@ def _connect(ray: Any, options: RayOptions) -> None:
     }
     logging.getLogger("ray").setLevel(logging.ERROR)
     if address == "local":
-        quiet |= {"num_cpus": max(processors(), options.cpus), "include_dashboard": False}
-    elif address == "auto":
-        address = os.environ.get("RAY_ADDRESS") or address
-    if address not in ("auto", "local"):
-        host, _, port = address.rpartition(":")
-        _check_reachable(host.strip("[]"), port, address)
+        quiet |= {"num_cpus": processors(), "include_dashboard": False}
+    elif address != "auto":
+        _check_reachable(address, shown)
+        _check_token(address, shown)
     try:
         ray.init(address=address, **quiet)
     except ConnectionError as e:
         raise BitextmineError(
-            f"--ray {options.address}: no Ray cluster runs here ({first_line(e)}); start one with 'ray start --head', "
+            f"{shown}: no Ray cluster runs here ({first_line(e)}); start one with 'ray start --head', "
             "name the head of one as HOST:PORT, or use --ray local"
         ) from None
-    except (RuntimeError, ValueError, TimeoutError) as e:
+    except Exception as e:  # Ray has no class for most
         text = str(e)
         if "ersion mismatch" in text:
             raise BitextmineError(
-                f"--ray {options.address}: the cluster runs another version of Ray or Python than this program: "
+                f"{shown}: the cluster runs another version of Ray or Python than this program: "
                 f"{' '.join(text.split())}"
             ) from None
-        raise BitextmineError(f"--ray {options.address}: cannot connect: {first_line(e)}") from None
+        raise BitextmineError(f"{shown}: cannot connect: {first_line(e)}") from None
 
 
-def _check_reachable(host: str, port: str, address: str) -> None:
+def _check_reachable(address: str, shown: str) -> None:
+    """Ray itself would try for minutes, and print what it tries."""
+    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except (OSError, ValueError) as e:
+        there = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS)
+    except OSError as e:
         raise BitextmineError(
-            f"--ray {address}: no such cluster: {getattr(e, 'strerror', None) or e}; is 'ray start --head' running "
-            "there, and the port its own (6379 as a rule)?"
+            f"{shown}: no such cluster: {e.strerror or e}; is 'ray start --head' running there, and the port its own "
+            "(6379 as a rule)?"
         ) from None
+    head = b""
+    with there, contextlib.suppress(OSError):
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+            return
+        there.sendall(_HTTP2)
+        while len(head) < 4 and (more := there.recv(4 - len(head))):
+            head += more
+    if head[3:] != _SETTINGS:
+        raise BitextmineError(
+            f"{shown}: no such cluster: what answers there, if anything does, is not the head of one; is the port that "
+            "of 'ray start --head' (6379 as a rule)?"
+        )
+
+
+def _check_token(address: str, shown: str) -> None:
+    """Ray gives its token to a cluster that is named by its address only where it is told to, and without it tries for
+    half a minute."""
+    from ray import _raylet
+
+    there: Any = _raylet
+    tokens = getattr(there, "AuthenticationTokenLoader", None)
+    if tokens is None:  # a Ray that knows none
+        return
+    from ray.exceptions import AuthenticationError
+
+    wanted = os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
+    try:
+        if wanted and not tokens.instance().has_token(ignore_auth_mode=True):
+            raise AuthenticationError("there is none")  # the client would end the process
+        with _mute():
+            there.GcsClient(address=address)
+    except AuthenticationError:
+        what = (
+            "another token than this program has" if wanted else "a token, and RAY_AUTH_MODE=token is not set"
+        )
+        raise BitextmineError(
+            f"{shown}: the cluster asks for {what}; set RAY_AUTH_MODE=token, and copy ~/.ray/auth_token from the head "
+            "to this machine (or put what it holds into RAY_AUTH_TOKEN)"
+        ) from None
+    except Exception as e:
+        log.debug("%s: %s", shown, e)  # to connect will fail, and says why
+
+
+@contextlib.contextmanager
+def _mute() -> Iterator[None]:
+    """What Ray's compiled part writes to standard error is not shown."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

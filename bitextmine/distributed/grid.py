@@ -94,25 +94,24 @@ def run_grid(
     are merged with all of y. Raises BitextmineError with a worker's message.
     """
     total = grid.count()
-    finished = sum(grid.path(tile).exists() for tile in grid.tiles())
+    # Known beforehand: a tile may also be there because its worker died when it was written, and was not counted yet.
+    finished = {tile for tile in grid.tiles() if grid.path(tile).exists()}
     if finished or grid.done:
         log.info(
             "%s: %s of %s lines and %d of the other %s are done, going on",
             what,
             f"{grid.done:,}",
             f"{len(grid.x.rows):,}",
-            finished,
+            len(finished),
             counted(total, "tile"),
         )
     pool = cluster.pool
     width = len(grid.y.rows)
     merging = 0.0
     kept: list[Path] = []
-    made = 0
-    for call, new in pool.in_order(calls, ahead=pool.slots):
+    for call, _ in pool.in_order(calls, ahead=pool.slots):
         if call.key is None:
             continue
-        made += new
         i0, i1, j0, j1 = tile = call.key
         path = grid.path(tile)
         try:
@@ -120,7 +119,8 @@ def run_grid(
         except BitextmineError:
             with contextlib.suppress(OSError):
                 path.unlink()
-            made += pool.again(call) - new
+            finished.discard(tile)
+            pool.again(call)
             found = _read_tile(path)
         since = time.perf_counter()
         _merge(grid.fwd, i0, i1, found, "fwd", j0)
@@ -138,12 +138,12 @@ def run_grid(
                 for each in kept:
                     each.unlink(missing_ok=True)
                 kept.clear()
-    report, seconds = stage.finish(total - made, merging=merging)
+    report, seconds = stage.finish(len(finished), merging=merging)
     log.info(
         "%s: %s, %d of them found finished; %s; %.1f s in all, %.1f s of it merging",
         what,
         counted(total, "tile"),
-        total - made,
+        len(finished),
         report,
         seconds,
         merging,

@@ -136,14 +136,14 @@ def compare(
     search: SearchOptions,
     limits: tuple[NDArray[np.float32], NDArray[np.float32]],
     path: str,
-) -> bool:
+) -> None:
     """Writes the k best of each row of two shards that reach the row's limit. A file that is there already is one of
-    the same tile, from a run that was killed, and is left as it is; then False is returned.
+    the same tile, by a worker or a run that was killed, and is left as it is.
 
     Raises BitextmineError where the shards are not those that the driver has.
     """
     if Path(path).exists():
-        return False
+        return
     from bitextmine.device import device_name
 
     rows = [shard_rows_of(kept, shard, number) for number, shard in enumerate((x, y))]
@@ -163,4 +163,3 @@ def compare(
     for way, side, other, limit in zip(("fwd", "bwd"), best, reversed(rows), limits, strict=True):
         found |= what_reaches(way, side, limit, len(other))
     write_tile(path, found)
-    return True

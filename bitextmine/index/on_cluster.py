@@ -234,15 +234,13 @@ def _arithmetic() -> str:
 # --- on a worker ---
 
 
-def route_rows(kept: Kept, queries: Shard, routing: _Routing) -> bool:
-    """Writes to which lists each of some rows goes; False where that is known.
+def route_rows(kept: Kept, queries: Shard, routing: _Routing) -> None:
+    """Writes to which lists each of some rows goes, where that is not known.
 
     Raises BitextmineError on a machine that would route in other ways than the driver's.
     """
-    if Path(routing.path).exists():
-        return False
-    _route(kept, queries, routing)
-    return True
+    if not Path(routing.path).exists():
+        _route(kept, queries, routing)
 
 
 def _route(kept: Kept, queries: Shard, routing: _Routing) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -299,15 +297,15 @@ def compare_lists(
     memory: int | None,
     limits: tuple[NDArray[np.float32], NDArray[np.float32]],
     path: str,
-) -> bool:
+) -> None:
     """Writes the k best of some queries among some lists' rows, and of these among those queries, that reach the row's
-    limit. A file that is there already is left as it is; then False is returned.
+    limit. A file that is there already is left as it is.
 
     lists: the number of the first of them, and where the rows of each begin and end. Raises BitextmineError where the
     shards are not those that the driver has.
     """
     if Path(path).exists():
-        return False
+        return
     first, bounds = lists
     total = len(bounds) - 1
     rows, of = shard_rows_of(kept, queries, 0), shard_rows_of(kept, listed, 1)
@@ -336,4 +334,3 @@ def compare_lists(
     bwd.id[...] = np.where(bwd.id >= k, bwd.id - k, -1)
     found = what_reaches("fwd", fwd, limits[0], len(of)) | what_reaches("bwd", bwd, limits[1], len(rows))
     write_tile(path, found)
-    return True

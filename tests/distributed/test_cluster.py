@@ -6,29 +6,25 @@ import os
 import re
 import signal
 import socket
+import socketserver
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..conftest import Command
 
+if TYPE_CHECKING:
+    from _nodes import Nodes
+
 pytest.importorskip("ray", reason="--ray needs the extra 'ray'")
 pytestmark = pytest.mark.timeout(900)
 
 STORE = 80 << 20
-# How long Ray waits for parts of its own, which on a busy machine take long to start.
-PATIENCE = {
-    "agent_register_timeout_ms": "600000",
-    "gcs_rpc_server_connect_timeout_s": "600",
-    "gcs_server_request_timeout_seconds": "600",
-    "health_check_timeout_ms": "120000",
-    "raylet_start_wait_time_s": "600",
-    "worker_register_timeout_seconds": "600",
-}
 MINED = ("mine", "--src", "en", "--tgt", "fr", "--no-clean", "-o", "pairs.tsv")
 OUTPUTS = (
     "pairs.tsv",
@@ -38,96 +34,14 @@ OUTPUTS = (
 TILES = "corpus.en-corpus.fr.search.tiles"
 
 
-class Nodes:
-    """A head without processors, and nodes of one processor each."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        # Only what is needed: of a node whose processes start slowly Ray thinks that it is dead.
-        few = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
-        self.cluster = Cluster()
-        _started(self.cluster, num_cpus=0, object_store_memory=STORE, **few)
-        self.address = str(self.cluster.address)
-        self.nodes: list[Any] = []
-
-    def add(self, **more: Any) -> Any:
-        node = _started(self.cluster, num_cpus=1, object_store_memory=STORE, **more)
-        self.nodes.append(node)
-        return node
-
-    def remove(self, node: Any) -> None:
-        self.nodes.remove(node)
-        self.cluster.remove_node(node, allow_graceful=False)
-
-    def workers(self) -> list[int]:
-        """The processes of actors on all nodes."""
-        raylets = {node.all_processes["raylet"][0].process.pid for node in self.nodes}
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-                name = (process / "cmdline").read_bytes()
-            except OSError:  # it ended
-                continue
-            if parent in raylets and name.startswith(b"ray::Worker"):
-                found.append(int(process.name))
-        return found
-
-
-def _started(cluster: Any, **more: Any) -> Any:
-    """A new node, once the cluster has it in its list, however long that takes. One whose own agent takes more than 15
-    seconds to start gives up, as on a busy machine: then it is another one."""
-    for left in reversed(range(5)):
-        try:
-            node = cluster.add_node(
-                wait=False, **more
-            )  # else Ray waits half a minute, and leaves it to itself
-        except Exception as e:  # Ray has no other class for it
-            if not left or "timed out" not in str(e).lower():
-                raise
-            continue
-        while node.plasma_store_socket_name not in [
-            known["ObjectStoreSocketName"] for known in cluster.global_state.node_table()
-        ]:
-            if node.all_processes["raylet"][0].process.poll() is not None:
-                break
-            time.sleep(0.1)
-        else:
-            return node
-        cluster.remove_node(node, allow_graceful=False)
-    raise AssertionError("five nodes died as they started")
-
-
-def _patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
-    """Ray asks for half a minute whether a node is there, whatever it is told; a minute here, at each turn."""
-
-    def get(*args: Any) -> Any:
-        for _ in range(120):
-            try:
-                return get_node(*args)
-            except RuntimeError:
-                time.sleep(0.5)
-        return get_node(*args)
-
-    return get
-
-
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
+def nodes(root: Path) -> Iterator[Nodes]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        for name, seconds in PATIENCE.items():
-            patch.setenv(f"RAY_{name}", seconds)
-        patch.delenv("RAY_ADDRESS", raising=False)
-        from ray._private import services
+        patch.syspath_prepend(str(root / "index"))
+        from _nodes import started  # the cluster whose parts index/bench_faults.py kills
 
-        patch.setattr(services, "get_node", _patient(services.get_node))
-        nodes = Nodes()
-        nodes.add()
-        nodes.add()
-        yield nodes
-        nodes.cluster.shutdown()
+        with started(2, STORE) as nodes:
+            yield nodes
 
 
 @pytest.fixture
@@ -197,10 +111,16 @@ def test_the_result_is_that_of_the_plain_command_whoever_dies(
     cannot be done before."""
     tiles = Tiles(folder)
     run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+    def all_at_work() -> bool:
+        return len(nodes.workers(at_work=True)) == 2
+
     try:
         until_running(run, lambda: len(tiles) >= 5)
         os.kill(nodes.workers()[0], signal.SIGKILL)
-        until_running(run, lambda: len(tiles) >= 40)
+        until_running(run, lambda: len(tiles) >= 25 and all_at_work())
+        before = len(tiles)
+        until_running(run, lambda: len(tiles) >= before + 15)  # each has finished what it had in hand
         run.send_signal(signal.SIGSTOP)
         nodes.remove(nodes.nodes[0])
         left = nodes.workers()
@@ -438,10 +358,50 @@ def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine: Command, nodes: N
 
 
 def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
-    args = ("embed", "corpus.fr", "--model", "model", "--ray", nodes.address, "--ray-cpus", "64")
-    said = bitextmine.fails(*args, cwd=folder)
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 64): " in said
+    args = ("embed", "corpus.fr", "--model", "model", "--ray-cpus", "6400", "--ray")
+    said = bitextmine.fails(*args, nodes.address, cwd=folder)
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): " in said
     assert "of which none has more than 1 CPUs and 0 GPUs" in said
+    said = bitextmine.fails(*args, "local", cwd=folder)  # this machine's own
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): 1 node(s)" in said
+
+
+def test_what_is_no_cluster_is_told_of_at_once(bitextmine: Command, folder: Path) -> None:
+    """Ray itself would try for minutes."""
+    args = ("embed", "corpus.fr", "--model", "model", "--ray")
+    with socketserver.TCPServer(("127.0.0.1", 0), Web) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
+        server.shutdown()
+    assert (
+        f"--ray 127.0.0.1:{port}: no such cluster: what answers there, if anything does, is not the" in said
+    )
+    said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
+    assert (
+        f"--ray 127.0.0.1:{port}: no such cluster: " in said and "is 'ray start --head' running there" in said
+    )
+    said = bitextmine.fails(*args, "auto", cwd=folder, env={"RAY_ADDRESS": "nonsense"})
+    assert "--ray auto (RAY_ADDRESS=nonsense): " in said
+
+
+class Web(socketserver.BaseRequestHandler):
+    """A server of something else."""
+
+    def handle(self) -> None:
+        self.request.recv(100)
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine: Command, folder: Path) -> None:
+    """With one there Ray would not reach clusters that were started without."""
+    env = {"HOME": str(folder)}
+    bitextmine(
+        "embed", "corpus.fr", "--model", "model", "--ray", "local", "--out", "x.npy", cwd=folder, env=env
+    )
+    bitextmine("embed", "corpus.fr", "--model", "model", "--out", "y.npy", cwd=folder)
+    assert (folder / "x.npy").read_bytes() == (folder / "y.npy").read_bytes()
+    assert not (folder / ".ray").exists()
 
 
 def test_another_version_of_ray_is_told_of(

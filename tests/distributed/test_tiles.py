@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bitextmine.distributed.options import RayOptions
 from bitextmine.distributed.plan import shard_rows
+from bitextmine.distributed.pool import Call
 from bitextmine.distributed.shards import spans
 from bitextmine.distributed.tiles import FileRows, search_tiles
 from bitextmine.embeddings.npy import npy_header, open_vectors
@@ -141,6 +145,26 @@ def test_finished_tiles_are_not_done_again(
     again = here(64, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
     same(search_tiles(again, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
     assert seen == left
+
+
+class Forgetful(Here):
+    """Every call is made twice, as where the worker dies between writing what it found and saying so."""
+
+    def _make(self, call: Call) -> Any:
+        super()._make(call)
+        return super()._make(call)
+
+
+def test_tiles_whose_worker_died_when_they_were_written_were_not_found_finished(
+    tmp_path: Path, work: Path
+) -> None:
+    rng = np.random.default_rng(10)
+    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 128, 16)) for name in "xy")
+    report = tmp_path / "report.jsonl"
+    cluster = Forgetful(RayOptions("local", rows=64, report=report))
+    same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
+    assert len(cluster.made) == 2 * 4
+    assert json.loads(report.read_text())["tasks_found_finished"] == 0
 
 
 def test_the_checkpoint_is_that_of_a_search_on_one_machine(
