@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bitextmine.cli.encoder import fit_scorer_command
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mine.scorer import Scorer
 from bitextmine.train.fit_scorer import Fitting, TaskScore, fit_scorer
@@ -91,6 +92,16 @@ def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
     )
     assert said[2:6] == [line_of(task) for task in wanted.tasks]
     assert said[7] == f"{tmp_path / 'scorer'}: scorer {wanted.scorer.hash}"
+
+
+def test_the_command_fits_as_the_library_does_by_default() -> None:
+    """The defaults stand in both, as the command's must not wait for torch."""
+    defaults = Fitting()
+    given = {parameter.name: parameter.default for parameter in fit_scorer_command.params}
+    names = [field.name for field in dataclasses.fields(Fitting) if field.name != "corpora"]
+    assert {name: given[name] for name in names} == {name: getattr(defaults, name) for name in names}
+    corpora = dict(part.partition("=")[::2] for part in given["corpora"].split(","))
+    assert {name: float(weight or 1) for name, weight in corpora.items()} == dict(defaults.corpora)
 
 
 def line_of(task: TaskScore) -> str:
