@@ -188,7 +188,7 @@ def _train(
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, lessons)
-        config, weights = finished_model(run)
+        config, weights = finished_model(run, show_progress=show_progress)
         write_folder(
             out,
             config,

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
+from bitextmine.train.objectives.check import check_objectives
 from bitextmine.train.recipe import (
     Corpus,
     Data,
@@ -117,6 +118,25 @@ def test_recipes_of_the_package_by_name(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert mine.train == load_recipe("cpu-quick").train
     there = load_recipe("cpu-quick", folder=Path("/there"))
     assert there.path(there.data.corpora[0].name) == Path("/there/europarl.en-fr.tsv.zst")
+
+
+def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
+    """They take the place of the corpora that a teacher teaches on as well."""
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        f'{CORPUS}[train]\nobjective = {{ contrastive = 1.0, structure = 1.0 }}\n[teacher]\nmodel = "europe5"\n'
+        'languages = ["en"]\nbegin = 0.5\ncorpora = ["a.en-fr.tsv"]\n'
+    )
+    own, named = ("mine.en-de.tsv", "news.en-fr.tsv"), ["mine.en-de.tsv"]
+    assert load_recipe(path).teacher.corpora == ("a.en-fr.tsv",)
+    assert load_recipe(path, pairs=own).teacher.corpora == ()
+    assert load_recipe(path, {"teacher.corpora": named}, pairs=own).teacher.corpora == tuple(named)
+    with pytest.raises(BitextmineError, match="none of en is a language of the corpora that it teaches on"):
+        load_recipe(path, pairs=["mine.de-fr.tsv"])
+    untaught = {"teacher.model": "", "train.objective": {"contrastive": 1.0}}
+    recipe = load_recipe(path, untaught, pairs=["mine.de-fr.tsv"])
+    check_objectives(recipe)  # when the teacher begins does not count then
+    assert recipe.teacher.model == "" and recipe.teacher.begin > 0
 
 
 def test_a_name_is_not_a_file_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

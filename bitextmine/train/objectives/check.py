@@ -42,7 +42,7 @@ def check_objectives(recipe: Recipe) -> None:
             f"{_named(teaching)}"
         )
     at_once = [name for name, declared in chosen.items() if not declared.taught]
-    if recipe.teacher.begin and len(at_once) in (0, len(chosen)):
+    if recipe.teacher.model and recipe.teacher.begin and len(at_once) in (0, len(chosen)):
         raise BitextmineError(
             f"recipe: teacher.begin: found {recipe.teacher.begin:g}, but "
             + ("nothing is learned before" if not at_once else "nothing is learned of it after that")

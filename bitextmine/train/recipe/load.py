@@ -54,8 +54,8 @@ def load_recipe(
     """Reads a TOML recipe, by its path or by its name in the package.
 
     ``overrides`` ({"train.batch": 512, ...}) win over it; ``pairs``, TSV files whose names tell their languages, take
-    the place of its corpora; ``folder`` wins over data.folder. Relative paths begin at the recipe's folder; those of
-    a recipe of the package, and ``pairs``, at the current one.
+    the place of its corpora, and of those that a teacher teaches on; ``folder`` wins over data.folder. Relative paths
+    begin at the recipe's folder; those of a recipe of the package, and ``pairs``, at the current one.
     Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
     """
     path = recipe_path(recipe)
@@ -71,7 +71,9 @@ def load_recipe(
         found = _with_folder(dataclasses.replace(found, base=base), folder)
         if pairs:
             data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
-            found = dataclasses.replace(found, data=data)
+            chosen = found.teacher.corpora if "teacher.corpora" in (overrides or {}) else ()
+            teacher = dataclasses.replace(found.teacher, corpora=chosen)
+            found = dataclasses.replace(found, data=data, teacher=teacher)
         given = _given(content, overrides or {})
         return check_recipe(with_assistant(with_start(found, given), given))
     except UsageError:
