@@ -10,6 +10,7 @@ nearer to them. What counts is the difference on the same questions.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,8 +28,8 @@ STRICT = 0.2
 # Pairs to set aside, at most, over all piles; at most a fifth of those there are.
 MOST = 1000
 SHARE = 5
-# One-sided 95% of a normal distribution.
-SURE = 1.645
+# A difference of which chance alone would make one as large less often than this counts.
+CHANCE = 0.05
 # A sentence of fewer words loses characters instead.
 FEWEST_WORDS = 4
 BLOCK_ROWS = 1 << 14
@@ -103,12 +104,15 @@ def found_again(queries: NDArray[np.float32], right: NDArray[np.int64], pool: ND
 
 
 def is_better(new: Measured, old: Measured) -> bool:
-    """Whether more questions are answered, by more than chance would (one-sided sign test at 5%, by the normal
-    distribution), with half of the words, and not fewer, by the same test, with whole sentences."""
-    return _rise(new.half, old.half) > SURE and _rise(new.whole, old.whole) > -SURE
+    """Whether more questions are answered with half of the words, and not fewer with whole sentences: by more than
+    chance would, as the exact one-sided sign test at 5% has it."""
+    return _is_rise(new.half, old.half) and not _is_rise(old.whole, new.whole)
 
 
-def _rise(new: NDArray[np.bool_], old: NDArray[np.bool_]) -> float:
-    """Gains less losses, in standard deviations of what chance would give."""
+def _is_rise(new: NDArray[np.bool_], old: NDArray[np.bool_]) -> bool:
+    """Whether a coin thrown for each answer that changed falls on the side of the gains as often as they are there with
+    a probability of at most CHANCE."""
     gained, lost = int((new & ~old).sum()), int((old & ~new).sum())
-    return (gained - lost) / max(1.0, (gained + lost) ** 0.5)
+    changed = gained + lost
+    as_many = sum(math.comb(changed, heads) for heads in range(gained, changed + 1))
+    return as_many <= CHANCE * 2**changed

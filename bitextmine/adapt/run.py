@@ -45,7 +45,7 @@ __all__ = ["LOG", "Adapted", "adapt_piles"]
 
 log = logging.getLogger(__name__)
 
-LOG = "adapt.jsonl"
+LOG, EMBEDDINGS = "adapt.jsonl", "embeddings"
 # With fewer there is nothing to learn from, or to measure it by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
 
@@ -141,9 +141,9 @@ class _Adaptation:
             shutil.rmtree(self.place)
             raise BitextmineError(
                 f"{self.folder.name} stays the better encoder for these corpora: trained on what it finds in them it "
-                f"answers no more of the {self.rounds[0]['held_out_pairs']:,} pairs held out (P@1 with half of the "
-                f"words {self.rounds[0]['p_at_1_half']:.1f}, then {self.rounds[1]['p_at_1_half']:.1f}); no model is "
-                f"written, {self.out / LOG} has the figures"
+                f"does not answer more of the {self.rounds[0]['held_out_pairs']:,} pairs held out than chance would "
+                f"(P@1 with half of the words {self.rounds[0]['p_at_1_half']:.1f}, then "
+                f"{self.rounds[1]['p_at_1_half']:.1f}); no model is written, {self.out / LOG} has the figures"
             )
         return best
 
@@ -186,16 +186,22 @@ class _Adaptation:
         note = self.place / "adapt.json"
         digest = self._digest()
         if note.exists():
-            if read_json(note).get("digest") != digest:
+            if read_json(note).get("digest") == digest:
+                log.info("%s: going on with what is there", self.place)
+                return
+            if any(self.place.glob("round-*/mined.json")):
                 raise BitextmineError(
                     f"{self.place}: of an adaptation of other corpora, another encoder or other options; name another "
                     "--out, or remove it"
                 )
-            log.info("%s: going on with what is there", self.place)
-            return
+            # Ended before anything was mined, by an empty corpus, say. What is embedded is known by its text.
+            shutil.rmtree(self.place / "round-0", ignore_errors=True)
+            note.unlink()
         # Nothing but what a run leaves that was killed before its note, or found nothing to learn.
         begun = [path for folder in (self.out, self.place) if folder.is_dir() for path in folder.iterdir()]
-        if any(path != self.place and path.name not in (LOG, ".adapt.json.tmp") for path in begun):
+        if any(
+            path != self.place and path.name not in (LOG, ".adapt.json.tmp", EMBEDDINGS) for path in begun
+        ):
             raise BitextmineError(f"{self.out}: the folder is not empty; name another one for the encoder")
         self.place.mkdir(parents=True, exist_ok=True)
         write_json(note, {"kind": "bitextmine-adapt", "digest": digest})
@@ -385,7 +391,7 @@ class _Adaptation:
 
     def _embedded(self, piles: Piles, encoder: Encoder) -> tuple[Path, Path]:
         """The vectors of both sides by that encoder, in the work folder: those beside the corpora stay."""
-        folder = self.place / "embeddings"
+        folder = self.place / EMBEDDINGS
         folder.mkdir(exist_ok=True)
         found = []
         for text in (piles.src, piles.tgt):

@@ -35,8 +35,15 @@ _UNDETERMINED = (
 
 
 def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
-    """SAMPLE of the first ``seen`` lines, evenly spread."""
-    return list(itertools.islice(lines, 0, seen, max(1, seen // SAMPLE)))
+    """Some of the first ``seen`` lines, evenly spread: all of up to SAMPLE lines, else SAMPLE / 2 to SAMPLE."""
+    taken: list[str] = []
+    step = 1
+    for number, line in enumerate(itertools.islice(lines, seen)):
+        if number % step == 0:
+            taken.append(line)
+            if len(taken) > SAMPLE:
+                taken, step = taken[::2], 2 * step
+    return taken
 
 
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:

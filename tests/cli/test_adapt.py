@@ -158,7 +158,22 @@ def test_options_that_cannot_be(bitextmine, piles, args, words):
 def test_another_adaptation_is_not_mixed_in(bitextmine, piles, weak_model, tmp_path):
     """What a killed run left is not taken for that of other options."""
     args = ["adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", tmp_path / "model"]
-    died = bitextmine.dies(tmp_path / "hooks", 4, *args, folder=tmp_path / "model/work", cwd=piles)
-    assert died.code == -signal.SIGKILL
+    died = bitextmine.dies(
+        tmp_path / "hooks", 1, *args, "--error-rate", "0.2", folder=tmp_path / "model/work/round-1", cwd=piles
+    )
+    assert died.code == -signal.SIGKILL and (tmp_path / "model/work/round-0/mined.json").exists()
     message = bitextmine.fails(*args, "--error-rate", "0.1", cwd=piles)
     assert "another encoder or other options" in message
+
+
+def test_what_was_refused_can_be_mended(bitextmine, piles, weak_model, tmp_path):
+    """An empty corpus is told after the others are embedded; when it has lines the same command goes on."""
+    for lang in ("en", "fr"):
+        (tmp_path / f"corpus.{lang}").write_text("", encoding="utf-8")
+    (tmp_path / "corpus.en").write_bytes((piles / "corpus.en").read_bytes())
+    args = ["adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", "model", "--rounds", "1"]
+    assert "there is no line to embed" in bitextmine.fails(*args, cwd=tmp_path)
+    (tmp_path / "corpus.fr").write_bytes((piles / "corpus.fr").read_bytes())
+    result = bitextmine(*args, "--error-rate", "0.2", cwd=tmp_path, code=None)
+    assert "an adaptation of other" not in result.err and "0.en.npy: up to date" in result.err
+    assert rounds_of(tmp_path / "model")[0]["pairs"] >= 200

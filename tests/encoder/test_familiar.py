@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from bitextmine.encoder.familiar import sampled, unfamiliar
@@ -53,6 +54,9 @@ def test_an_encoder_that_states_nothing_knows_everything():
 
 
 def test_a_sample_is_spread_over_the_lines():
-    assert sampled(map(str, range(10_000_000)), 20_000)[:3] == ["0", "20", "40"]
-    assert len(sampled(map(str, range(10_000_000)))) == 1000
+    assert sampled(map(str, range(10_000_000)), 20_000)[:3] == ["0", "32", "64"]
     assert sampled(["one"]) == ["one"]
+    for lines in (300, 1000, 1001, 3900, 20_000, 10_000_000):
+        found = list(map(int, sampled(map(str, range(lines)))))
+        assert len(found) == lines if lines <= 1000 else 500 <= len(found) <= 1000
+        assert len(set(np.diff(found))) == 1 and min(lines, 20_000) - found[-1] <= found[1]
