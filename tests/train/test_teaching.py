@@ -409,7 +409,10 @@ def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
         ),
         ({"teacher__begin": 1.0}, r"teacher\.begin"),
         ({"teacher__corpora": ("other.tsv",)}, r"teacher\.corpora: 'other\.tsv' is none of data\.corpora"),
-        ({"teacher__languages": ("de",)}, r"teacher\.languages: none of de is a language"),
+        (
+            {"teacher__languages": ("de",)},
+            r"teacher\.languages: found 'de', which no corpus that it teaches on has",
+        ),
         ({"teacher__model": "precomputed"}, r"precomputed, but pairs\.en-fr\.tsv has neither src_vectors"),
         ({"teacher__model": "missing"}, r"recipe: teacher\.model: missing: no such model folder"),
         (
@@ -490,6 +493,11 @@ def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp
         with pytest.raises(BitextmineError, match=said):
             train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out", show_progress=False)
     recipe = precomputed(make_recipe, tmp_path, {"src": good})
+    (tmp_path / "src.npy").write_bytes(good.tobytes())
+    with pytest.raises(
+        BitextmineError, match=r"src\.npy: no \.npy; 'bitextmine embed --vectors' with --dim makes"
+    ):
+        train(recipe, tmp_path / "out", show_progress=False)
     (tmp_path / "src.npy").unlink()
     with pytest.raises(BitextmineError, match=r"src\.npy: cannot read the teacher's vectors: No such file"):
         train(recipe, tmp_path / "out", show_progress=False)

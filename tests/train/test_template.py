@@ -131,7 +131,7 @@ def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
     assert load_recipe(path).teacher.corpora == ("a.en-fr.tsv",)
     assert load_recipe(path, pairs=own).teacher.corpora == ()
     assert load_recipe(path, {"teacher.corpora": named}, pairs=own).teacher.corpora == tuple(named)
-    with pytest.raises(BitextmineError, match="none of en is a language of the corpora that it teaches on"):
+    with pytest.raises(BitextmineError, match="found 'en', which no corpus that it teaches on has"):
         load_recipe(path, pairs=["mine.de-fr.tsv"])
     untaught = {"teacher.model": "", "train.objective": {"contrastive": 1.0}}
     recipe = load_recipe(path, untaught, pairs=["mine.de-fr.tsv"])

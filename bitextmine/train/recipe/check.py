@@ -193,7 +193,7 @@ def _check_teacher(recipe: Recipe) -> None:
     _must(
         not read or any(read & set(c.langs) for c in taught),
         "teacher.languages",
-        f"none of {', '.join(teacher.languages)} is a language of the corpora that it teaches on",
+        f"found {', '.join(map(repr, teacher.languages))}, which no corpus that it teaches on has",
         f"they have {', '.join(sorted({lang for c in taught for lang in c.langs}))}",
     )
 

@@ -15,7 +15,7 @@ from bitextmine.console import counted, progress
 from bitextmine.embeddings.vectors import open_precomputed
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages import identify as languages
 from bitextmine.train.cache import PairCache
 from bitextmine.train.pairfile import TokenPairs
@@ -55,7 +55,13 @@ class VectorFile:
     """Vectors that another tool made of a side of a corpus, row i of line i."""
 
     def __init__(self, path: Path, lines: int) -> None:
-        self.path, self._matrix = path, open_precomputed(path, lines)
+        self.path = path
+        try:
+            self._matrix = open_precomputed(path, lines)
+        except UsageError:
+            raise BitextmineError(
+                f"{path}: no .npy; 'bitextmine embed --vectors' with --dim makes one of vectors without a header"
+            ) from None
         self.dim = int(self._matrix.shape[1])
 
     def rows(self, places: np.ndarray) -> np.ndarray:
