@@ -72,7 +72,12 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     long = [line for line in lines if sum(map(str.isalpha, line[:_CHARACTERS])) >= _LETTERS]
     if len(long) < _ASKED or not is_installed():
         return None
-    guesses = Counter(Languages().guess(long))
+    try:
+        guesses = Counter(Languages().guess(long))
+    except (
+        OSError
+    ):  # no room for its model, which it unpacks into a file: no warning is worth the work that follows
+        return None
     others = Counter({code: count for code, count in guesses.items() if code not in known and code != "und"})
     if others.total() <= _MUCH * len(long):
         return None
