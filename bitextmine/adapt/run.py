@@ -140,10 +140,10 @@ class _Adaptation:
         if not best:
             shutil.rmtree(self.place)
             raise BitextmineError(
-                f"{self.folder.name} stays the better encoder for these corpora: trained on what it finds in them it "
-                f"does not answer more of the {self.rounds[0]['held_out_pairs']:,} pairs held out than chance would "
-                f"(P@1 with half of the words {self.rounds[0]['p_at_1_half']:.1f}, then "
-                f"{self.rounds[1]['p_at_1_half']:.1f}); no model is written, {self.out / LOG} has the figures"
+                f"{self.folder.name} stays the better encoder for these corpora: trained on what it finds in them, its "
+                f"gain on the {self.rounds[0]['held_out_pairs']:,} pairs held out is no more than chance (P@1 with "
+                f"half of the words {self.rounds[0]['p_at_1_half']:.1f}, then {self.rounds[1]['p_at_1_half']:.1f}); "
+                f"no model is written, {self.out / LOG} has the figures"
             )
         return best
 
