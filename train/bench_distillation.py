@@ -204,17 +204,6 @@ def data_settings(args: argparse.Namespace) -> dict[str, Any]:
     return {"data.check_languages": False, "data.cache": str(args.cache.absolute())}
 
 
-# Of the recipe's own teacher, who begins late and is the same for all, nothing is left.
-TAUGHT_ALL_ALONG = {
-    "train.objective": {"contrastive": 1.0},
-    "teacher.model": "",
-    "teacher.begin": 0.0,
-    "teacher.languages": [],
-    "teacher.corpora": [],
-    "teacher.batch": 2048,
-}
-
-
 def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
     """What of the recipe europe5 is another: where it starts, for how long, and what it is cut to."""
     from bitextmine.encoder.folder import read_folder, resolve
@@ -230,7 +219,7 @@ def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
         "train.steps": args.sum_steps,
         "train.embedding_learning_rate": 2e-3,
         "train.piece_splits_end": 1.0,
-        **TAUGHT_ALL_ALONG,
+        "teacher.batch": 2048,
         **data_settings(args),
         **cell.settings,
     }

@@ -45,7 +45,7 @@ __all__ = ["LOG", "Adapted", "adapt_piles"]
 
 log = logging.getLogger(__name__)
 
-LOG, EMBEDDINGS = "adapt.jsonl", "embeddings"
+LOG = "adapt.jsonl"
 # With fewer there is nothing to learn from, or to measure it by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
 
@@ -196,13 +196,15 @@ class _Adaptation:
                 )
             # Ended before anything was mined, by an empty corpus, say. What is embedded is known by its text.
             shutil.rmtree(self.place / "round-0", ignore_errors=True)
-            note.unlink()
-        # Nothing but what a run leaves that was killed before its note, or found nothing to learn.
-        begun = [path for folder in (self.out, self.place) if folder.is_dir() for path in folder.iterdir()]
-        if any(
-            path != self.place and path.name not in (LOG, ".adapt.json.tmp", EMBEDDINGS) for path in begun
-        ):
-            raise BitextmineError(f"{self.out}: the folder is not empty; name another one for the encoder")
+        else:
+            # Nothing but what a run leaves that was killed before its note, or found nothing to learn.
+            begun = [
+                path for folder in (self.out, self.place) if folder.is_dir() for path in folder.iterdir()
+            ]
+            if any(path != self.place and path.name not in (LOG, ".adapt.json.tmp") for path in begun):
+                raise BitextmineError(
+                    f"{self.out}: the folder is not empty; name another one for the encoder"
+                )
         self.place.mkdir(parents=True, exist_ok=True)
         write_json(note, {"kind": "bitextmine-adapt", "digest": digest})
 
@@ -391,7 +393,7 @@ class _Adaptation:
 
     def _embedded(self, piles: Piles, encoder: Encoder) -> tuple[Path, Path]:
         """The vectors of both sides by that encoder, in the work folder: those beside the corpora stay."""
-        folder = self.place / EMBEDDINGS
+        folder = self.place / "embeddings"
         folder.mkdir(exist_ok=True)
         found = []
         for text in (piles.src, piles.tgt):

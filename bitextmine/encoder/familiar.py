@@ -74,9 +74,8 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
         return None
     try:
         guesses = Counter(Languages().guess(long))
-    except (
-        OSError
-    ):  # no room for its model, which it unpacks into a file: no warning is worth the work that follows
+    except OSError:
+        # No room for its model, which it unpacks into a file: no warning is worth the work that follows.
         return None
     others = Counter({code: count for code, count in guesses.items() if code not in known and code != "und"})
     if others.total() <= _MUCH * len(long):
