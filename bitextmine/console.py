@@ -10,20 +10,20 @@ from typing import Any
 __all__ = ["aligned", "counted", "nice_step", "progress", "tab_separated"]
 
 
-def progress(total: int | None, desc: str, unit: str = "lines", disable: bool | None = None) -> Any:
+def progress(total: int | None, desc: str, unit: str = "lines", show: bool | None = None) -> Any:
     """A tqdm bar with rate and time left; call ``.update(n)`` on it and ``.close()``, or use ``with``.
 
-    ``disable=None`` shows it only when stderr is a terminal, so that pipelines and logs stay clean.
+    ``show=None`` shows it only when stderr is a terminal, so that pipelines and logs stay clean.
     """
     from tqdm import tqdm
 
     if sys.stderr is None:
-        disable = True
+        show = False
     return tqdm(
         total=total,
         desc=desc,
         unit=f" {unit}",
-        disable=disable,
+        disable=None if show is None else not show,
         file=sys.stderr,
         dynamic_ncols=True,
         mininterval=0.3,

@@ -57,7 +57,7 @@ def test_progress_is_silent_where_nobody_looks(capfd: pytest.CaptureFixture[str]
 
 
 def test_progress_tells_rate_and_time_left(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress(10, "embed", "lines", disable=False) as bar:
+    with progress(10, "embed", "lines", show=True) as bar:
         bar.update(5)
         bar.refresh()
     out, err = capfd.readouterr()

@@ -46,7 +46,7 @@ def evaluate() -> None:
     default="en",
     show_default=True,
     metavar="L",
-    help="The language that 'all' pairs with the rest.",
+    help="The language that 'all' pairs with the rest; en is the first one where there is no English.",
 )
 @click.option("--src-file", metavar="FILE", help="Instead of queries: aligned files, and MUSE's protocol.")
 @click.option("--tgt-file", metavar="FILE", help="Line i is the translation of line i of --src-file.")

@@ -32,7 +32,7 @@ from bitextmine.cli.types import Directions, Language
     default="en",
     show_default=True,
     metavar="L",
-    help="The language that 'all' pairs with the rest.",
+    help="The language that 'all' pairs with the rest; en is the first one where there is no English.",
 )
 @options.model
 @options.resamples

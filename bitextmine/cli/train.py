@@ -122,7 +122,7 @@ def train(
     if print_recipe is not None:
         from bitextmine.train.recipe import recipe_text
 
-        click.echo(recipe_text(print_recipe), nl=False)
+        click.echo(recipe_text(recipe if recipe and print_recipe == "template" else print_recipe), nl=False)
         return
     if out is None:
         raise click.MissingParameter(param_type="option", param_hint="'--out'")
@@ -141,6 +141,13 @@ def train(
         plan = load_recipe(recipe, overrides, pairs=pairs, folder=folder)
     else:
         plan = recipe_from_pairs(pairs, overrides, folder=folder)
+    if plan.model.start_from and not plan.vocabulary.grow:
+        for key in overrides:
+            if key.startswith("vocabulary."):
+                asked = "--vocabulary" if key == "vocabulary.size" else f"--set {key}"
+                raise click.UsageError(
+                    f"{asked}: the encoder of --from keeps its vocabulary; --set vocabulary.grow=N adds pieces to it"
+                )
 
     from bitextmine.train import trainer  # only now: a bad recipe need not wait for torch
 

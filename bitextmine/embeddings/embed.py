@@ -338,10 +338,9 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
 
 def _write(job: Job, writer: EmbeddingWriter, text: TextIdentity, how: How, slow: bool) -> int:
     """Encodes what is not written yet, and finishes the embedding; returns how many lines were found too long."""
-    hidden = None if how.show_progress is None else not how.show_progress
     encoder = how.encoder
     cut = 0
-    with writer, progress(text.lines, f"embed {job.name}", "lines", disable=hidden) as bar:
+    with writer, progress(text.lines, f"embed {job.name}", "lines", show=how.show_progress) as bar:
         bar.update(writer.resume_row)
         if writer.resume_row:
             log.info("%s: resuming at line %d of %d", writer.npy_path, writer.resume_row + 1, text.lines)

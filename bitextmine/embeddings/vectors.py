@@ -70,13 +70,12 @@ def adopt_vectors(
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
     text = hasher.hexdigest()
     identity: dict[str, Any] = {"text_sha256": text, "model_hash": PRECOMPUTED, "vectors": digest}
-    hidden = None if show_progress is None else not show_progress
     empty = np.zeros(hasher.lines, dtype=bool)
     empty[blank] = True
     name = Path(corpus).name
     with (
         EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity) as writer,
-        progress(len(matrix), f"embed {name}", "lines", disable=hidden) as bar,
+        progress(len(matrix), f"embed {name}", "lines", show=show_progress) as bar,
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)

@@ -36,8 +36,8 @@ def evaluate_retrieval(
     queries: for each language a list of sentences, row i of each a translation of row i of the others; or the TSV file
     of these, with a header of languages. distractors: for each language further sentences for its pool, which translate
     none of the queries; or a folder of ``distractors.LANG.txt`` files. pairs: directions, as "en-fr,fr-en"; "all": to
-    and from `pivot` (the first language, where the pivot is none of them). k, csls: neighbours of the ratio margin and
-    of CSLS. candidates: nearest by cosine that these choose among. rescore: measure the scorer of `mine` as well.
+    and from `pivot` (the first language for "en" where there is no English). k, csls: neighbours of the ratio margin
+    and of CSLS. candidates: nearest by cosine that these choose among. rescore: measure the scorer of `mine` as well.
     model: an encoder of `load_encoder`, or what that takes.
 
     The report has results (src, tgt, measure, p_at_1, low, high, correct, queries, pool; shares from 0 to 1),

@@ -133,7 +133,8 @@ def language_pairs(
 ) -> list[tuple[str, str]]:
     """``en-fr,fr-en`` -> [(en, fr), (fr, en)]; ``all``: both ways between the pivot and each other language.
 
-    Without a pivot ``all`` means every ordered pair. ``of``: whose languages these are, for messages. Raises
+    The pivot "en", which is what nobody chose, is the first language where there is no English. Without a pivot ``all``
+    means every ordered pair. ``of``: whose languages these are, for messages. Raises
     BitextmineError for a language that is not there.
     """
     if not isinstance(wanted, str):
@@ -141,6 +142,8 @@ def language_pairs(
     if wanted == "all":
         if pivot is None:
             return list(itertools.permutations(languages, 2))
+        if pivot == "en" and pivot not in languages:
+            pivot = languages[0]
         if pivot not in languages:
             raise BitextmineError(f"pivot '{pivot}': no such language; there are {', '.join(languages)}")
         others = [lang for lang in languages if lang != pivot]

@@ -65,9 +65,9 @@ def evaluate_retrieval(
     queries: a TSV file with a header of languages, one sentence per row in each, or for each language a list of its
     sentences. distractors: a folder of ``distractors.LANG.txt`` files, plain or compressed, or for each language its
     sentences. The pool of a language is its queries and its distractors, equal sentences once. pairs: ``en-fr,fr-en``,
-    or ``all``, which is both ways between the pivot and each other language (the first language, where the pivot is
-    none of them; every pair, where it is None). The neighbourhood of a target is taken from the whole pool of the
-    source language, and the margins, and the scorer where it is asked for, choose among the nearest by cosine.
+    or ``all``, which is both ways between the pivot and each other language (the first language for "en" where
+    there is no English; every pair, where it is None). The neighbourhood of a target is taken from the whole pool of
+    the source language, and the margins, and the scorer where it is asked for, choose among the nearest by cosine.
 
     work: a folder to keep the pools' text and embeddings in, so that the next run with the same model need
     not encode them again; without it they go to a temporary folder. memory: bytes that each search may take (default:
@@ -80,7 +80,7 @@ def evaluate_retrieval(
         asked = read_queries(a_path("queries", queries), errors)
     if distractors is not None and not isinstance(distractors, Mapping):
         a_path("distractors", distractors)
-    directions = _directions(asked, pairs, pivot)
+    directions = language_pairs(pairs, asked.languages, pivot)
     with open_bench(model, work, device, batch_tokens, memory) as bench:
         # Before the work: not every encoder has pieces to compare.
         scoring = open_scoring(bench.encoder, model, ranking.rescore)
@@ -106,12 +106,6 @@ def evaluate_retrieval(
         ),
         tuple(notes),
     )
-
-
-def _directions(asked: Queries, pairs: str, pivot: str | None) -> list[tuple[str, str]]:
-    if pairs == "all" and pivot is not None and pivot not in asked.languages:
-        pivot = asked.languages[0]
-    return language_pairs(pairs, asked.languages, pivot)
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,8 @@ def evaluate_sts(
     files: comma- or tab-separated files of sentence pairs with gold scores (`read_gold_pairs`), the language in the
     name, as stsb.de.csv; or for each language rows (sentence1, sentence2, score). pairs: directions across languages,
     as "en-de,de-en": en-de has the first sentences of the English file and the second ones of the German file of the
-    same set, whose gold scores must be the same; "all": to and from `pivot` (the first language, where the pivot is
-    none of them). model: an encoder of `load_encoder`, or what that takes. resamples, seed: of the bootstrap.
+    same set, whose gold scores must be the same; "all": to and from `pivot` (the first language for "en" where there
+    is no English). model: an encoder of `load_encoder`, or what that takes. resamples, seed: of the bootstrap.
 
     The report has results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
     ``to_dict()``, ``to_table()``, signature and notes.
@@ -206,8 +206,6 @@ def _across(
             f"pairs {pairs}: sentences of two languages are needed, and the files are of "
             f"{languages[0] if languages else 'none that their names tell'}; name them like stsb.en.csv and stsb.de.csv"
         )
-    if pivot is not None and pivot not in languages:
-        pivot = languages[0]
     by_place: dict[tuple[str, str], GoldPairs] = {}
     for one in sets:
         twin = by_place.setdefault((one.name, one.language), one)

@@ -48,6 +48,7 @@ def export_encoder(
             f"{model}: has {' and '.join(beyond)}, and no module of sentence-transformers makes such columns: use --to "
             f"onnx, or train with {' and '.join(f'model.{name.split()[0]} 0' for name in beyond)}; {OWN}"
         )
+    made = not out.exists()
     _make_folder(out, force)
     try:
         if to == ONNX:
@@ -63,7 +64,11 @@ def export_encoder(
 
             write_sentence_transformers(config, weights, folder / TOKENIZER, out)
         shutil.copyfile(folder / TOKENIZER, out / TOKENIZER)
-    except OSError as e:
+    except (OSError, BitextmineError) as e:
+        if made:
+            shutil.rmtree(out, ignore_errors=True)
+        if isinstance(e, BitextmineError):
+            raise
         raise BitextmineError(f"{out}: cannot write: {e.strerror or e}") from None
     return out
 

@@ -130,7 +130,7 @@ def mine_texts(
             neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
             cluster.close()
             made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
-            with progress(None, "compare pieces", "pairs", disable=True if scoring is None else None) as bar:
+            with progress(None, "compare pieces", "pairs", show=False if scoring is None else None) as bar:
                 again = None
                 if scoring is not None:
                     again = rescorer(sides, scoring, bar.update)

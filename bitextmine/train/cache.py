@@ -73,14 +73,13 @@ def open_caches(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _sweep(folder)
-        disable = None if show_progress is None else not show_progress
         known = functools.cache(lambda: languages.Languages("data.language_filter"))
-        with progress(None, "tokenise", "pairs", disable) as bar:
+        with progress(None, "tokenise", "pairs", show_progress) as bar:
             files = [
                 tokenized_corpus(folder, recipe, number, tokenizer, known, bar.update)
                 for number in range(1, len(recipe.data.corpora) + 1)
             ]
-        caches = _select(folder, recipe, files, disable)
+        caches = _select(folder, recipe, files, show_progress)
     except OSError as e:
         raise BitextmineError(
             f"{folder}: cannot write the token cache: {e.strerror or e}; free some space, or name a folder with more "
@@ -110,7 +109,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _select(
-    folder: Path, recipe: Recipe, files: list[TokenizedCorpus], disable: bool | None
+    folder: Path, recipe: Recipe, files: list[TokenizedCorpus], show_progress: bool | None
 ) -> list[PairCache]:
     d = recipe.data
     rules = json.dumps([FORM, d.deduplicate, d.valid_pairs, *(file.stem.name for file in files)])
@@ -120,7 +119,7 @@ def _select(
         passes = 2 + d.deduplicate
         total = passes * sum(len(file.pairs) for file in files)
         with (
-            progress(total, "find repeats" if d.deduplicate else "hold out", "pairs", disable) as bar,
+            progress(total, "find repeats" if d.deduplicate else "hold out", "pairs", show_progress) as bar,
             staged_folder(place) as made,
         ):
             chosen = choose(

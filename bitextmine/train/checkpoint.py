@@ -48,7 +48,7 @@ def load_checkpoint(path: Path, digest: str) -> dict[str, Any] | None:
     if found != digest:
         raise BitextmineError(
             f"{path}: a checkpoint of another recipe ({found}, this one is {digest}); "
-            "train into another --out, or remove it to train from the start"
+            "train into another --out, or give --force to train from the start"
         )
     return dict(content)
 

@@ -48,8 +48,7 @@ def _moments(run: Run, model: SentenceModel, show_progress: bool | None) -> np.n
     model.to(run.world.device).eval()
     dim = model.config.piece_dim
     moments = np.zeros((dim, dim))
-    disable = None if show_progress is None else not show_progress
-    with progress(len(run.caches), "cut", "corpora", disable) as bar:
+    with progress(len(run.caches), "cut", "corpora", show_progress) as bar:
         for sides, weight in sample_pieces(run.caches, run.recipe.reduce.pairs):
             for side in sides:
                 pieces = run.ngrams.extend(side) if run.ngrams else side

@@ -41,6 +41,7 @@ from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.train.cache import PairCache, open_caches
 from bitextmine.train.outputs import check_file_output
+from bitextmine.train.pairs import find_corpora
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.sampling import with_ngrams
 
@@ -135,6 +136,7 @@ def fit_scorer(
     model = trained if model is None else model
     place = resolve(model) / SCORER if out is None else Path(out)
     check_file_output(place, force)
+    find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
     folder = Path(trained) / "work" / "cache" if cache is None else Path(cache)
@@ -155,8 +157,7 @@ def fit_scorer(
             "pairs or more, but two kinds of text are needed, to measure on one what was fitted to the other"
         )
     tasks: list[MiningTask] = []
-    disable = None if show_progress is None else not show_progress
-    with progress(len(caches) * fitting.draws, "mine", "tasks", disable) as bar:
+    with progress(len(caches) * fitting.draws, "mine", "tasks", show_progress) as bar:
         for one in caches:
             for _ in range(fitting.draws):
                 rng = np.random.default_rng([fitting.seed, len(tasks)])
@@ -166,7 +167,7 @@ def fit_scorer(
                 bar.update(1)
     _weigh(tasks, fitting.corpora)
     margin, cut = _margin_network(tasks)
-    with progress(len(tasks), "compare pieces", "tasks", disable) as bar:
+    with progress(len(tasks), "compare pieces", "tasks", show_progress) as bar:
         for task in tasks:
             task.compare(comparing, margin, cut)
             bar.update(1)

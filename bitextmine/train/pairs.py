@@ -125,7 +125,7 @@ def find_corpora(recipe: Recipe) -> None:
             if not path.exists():
                 raise BitextmineError(
                     f"{path}: no such file; the recipe's corpora are looked for in {recipe.path('.')}: --data FOLDER "
-                    "names another folder, --pairs FILE other corpora"
+                    "names another folder, train --pairs FILE other corpora"
                 )
 
 

@@ -262,8 +262,7 @@ def warn_of_little(run: Run) -> None:
 def _follow(run: Run, log_file: TextIO, checkpoint: Path, digest: str, show_progress: bool | None) -> None:
     """Trains to the end, with log, progress bar and checkpoints."""
     last_saved = time.monotonic()
-    disable = None if show_progress is None else not show_progress
-    with progress(run.steps, "train", "steps", disable) as bar:
+    with progress(run.steps, "train", "steps", show_progress) as bar:
         bar.update(run.step)
         for entry in run.entries():
             bar.update(1)

@@ -93,14 +93,14 @@ def _sizes(recipe: Recipe, corpus: Corpus) -> list[int]:
         raise BitextmineError(f"{paths[0]}: cannot be read: {e.strerror}") from None
 
 
-def sample_lines(recipe: Recipe, disable: bool | None = None) -> dict[str, list[str]]:
+def sample_lines(recipe: Recipe, show_progress: bool | None = None) -> dict[str, list[str]]:
     """Up to vocabulary.lines_per_language lines of each language, every line of its corpora with the same chance
-    (reservoir sampling: memory does not grow with the corpora). ``disable``: no progress bar (None: on a terminal)."""
+    (reservoir sampling: memory does not grow with the corpora). ``show_progress``: None shows a bar on a terminal."""
     wanted = recipe.vocabulary.lines_per_language
     lines: dict[str, list[str]] = {lang: [] for corpus in recipe.data.corpora for lang in corpus.langs}
     seen = dict.fromkeys(lines, 0)
     rng = random.Random(recipe.train.seed)
-    with progress(None, "sample lines", "pairs", disable) as bar:
+    with progress(None, "sample lines", "pairs", show_progress) as bar:
         for corpus in recipe.data.corpora:
             for sides in pair_chunks(recipe, corpus, 10_000):
                 for pair in zip(*sides, strict=True):

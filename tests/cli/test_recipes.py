@@ -33,6 +33,7 @@ def test_the_template_can_be_saved_filled_in_and_used(bitextmine, folder):
 def test_a_recipe_of_the_package_is_printed_by_name(bitextmine, root, tmp_path, name):
     printed = bitextmine("train", "--print-recipe", name, cwd=tmp_path).out
     assert printed == (root / "train" / "recipes" / f"{name}.toml").read_text()
+    assert bitextmine("train", name, "--print-recipe", cwd=tmp_path).out == printed
     assert tomllib.loads(printed)["data"]["corpora"]
 
 
@@ -46,7 +47,7 @@ def test_a_recipe_by_name_with_pairs_of_ones_own(bitextmine, folder):
 
 def test_without_its_corpora_a_recipe_says_how_to_name_others(bitextmine, folder):
     message = bitextmine.fails("train", "cpu-quick", "--out", "model", cwd=folder)
-    assert all(word in message for word in ("europarl.en-fr.tsv.zst", "--data FOLDER", "--pairs FILE")), (
+    assert all(word in message for word in ("europarl.en-fr.tsv.zst", "--data FOLDER", "train --pairs FILE")), (
         message
     )
     assert not (folder / "model").exists()

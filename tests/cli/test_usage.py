@@ -67,6 +67,11 @@ TOGETHER = [
     ("train --out m", ["--pairs"]),
     ("embed corpus.fr corpus.en --out x.npy", ["--out"]),
     ("embed - --lang fr", ["--out"]),
+    ("embed corpus.fr --vectors made.npy --model europe5", ["--vectors", "--model"]),
+    (
+        "train --pairs x.en-fr.tsv --from europe5 --out m --vocabulary 100",
+        ["--vocabulary", "--from", "vocabulary.grow"],
+    ),
     ("embed - --out x.npy", ["--lang"]),
     ("mine --src en", ["--tgt"]),
     ("mine --src en --tgt fr --gold gold.tsv --threshold 1", ["--gold", "--threshold"]),

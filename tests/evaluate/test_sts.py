@@ -286,3 +286,10 @@ def test_the_command_says_what_is_wrong(bitextmine, tmp_path: Path) -> None:
     assert "no such file" in bitextmine.fails("evaluate", "sts", "none.csv", cwd=tmp_path).lower()
     assert bitextmine("evaluate", "sts", code=2).out == ""
     assert "en" in bitextmine("evaluate", "sts", "good.en.csv", "--pairs", "en", code=2, cwd=tmp_path).err
+
+
+def test_a_pivot_that_is_not_there_is_told_and_english_is_the_first_language() -> None:
+    with pytest.raises(BitextmineError, match="pivot 'fr': no such language; there are de, it"):
+        evaluate_sts({"de": DE, "it": EN}, pairs="all", pivot="fr")
+    found = {r.languages for r in evaluate_sts({"de": DE, "it": EN}, pairs="all").results}
+    assert found == {"de", "it", "de-it", "it-de"}

@@ -227,3 +227,4 @@ def test_the_command(bitextmine, made: Callable[..., Path], tmp_path: Path) -> N
         "export", "model", "o", "--to", "onnx", cwd=tmp_path, env={"PYTHONPATH": str(hooks)}
     )
     assert "pip install 'bitextmine[onnx]'" in said
+    assert not (tmp_path / "o").exists()

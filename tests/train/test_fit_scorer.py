@@ -132,4 +132,7 @@ def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
         fit(held_out=500)
     with pytest.raises(BitextmineError, match=r"another vocabulary than that of europe5, .*--model"):
         fit(model="europe5")
+    elsewhere = dataclasses.replace(recipe, base=tmp_path)
+    with pytest.raises(BitextmineError, match=r"a\.en-fr\.tsv: no such file; .*--data FOLDER"):
+        fit_scorer(trained / "model", elsewhere, tmp_path / "x", SMALL, model=trained / "model")
     assert not (tmp_path / "x").exists()

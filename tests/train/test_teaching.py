@@ -489,6 +489,7 @@ def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp
         ({"src": good, "tgt": good[:, :5]}, r"src\.npy: vectors of 6 numbers, but .*tgt\.npy has 5"),
         ({"tgt": bad}, r"tgt\.npy: row \d+ holds NaN or infinite numbers"),
         ({"src": np.arange(1600)}, r"src\.npy: holds int64 numbers"),
+        ({"src": 0 * good}, r"precomputed: its vectors are all zeros"),
     ):
         with pytest.raises(BitextmineError, match=said):
             train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out", show_progress=False)

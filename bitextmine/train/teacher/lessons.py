@@ -132,7 +132,6 @@ def open_lessons(
     """
     if recipe.data.cache:
         folder = recipe.path(recipe.data.cache)
-    disable = None if show_progress is None else not show_progress
     found = [
         (number, cache, sides)
         for number, cache in enumerate(caches, 1)
@@ -146,7 +145,7 @@ def open_lessons(
     held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(_held_out, caches)]))
     known = functools.cache(lambda: languages.Languages("data.language_filter"))
     chosen: list[Chosen] = []
-    with progress(None, "choose lines for the teacher", "pairs", disable) as bar:
+    with progress(None, "choose lines for the teacher", "pairs", show_progress) as bar:
         for (number, cache, sides), count in zip(found, counts, strict=True):
             if count >= len(cache.train):
                 count = cache.counts["read"]  # all: what is not trained on goes below
@@ -166,13 +165,17 @@ def open_lessons(
         if teacher.encoder is None:
             dim, taught = _from_files(recipe, chosen)
         else:
-            dim, taught = _from_encoder(folder, teacher, teacher.encoder, chosen, disable)
+            dim, taught = _from_encoder(folder, teacher, teacher.encoder, chosen, show_progress)
     except OSError as e:
         raise BitextmineError(
             f"{e.filename or folder}: cannot keep the teacher's vectors: {e.strerror or e}; free some space, or name "
             "a folder with more as data.cache in the recipe"
         ) from None
     lessons = Lessons(teacher, dim, taught)
+    if not any(_some(one.train) for one in taught):
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name}: its vectors are all zeros: such a teacher teaches nothing"
+        )
     log.info(
         "%s teaches on %s of %s",
         teacher.name,
@@ -221,7 +224,11 @@ def _from_files(recipe: Recipe, chosen: Sequence[Chosen]) -> tuple[int, list[Tau
 
 
 def _from_encoder(
-    folder: Path, teacher: TeacherSource, encoder: Encoder, chosen: Sequence[Chosen], disable: bool | None
+    folder: Path,
+    teacher: TeacherSource,
+    encoder: Encoder,
+    chosen: Sequence[Chosen],
+    show_progress: bool | None,
 ) -> tuple[int, list[Taught]]:
     settings = encoder.network.settings(None)
     store = VectorStore(
@@ -246,7 +253,7 @@ def _from_encoder(
                 counted(len(missing), "sentence"),
                 len(texts) - len(missing),
             )
-        with progress(len(missing), "teacher", "sentences", disable) as bar:
+        with progress(len(missing), "teacher", "sentences", show_progress) as bar:
             for begin in range(0, len(missing), BLOCK):
                 block = missing[begin : begin + BLOCK]
                 asked = [texts[int(key)] for key in block]
@@ -264,6 +271,13 @@ def _from_encoder(
         _taught(cache, TaughtPairs(pairs, (store, store), np.stack([store.places(side) for side in found])))
         for (cache, _, pairs, _), found in zip(chosen, keys, strict=True)
     ]
+
+
+def _some(pairs: TaughtPairs) -> bool:
+    """Whether any of the first vectors is not all zeros."""
+    return any(
+        side.rows(places[:BLOCK]).any() for side, places in zip(pairs.vectors, pairs.places, strict=True)
+    )
 
 
 def _not_finite(vectors: np.ndarray) -> int | None:
