@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 
@@ -14,7 +15,7 @@ from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.weights import PIECES
 from bitextmine.train.forward import sentence_vectors
 from bitextmine.train.frequencies import sample_pieces
-from bitextmine.train.reducing import principal_axes
+from bitextmine.train.reducing import principal_axes, with_norm_power
 from bitextmine.train.run import Run
 from bitextmine.train.spelling import finished
 
@@ -31,6 +32,10 @@ def finished_model(
     model = finished(run.model)
     weights = {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
     plan = run.recipe.reduce
+    if plan.norm_power != 1:
+        weights[PIECES] = with_norm_power(weights[PIECES], plan.norm_power)
+        model = copy.deepcopy(model)
+        model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     if not plan.dim:
         return model.config, weights
     made = dataclasses.replace(

@@ -10,7 +10,7 @@ from torch import nn
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.train.recipe import Training
 
-__all__ = ["layer_parameters", "make_optimizer", "rate_share", "set_rates"]
+__all__ = ["falling", "layer_parameters", "make_optimizer", "rate_share", "set_rates"]
 
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
@@ -50,10 +50,16 @@ def rate_share(step: int, steps: int, training: Training) -> float:
     progress = (step - warmup) / max(1, steps - warmup)
     if training.schedule == "inverse-sqrt":
         return max(training.floor, math.sqrt(warmup / (step + 1)))
-    falling = {"cosine": 0.5 * (1 + math.cos(math.pi * progress)), "linear": 1 - progress, "constant": 1.0}[
-        training.schedule
-    ]
-    return training.floor + (1 - training.floor) * falling
+    if training.schedule == "cosine":
+        return falling(1.0, training.floor, progress)
+    return (
+        training.floor + (1 - training.floor) * {"linear": 1 - progress, "constant": 1.0}[training.schedule]
+    )
+
+
+def falling(top: float, floor: float, progress: float) -> float:
+    """From `top` to `floor` as half a period of a cosine, where `progress` goes from 0 to 1."""
+    return floor + (top - floor) * 0.5 * (1 + math.cos(math.pi * progress))
 
 
 def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:

@@ -23,7 +23,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import iter_lines
 from bitextmine.train.outputs import check_model_output, model_output
 
-__all__ = ["Reduction", "principal_axes", "reduce_encoder"]
+__all__ = ["Reduction", "principal_axes", "reduce_encoder", "with_norm_power"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +94,17 @@ def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.f
     the sum of all."""
     values, axes = np.linalg.eigh(moments)
     return axes[:, ::-1][:, :dim].astype(np.float32), float(values[::-1][:dim].sum() / values.sum())
+
+
+def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    """(n, d) float32: the same directions, with lengths raised to ``power`` and scaled so that the median of those
+    above 0 stays; rows of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    some = lengths > 0
+    if not some.any():
+        return vectors
+    factor = np.power(lengths / np.median(lengths[some]), power - 1, out=np.ones_like(lengths), where=some)
+    return vectors * factor
 
 
 def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderConfig:

@@ -28,7 +28,7 @@ from bitextmine.train.hard import with_hard_negatives
 from bitextmine.train.objectives.catalogue import OBJECTIVES
 from bitextmine.train.objectives.registry import make_objectives
 from bitextmine.train.objectives.teaching import Distil
-from bitextmine.train.optimizer import layer_parameters, make_optimizer, rate_share, set_rates
+from bitextmine.train.optimizer import falling, layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.train.parallel import ALONE, World
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.runlog import Tally
@@ -107,13 +107,15 @@ class Run:
         per_pass, size = sum(len(cache.train) for cache in caches), t.batch
         if self.only_taught and lessons:
             per_pass, size = len(lessons), recipe.teacher.batch
-        self.steps = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
+        self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
+        taught = math.ceil(recipe.teacher.epochs * per_pass / size) if lessons else 0
+        self.steps = self.untaught + taught
         splits = split_table(tokenizer) if t.piece_splits else None
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        split_steps = round(self.steps * (1 - t.piece_splits_end))
+        split_steps = round(self.untaught * (1 - t.piece_splits_end))
         self.sampler = Sampler(caches, recipe, splits, split_steps, self.ngrams)
         self.lesson_sampler = None
-        self.taught_from = round(self.steps * recipe.teacher.begin)
+        self.taught_from = self.untaught if taught else 0
         if lessons:
             settings = dataclasses.replace(
                 recipe,
@@ -252,7 +254,7 @@ class Run:
                     pending = ahead.submit(self.draw, self.step + 1)
                 if batch is not None:
                     batch = with_hard_negatives(self.model, batch, t, self.world)
-                share = rate_share(self.step, self.steps, t)
+                share = self._rate()
                 before = self.pairs
                 losses = self.learn(batch, share, lesson)
                 self.tally.add(losses, self.pairs - before)
@@ -270,6 +272,14 @@ class Run:
                         entry["p_at_1"] = self.scores
                     self.tally = Tally()
                 yield entry
+
+    def _rate(self) -> float:
+        """The learning rate of the next step, as a share of the peak."""
+        t = self.recipe.train
+        if self.step < self.untaught:
+            return rate_share(self.step, self.untaught, t)
+        done = (self.step - self.untaught) / (self.steps - self.untaught)
+        return falling(self.recipe.teacher.rate, t.floor, done)
 
     def draw(self, step: int) -> tuple[Batch | None, Batch | None]:
         """The batch of a step, and what the teacher teaches on in it; None where nothing is learned of either."""

@@ -47,9 +47,9 @@ def test_a_recipe_by_name_with_pairs_of_ones_own(bitextmine, folder):
 
 def test_without_its_corpora_a_recipe_says_how_to_name_others(bitextmine, folder):
     message = bitextmine.fails("train", "cpu-quick", "--out", "model", cwd=folder)
-    assert all(word in message for word in ("europarl.en-fr.tsv.zst", "--data FOLDER", "train --pairs FILE")), (
-        message
-    )
+    assert all(
+        word in message for word in ("europarl.en-fr.tsv.zst", "--data FOLDER", "train --pairs FILE")
+    ), message
     assert not (folder / "model").exists()
 
 

@@ -60,6 +60,33 @@ def test_cut_to_the_principal_axes_of_what_was_trained_on(
     np.testing.assert_allclose(found, expected * signs, atol=2e-4 * np.abs(expected).max())
 
 
+def test_long_piece_vectors_shortened_before_the_cut(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    whole = table(train(make_recipe(**SETTINGS), tmp_path / "whole", show_progress=False))
+    power = {"reduce__norm_power": 0.6}
+    uncut = train(make_recipe(**SETTINGS, **power), tmp_path / "uncut", show_progress=False)
+    expected = np.zeros_like(whole)
+    lengths = [float(np.sqrt(row @ row)) for row in whole]
+    middle = float(np.median([length for length in lengths if length]))
+    for i, (row, length) in enumerate(zip(whole, lengths, strict=True)):
+        if length:
+            expected[i] = row / length * middle * (length / middle) ** 0.6
+    assert max(lengths) > 1.5 * middle, "or nothing changes"
+    np.testing.assert_allclose(table(uncut), expected, atol=1e-5 * np.abs(expected).max())
+
+    small = train(
+        make_recipe(**SETTINGS, **power, reduce__dim=12 + COLUMNS), tmp_path / "small", show_progress=False
+    )
+    lines = [line for pair in dict.fromkeys(sentence_pairs[:1600]) for line in pair]
+    units = load_encoder(uncut).encode(lines).astype(np.float64)[:, :24]
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    _, axes = np.linalg.eigh(units.T @ units)
+    cut = expected @ axes[:, ::-1][:, :12]
+    signs = np.sign((cut * table(small)).sum(axis=0))
+    np.testing.assert_allclose(table(small), cut * signs, atol=2e-4 * np.abs(cut).max())
+
+
 def test_killed_after_training_it_is_cut_the_same(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(**SETTINGS, reduce__dim=12 + COLUMNS)
     out = train(recipe, tmp_path / "out", show_progress=False)
@@ -74,6 +101,12 @@ def test_killed_after_training_it_is_cut_the_same(make_recipe: Make, tmp_path: P
         ({"reduce__order_columns": 4}, r"reduce\.order_columns: found 4 without reduce\.dim"),
         ({"reduce__dim": 20}, r"reduce\.dim: 20 leaves 20 numbers .* trained with 16; take 1 to 16"),
         ({"reduce__dim": 8, "model__layers": 1}, r"reduce\.dim: found with model\.layers 1"),
+        (
+            {"reduce__norm_power": 0.8, "model__layers": 1},
+            r"reduce\.norm_power: found 0\.8 with model\.layers 1",
+        ),
+        ({"reduce__norm_power": 0.0}, r"reduce\.norm_power"),
+        ({"reduce__norm_power": 1.5}, r"reduce\.norm_power"),
         (
             {"reduce__dim": 8, "reduce__order_columns": 5},
             r"reduce\.order_columns: 5 .* leaves 3; take at most 4",

@@ -241,7 +241,7 @@ BAD = [
     ({"distil.epochs": [1, 1, 1, 1], "model.layers": 0}, r"distil\.epochs: found with model\.layers 0"),
     ({"distil.epochs": [0, 1, 1, 1]}, r"distil\.epochs: found no stage 1 and no distil\.assistant"),
     ({"distil.epochs": [1, 1, 1, 1], "teacher.model": ""}, r"teacher\.model: found none, but stages 1 and 4"),
-    ({"distil.epochs": [1, 1, 1, 1], "teacher.begin": 0.5}, r"teacher\.begin: found 0\.5 with \[distil\]"),
+    ({"distil.epochs": [1, 1, 1, 1], "teacher.epochs": 0.5}, r"teacher\.epochs: found 0\.5 with \[distil\]"),
     (
         {"distil.epochs": [1, 1, 1, 1], "train.objective": {"ugt": 1.0}},
         r"train\.objective: found with \[distil\]",

@@ -260,7 +260,8 @@ def test_taught_alone_a_student_finds_translations_or_follows_its_teacher(
     settings = {"train__objective": {name: 1.0}, "teacher__model": str(tiny_model), "train__steps": 150}
     recipe = make_recipe(**TAUGHT, **settings, train__valid_every=150)
     folder = train(recipe, tmp_path / "out", show_progress=False)
-    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+    entries = [entry for entry in lines if "learning_rate" in entry]
     assert entries[-1][name] < entries[1][name]
     student, unseen = load_encoder(folder), sentence_pairs[5000:5100]
     en, fr = (student.encode([pair[side] for pair in unseen]) for side in (0, 1))
@@ -335,7 +336,7 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
     np.testing.assert_allclose(np.linalg.norm(drawn.teacher, axis=2), 1, atol=1e-6)
 
 
-def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
+def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson_on(
     make_recipe: Make, tmp_path: Path, tiny_model: Path
 ) -> None:
     """Up to there the weights are those of a training without it; taken up in the middle it goes on alike."""
@@ -349,16 +350,17 @@ def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
 
     both = {"contrastive": 1.0, "structure": 5.0}
     recipes = [
-        make_recipe(train__steps=10, train__objective={"contrastive": 1.0}),
+        make_recipe(train__steps=6, train__objective={"contrastive": 1.0}),
         *(
             make_recipe(
                 **TAUGHT,
-                train__steps=10,
+                train__steps=6,
                 train__objective=both,
                 teacher__model=str(tiny_model),
-                teacher__begin=begin,
+                teacher__epochs=epochs,
+                teacher__rate=0.5,
             )
-            for begin in (0.0, 0.6, 0.6)
+            for epochs in (0.0, 0.16, 0.16)
         ),
     ]
     tokenizer = open_vocabulary(recipes[0], tmp_path)
@@ -379,6 +381,8 @@ def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
             run.learn(batch, 1.0, lesson)
         return [lesson if lesson is None else lesson.src.ids.tolist() for _, lesson in drawn]
 
+    assert (alone.steps, early.steps) == (6, 6)
+    assert late.steps == 6 + math.ceil(0.16 * len(caches[0].train) / recipes[2].train.batch) == 10
     first = steps(early, 0, 4)
     steps(alone, 0, 6)
     assert steps(late, 0, 6) == [None] * 6
@@ -394,6 +398,30 @@ def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
     assert not torch.equal(weights, alone.model.state_dict()[name])
 
 
+def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path
+) -> None:
+    recipe = make_recipe(
+        **TAUGHT,
+        train__steps=4,
+        train__warmup=0.25,
+        train__floor=0.1,
+        train__learning_rate=1e-3,
+        train__valid_every=1,
+        train__objective={"contrastive": 1.0, "structure": 5.0},
+        teacher__model=str(tiny_model),
+        teacher__epochs=0.16,
+        teacher__rate=0.5,
+    )
+    folder = train(recipe, tmp_path / "out", show_progress=False)
+    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+    entries = [entry for entry in lines if "learning_rate" in entry]
+    expected = [1.0, *(0.1 + 0.9 * (1 + math.cos(math.pi * i / 3)) / 2 for i in range(3))]
+    expected += [0.1 + 0.4 * (1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)]
+    assert [entry["learning_rate"] for entry in entries] == pytest.approx([1e-3 * x for x in expected])
+    assert ["structure" in entry for entry in entries] == [False] * 4 + [True] * 4
+
+
 # --- what is wrong ------------------------------------------------------------------------------------------
 
 
@@ -402,12 +430,20 @@ def test_a_teacher_that_begins_later_teaches_then_from_its_first_lesson_on(
     [
         ({"train__objective": {"structure": 1.0}, "teacher__model": ""}, "'structure' needs a teacher"),
         ({"train__objective": {"contrastive": 1.0}}, r"teacher\.model: .*nothing in train\.objective learns"),
-        ({"teacher__begin": 0.5}, r"teacher\.begin: found 0\.5, but nothing is learned before"),
+        ({"teacher__epochs": 0.5}, r"teacher\.epochs: found 0\.5, but nothing is learned before"),
         (
-            {"teacher__begin": 0.5, "train__objective": {"contrastive": 1.0, "embedding": 1.0}},
-            r"teacher\.begin: found 0\.5, but nothing is learned of it after that",
+            {"teacher__epochs": 0.5, "train__objective": {"contrastive": 1.0, "embedding": 1.0}},
+            r"teacher\.epochs: found 0\.5, but nothing is learned of it after that",
         ),
-        ({"teacher__begin": 1.0}, r"teacher\.begin"),
+        ({"teacher__epochs": -1.0}, r"teacher\.epochs"),
+        (
+            {
+                "teacher__epochs": 0.5,
+                "train__patience": 2,
+                "train__objective": {"contrastive": 1.0, "structure": 1.0},
+            },
+            r"teacher\.epochs: found 0\.5 with train\.patience",
+        ),
         ({"teacher__corpora": ("other.tsv",)}, r"teacher\.corpora: 'other\.tsv' is none of data\.corpora"),
         (
             {"teacher__languages": ("de",)},

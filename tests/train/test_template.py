@@ -125,7 +125,7 @@ def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text(
         f'{CORPUS}[train]\nobjective = {{ contrastive = 1.0, structure = 1.0 }}\n[teacher]\nmodel = "europe5"\n'
-        'languages = ["en"]\nbegin = 0.5\ncorpora = ["a.en-fr.tsv"]\n'
+        'languages = ["en"]\nepochs = 0.5\ncorpora = ["a.en-fr.tsv"]\n'
     )
     own, named = ("mine.en-de.tsv", "news.en-fr.tsv"), ["mine.en-de.tsv"]
     assert load_recipe(path).teacher.corpora == ("a.en-fr.tsv",)
@@ -135,8 +135,8 @@ def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
         load_recipe(path, pairs=["mine.de-fr.tsv"])
     untaught = {"teacher.model": "", "train.objective": {"contrastive": 1.0}}
     recipe = load_recipe(path, untaught, pairs=["mine.de-fr.tsv"])
-    check_objectives(recipe)  # when the teacher begins does not count then
-    assert recipe.teacher.model == "" and recipe.teacher.begin > 0
+    check_objectives(recipe)  # how long the teacher teaches does not count then
+    assert recipe.teacher.model == "" and recipe.teacher.epochs > 0
 
 
 def test_a_name_is_not_a_file_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

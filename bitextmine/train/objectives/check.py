@@ -15,7 +15,7 @@ def check_objectives(recipe: Recipe) -> None:
     """Raises BitextmineError for a name that is no objective, a weight that is not above 0, an objective that needs
     layers without any, hard negatives without an objective that has negatives, and spelling, order_columns or
     length_share with one that reads more of a sentence than cosines tell; an objective that needs a teacher without
-    one, a teacher without such an objective, and a teacher that begins later where nothing is learned before."""
+    one, a teacher without such an objective, and a teacher with passes of its own where nothing is learned before."""
     m = recipe.model
     for name, weight in recipe.train.objective.items():
         if name not in OBJECTIVES:
@@ -42,9 +42,9 @@ def check_objectives(recipe: Recipe) -> None:
             f"{_named(teaching)}"
         )
     at_once = [name for name, declared in chosen.items() if not declared.taught]
-    if recipe.teacher.model and recipe.teacher.begin and len(at_once) in (0, len(chosen)):
+    if recipe.teacher.model and recipe.teacher.epochs and len(at_once) in (0, len(chosen)):
         raise BitextmineError(
-            f"recipe: teacher.begin: found {recipe.teacher.begin:g}, but "
+            f"recipe: teacher.epochs: found {recipe.teacher.epochs:g}, but "
             + ("nothing is learned before" if not at_once else "nothing is learned of it after that")
             + ": leave it at 0, or have train.objective name one of each kind"
         )

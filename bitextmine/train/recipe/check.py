@@ -173,10 +173,16 @@ def _check_teacher(recipe: Recipe) -> None:
             f'set that to "{PRECOMPUTED}"',
         )
     _must(
-        not (teacher.begin and recipe.distil.epochs),
-        "teacher.begin",
-        f"found {teacher.begin:g} with [distil], whose stages say when it teaches",
+        not (teacher.epochs and recipe.distil.epochs),
+        "teacher.epochs",
+        f"found {teacher.epochs:g} with [distil], whose stages say when it teaches",
         "leave it out",
+    )
+    _must(
+        not (teacher.epochs and recipe.train.patience),
+        "teacher.epochs",
+        f"found {teacher.epochs:g} with train.patience, which may end the training before it teaches",
+        "leave one of them out",
     )
     if not teacher.model:
         return
@@ -203,6 +209,12 @@ def _check_columns(recipe: Recipe) -> None:
     m, reduce = recipe.model, recipe.reduce
     lengths = COLUMNS if m.length_share else 0
     trained = _pieces_columns("model", m.dim, m.order_columns, lengths, m.layers)
+    _must(
+        reduce.norm_power == 1 or not m.layers,
+        "reduce.norm_power",
+        f"found {reduce.norm_power:g} with model.layers {m.layers}",
+        "only models without layers can have it",
+    )
     if not reduce.dim:
         _must(
             not reduce.order_columns,

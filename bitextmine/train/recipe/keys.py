@@ -325,11 +325,17 @@ class Teacher:
     batch: int = key(
         1024, "pairs per step that it teaches on, beside those of train.batch; all of one corpus", least=2
     )
-    begin: float = key(
+    epochs: float = key(
         0.0,
-        "it teaches when this share of the steps is done: what it takes to teach is saved until then",
+        "passes over the pairs after those of [train], in which it teaches beside them, the optimiser going on as it "
+        "is; 0: it teaches in those of [train]",
         least=0,
-        below=1,
+    )
+    rate: float = key(
+        0.15,
+        "... in which learning rates begin at this share of the peak, and fall to the floor as half a cosine",
+        above=0,
+        most=1,
     )
     temperature: float = key(0.05, "of mcl_ce and structure_kl", above=0, most=1)
 
@@ -381,6 +387,13 @@ class Reduce:
     )
     order_weight: float = key(0.6, "... and how much they count", above=0)
     pairs: int = key(5_000, "pairs of each corpus that the axes are found with", least=1)
+    norm_power: float = key(
+        1.0,
+        "the lengths of piece vectors are first raised to this power: below 1 rare pieces, whose vectors training "
+        "makes long, count less; 1: as they are",
+        above=0,
+        most=1,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
