@@ -82,7 +82,7 @@ def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] =
         if name in given and asked != there:
             return (
                 f"model.{name} is {asked}, but that of {recipe.model.start_from}, which training starts from, is "
-                f"{there}: leave it out"
+                f"{there}: leave it out (--from with --pairs alone, without a recipe, takes the encoder's shape)"
             )
     return ""
 
