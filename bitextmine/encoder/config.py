@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from bitextmine.console import counted
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
 
@@ -87,25 +88,26 @@ class EncoderConfig:
             )
         if self.layers and (not isinstance(self.ffn, int) or self.ffn < 1):
             raise BitextmineError(f"model: ffn must be a whole number of at least 1, found {self.ffn!r}")
+        layers = counted(self.layers, "layer")
         if self.bottleneck and not (self.layers and self.bottleneck < self.dim):
             raise BitextmineError(
-                f"model: bottleneck {self.bottleneck} with dim {self.dim} and {self.layers} layers: it must be below "
+                f"model: bottleneck {self.bottleneck} with dim {self.dim} and {layers}: it must be below "
                 "dim, and only a model with layers has one"
             )
         if self.recurrent and (self.recurrent > self.layers or self.layers % self.recurrent):
             raise BitextmineError(
-                f"model: {self.recurrent} recurrent of {self.layers} layers: it must divide their number"
+                f"model: {self.recurrent} recurrent of {layers}: it must divide their number"
             )
         if self.layers and self.ngrams:
             raise BitextmineError(
-                f"model: {self.ngrams} ngrams with {self.layers} layers: only a model without layers has n-grams"
+                f"model: {self.ngrams} ngrams with {layers}: only a model without layers has n-grams"
             )
         share = self.length_share
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
             raise BitextmineError(f"model: length_share must lie in [0, 1), found {share!r}")
         if share and self.layers:
             raise BitextmineError(
-                f"model: length_share {share} with {self.layers} layers: only a model without layers has it"
+                f"model: length_share {share} with {layers}: only a model without layers has it"
             )
         weight = self.order_weight
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
@@ -116,7 +118,7 @@ class EncoderConfig:
             )
         if self.order_columns and self.layers:
             raise BitextmineError(
-                f"model: order_columns {self.order_columns} with {self.layers} layers: only a model without layers "
+                f"model: order_columns {self.order_columns} with {layers}: only a model without layers "
                 "has them"
             )
         if self.order_columns and self.order_columns > self.piece_dim:

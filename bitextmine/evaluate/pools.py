@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.lines import iter_lines
@@ -57,7 +58,8 @@ def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Querie
         cells = line.split("\t")
         if len(cells) != len(languages):
             raise BitextmineError(
-                f"{path}: line {number}: {len(cells)} cells, but the header has {len(languages)} languages"
+                f"{path}: line {number}: {counted(len(cells), 'cell')}, "
+                f"but the header has {counted(len(languages), 'language')}"
             )
         for language, column, cell in zip(languages, columns, cells, strict=True):
             if not line_key(cell):

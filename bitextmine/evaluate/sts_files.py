@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name, strip_compression
@@ -80,7 +81,7 @@ def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> Gol
         at = f"{where}: line {number}"
         if len(cells) != width if exact else len(cells) <= max(columns):
             wanted = f"{width}" if exact else f"{max(columns) + 1} or more"
-            raise BitextmineError(f"{at}: {len(cells)} cells, not {wanted}; {FORMS}")
+            raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}, not {wanted}; {FORMS}")
         one, two, score = (cells[column] for column in columns)
         first.append(_sentence(one, at))
         second.append(_sentence(two, at))
@@ -149,7 +150,7 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
         return ((1, 2, 0) if first else (0, 1, 2)), True, False
     if len(cells) > max(BENCHMARK):
         return BENCHMARK, False, False
-    raise BitextmineError(f"{at}: {len(cells)} cells; {FORMS}")
+    raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}; {FORMS}")
 
 
 def _is_number(text: str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.config import EncoderConfig
@@ -118,7 +119,7 @@ def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderC
     dim = reduction.dim - order - lengths
     if config.layers:
         raise UsageError(
-            f"{name}: it has {config.layers} layers; only encoders without layers can be reduced"
+            f"{name}: it has {counted(config.layers, 'layer')}; only encoders without layers can be reduced"
         )
     if order < 0:
         raise UsageError(f"--order-columns {order}: it must be at least 0")

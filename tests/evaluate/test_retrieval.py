@@ -241,7 +241,7 @@ def test_queries_from_lists():
         (["en\ten"], "line 1: expected a header"),
         (["en\t"], "line 1: expected a header"),
         (["en\tfr"], "no row"),
-        (["en\tfr", "a\tb", "c"], "line 3: 1 cells, but the header has 2"),
+        (["en\tfr", "a\tb", "c"], "line 3: 1 cell, but the header has 2"),
         (["en\tfr", "a\tb\tc"], "line 2: 3 cells"),
         (["en\tfr", "a\t "], "line 2: no sentence in 'fr'"),
         (["en\tfr", "\u200b\tb"], "line 2: no sentence in 'en'"),

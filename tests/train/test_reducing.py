@@ -136,7 +136,7 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
     layers = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 8, layers=1, heads=2, ffn=8))
     layers.initialise(0.01)
     save_folder(tmp_path / "layers", layers, TOKENIZER)
-    with pytest.raises(UsageError, match="layers: it has 1 layers; only encoders without layers"):
+    with pytest.raises(UsageError, match="layers: it has 1 layer; only encoders without layers"):
         reduce_encoder(tmp_path / "layers", ["x"], tmp_path / "x", Reduction(4))
 
 
