@@ -98,7 +98,9 @@ def embed(
     if vectors is not None:
         if sent:
             raise click.UsageError("--vectors go to a file of this machine: --out FILE.npy")
-        if explicit("model") and model != "precomputed":
+        from bitextmine.encoder.precomputed import PRECOMPUTED
+
+        if explicit("model") and model != PRECOMPUTED:
             raise click.UsageError("--vectors are made already: no --model makes them")
         if len(corpora) > 1 or corpora[0] == "-":
             raise click.UsageError("--vectors are of one corpus, in a file")

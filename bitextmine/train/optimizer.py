@@ -52,9 +52,8 @@ def rate_share(step: int, steps: int, training: Training) -> float:
         return max(training.floor, math.sqrt(warmup / (step + 1)))
     if training.schedule == "cosine":
         return falling(1.0, training.floor, progress)
-    return (
-        training.floor + (1 - training.floor) * {"linear": 1 - progress, "constant": 1.0}[training.schedule]
-    )
+    left = 1 - progress if training.schedule == "linear" else 1.0
+    return training.floor + (1 - training.floor) * left
 
 
 def falling(top: float, floor: float, progress: float) -> float:
