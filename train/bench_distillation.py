@@ -204,6 +204,19 @@ def data_settings(args: argparse.Namespace) -> dict[str, Any]:
     return {"data.check_languages": False, "data.cache": str(args.cache.absolute())}
 
 
+# As europe5 was before a teacher and norm_power, so that a cell has of both what it says.
+UNTAUGHT: dict[str, Any] = {
+    "train.objective": {"contrastive": 1.0},
+    "model.length_share": 0.12,
+    "reduce.order_weight": 0.6,
+    "reduce.norm_power": 1.0,
+    "teacher.model": "",
+    "teacher.epochs": 0.0,
+    "teacher.languages": [],
+    "teacher.corpora": [],
+}
+
+
 def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
     """What of the recipe europe5 is another: where it starts, for how long, and what it is cut to."""
     from bitextmine.encoder.folder import read_folder, resolve
@@ -219,6 +232,7 @@ def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
         "train.steps": args.sum_steps,
         "train.embedding_learning_rate": 2e-3,
         "train.piece_splits_end": 1.0,
+        **UNTAUGHT,
         "teacher.batch": 2048,
         **data_settings(args),
         **cell.settings,
