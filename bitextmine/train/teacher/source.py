@@ -48,7 +48,7 @@ def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
     try:
         encoder = load_encoder(model, device)
     except BitextmineError as e:
-        raise type(e)(f"recipe: teacher.model: {e}") from None
+        raise type(e)(f"recipe: teacher.model: {e}; --set teacher.model=FOLDER names another") from None
     return TeacherSource(encoder.name, encoder.hash, encoder)
 
 
