@@ -4,11 +4,16 @@ Example:  python train/bench_distillation.py --data CORPORA --bench BENCH --teac
           python train/bench_distillation.py ... --out OUT --table
           python train/bench_distillation.py ... --device cuda --scale 50 --lines 1000000 --batch-tokens 65536
 
-Every cell is a recipe (OUT/CELL/recipe.toml) that goes through `bitextmine train`, in a process of its own. Students
-have the four stages of [distil]: one assistant serves all, and cells that differ in contrast alone share the stages
-before it. The assistant starts from a sum of pieces (--large): its piece vectors, turned towards the teacher's space,
-and layers that do nothing yet. Results go to train/distillation.tsv (--results), a line per cell, cosines and hits to
-OUT/CELL/measured.npz; --table prints them in Markdown, with the intervals of differences.
+Every cell is a recipe (OUT/CELL/recipe.toml; of sums settings.json, beside the recipe europe5) that goes through
+`bitextmine train`, in a process of its own. Students have the four stages of [distil]: one assistant serves all, and
+cells that differ in contrast alone share the stages before it. The assistant starts from a sum of pieces (--large): its
+piece vectors, turned towards the teacher's space, and layers that do nothing yet. Results go to OUT/distillation.tsv
+(--results), a line per cell, cosines and hits to OUT/CELL/measured.npz; --table prints them in Markdown, with the
+intervals of differences.
+
+--large is what the recipe europe5 makes without a teacher, uncut: `bitextmine train europe5 --set teacher.model=""
+--set 'train.objective={contrastive = 1.0}' --set reduce.dim=0 --set reduce.order_columns=0 --set
+reduce.norm_power=1`. --small is the same cut to 256 numbers: reduce.dim=256, reduce.order_columns=48.
 
 --data holds the corpora of the recipe europe5; --bench sts/stsb.LANG.dev.csv, everyday/ and news/queries*.tsv.zst. What
 every stage is taught is --scale times TAUGHT. Half A of the STS pairs are the even rows (from 0), half B the odd ones.
@@ -204,10 +209,9 @@ def data_settings(args: argparse.Namespace) -> dict[str, Any]:
     return {"data.check_languages": False, "data.cache": str(args.cache.absolute())}
 
 
-# As europe5 was before a teacher and norm_power, so that a cell has of both what it says.
+# Without what the recipe europe5 does at its end, so that a cell has of a teacher what it says.
 UNTAUGHT: dict[str, Any] = {
     "train.objective": {"contrastive": 1.0},
-    "model.length_share": 0.12,
     "reduce.order_weight": 0.6,
     "reduce.norm_power": 1.0,
     "teacher.model": "",
@@ -223,7 +227,7 @@ def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
 
     assert cell.settings is not None
     config, _ = read_folder(resolve(cell.settings["model.start_from"]))
-    shape = {"dim": config.dim, "order_columns": config.order_columns}
+    shape = {"dim": config.dim, "order_columns": config.order_columns, "length_share": config.length_share}
     cut = {} if config.dim > 480 else {"reduce.dim": 0, "reduce.order_columns": 0}
     return {
         **{f"model.{key}": value for key, value in shape.items()},
@@ -568,8 +572,14 @@ COMPARED = [
 
 def print_tables(args: argparse.Namespace) -> None:
     """Students with layers, then sums of pieces: figures, and differences."""
+    if not args.results.exists():
+        sys.exit(f"{args.results}: no such file: no cell is finished")
     with args.results.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
+    if missing := [row["cell"] for row in rows if not (args.out / row["cell"] / "measured.npz").exists()]:
+        sys.exit(
+            f"{args.out}: has no measured.npz of {', '.join(missing)}: --out is where these were measured"
+        )
     for row in rows:
         row["b"] = row["bottleneck"]
         row["layers"] = f"{row['own layers']} of {row['depth']}"
@@ -623,12 +633,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
     parser.add_argument("--bench", type=Path, required=True, help="folder of the benchmarks")
     parser.add_argument("--teacher", required=True, help="all-MiniLM-L6-v2: a folder, or its name on the hub")
-    parser.add_argument("--large", required=True, help="a sum of pieces: europe5 as it is before it is cut")
+    parser.add_argument("--large", required=True, help="a sum of pieces: europe5 untaught and uncut")
     parser.add_argument(
         "--small", help="a smaller sum of pieces, to be taught; without it there are no such cells"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for all that is made")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("distillation.tsv"))
+    parser.add_argument(
+        "--results", type=Path, help="lines of cells that are finished (OUT/distillation.tsv)"
+    )
     parser.add_argument("--cache", type=Path, help="tokenised corpora and teachers' vectors (OUT/cache)")
     parser.add_argument("--cells", help="those of these names, between commas, in this order")
     parser.add_argument(
@@ -651,6 +663,7 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.cache = args.cache or args.out / "cache"
+    args.results = args.results or args.out / "distillation.tsv"
     if args.table:
         print_tables(args)
     elif args.one:

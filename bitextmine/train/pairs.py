@@ -119,14 +119,15 @@ def _side_by_side(src: Place, tgt: Place, errors: str, size: int) -> Iterator[tu
 
 
 def find_corpora(recipe: Recipe) -> None:
-    """Raises BitextmineError for the first file of a corpus that is not there: before hours of work on the others."""
-    for corpus in recipe.data.corpora:
-        for path in map(recipe.corpus, corpus.files):
-            if not path.exists():
-                raise BitextmineError(
-                    f"{path}: no such file; the recipe's corpora are looked for in {recipe.path('.')}: --data FOLDER "
-                    "names another folder, train --pairs FILE other corpora"
-                )
+    """Raises BitextmineError for files of corpora that are not there: before hours of work on the others."""
+    paths = [path for corpus in recipe.data.corpora for path in map(recipe.corpus, corpus.files)]
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        more = f" ({len(missing)} of {len(paths)} files are missing)" if len(missing) > 1 else ""
+        raise BitextmineError(
+            f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
+            "FOLDER names another folder, train --pairs FILE other corpora"
+        )
 
 
 def check_corpora(recipe: Recipe) -> None:

@@ -241,12 +241,12 @@ def warn_of_little(run: Run) -> None:
     """Warns of a run too short to learn much, unless the recipe says how many steps, and of one that cannot be
     measured."""
     t, pairs = run.recipe.train, sum(len(cache.train) for cache in run.caches)
-    if run.steps < FEW_STEPS and not t.steps:
+    if run.untaught < FEW_STEPS and not t.steps:
         log.warning(
             "%s to train on are %s (train.batch %d, train.epochs %g), in which an encoder learns little: give more "
             "pairs, or lower --batch or raise --epochs",
             counted(pairs, "pair"),
-            counted(run.steps, "step"),
+            counted(run.untaught, "step"),
             t.batch,
             t.epochs,
         )

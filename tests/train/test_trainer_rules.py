@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import logging
@@ -28,6 +29,7 @@ from bitextmine.train.cache import open_caches
 from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.forward import piece_states, sentence_vectors
 from bitextmine.train.optimizer import rate_share
+from bitextmine.train.pairs import find_corpora
 from bitextmine.train.plot import plot_log
 from bitextmine.train.precision import layer_precision, product_precision
 from bitextmine.train.recipe import Training
@@ -409,6 +411,21 @@ def test_corpora_are_looked_for_before_anything_is_made(make_recipe: Make, tmp_p
     with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: no such file.*--data FOLDER"):
         train(recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_how_many_corpora_are_missing_is_told(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe()
+    other = dataclasses.replace(recipe.data.corpora[0], pairs="other.en-fr.tsv")
+    recipe = dataclasses.replace(
+        recipe, data=dataclasses.replace(recipe.data, corpora=(*recipe.data.corpora, other))
+    )
+    with pytest.raises(BitextmineError, match=r"other.en-fr.tsv: no such file; "):
+        find_corpora(recipe)
+    (tmp_path / "pairs.en-fr.tsv").unlink()
+    with pytest.raises(
+        BitextmineError, match=r"pairs.en-fr.tsv: no such file \(2 of 2 files are missing\); "
+    ):
+        find_corpora(recipe)
 
 
 def test_too_little_text_is_told(
