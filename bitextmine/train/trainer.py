@@ -99,8 +99,10 @@ def _train_stages(
 
 @contextlib.contextmanager
 def _work_folder(out: Path, world: World) -> Iterator[Path]:
-    """The folder of the token cache and the checkpoint, which no other training uses meanwhile."""
+    """The folder of the token cache and the checkpoint, which no other training uses meanwhile. A training that fails
+    before it wrote anything leaves no folder."""
     work = out / "work"
+    made = [folder for folder in (work, out) if world.first and not folder.exists()]
     try:
         work.mkdir(parents=True, exist_ok=True)
         lock = locked_folder(work, wait=False) if world.first else contextlib.nullcontext()
@@ -113,8 +115,14 @@ def _work_folder(out: Path, world: World) -> Iterator[Path]:
         ) from None
     except OSError as e:
         raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
-    with entered:
-        yield work
+    try:
+        with entered:
+            yield work
+    except BitextmineError:
+        with contextlib.suppress(OSError):  # something is in it
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 def _train(

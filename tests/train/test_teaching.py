@@ -465,6 +465,16 @@ def test_a_teacher_that_cannot_teach_is_told(
     assert not (tmp_path / "out" / "config.json").exists()
 
 
+def test_a_teacher_that_is_not_there_leaves_no_folder(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe(train__objective={"structure": 1.0}, teacher__model="missing")
+    (tmp_path / "there").mkdir()
+    for name in ("out", "there"):
+        with pytest.raises(BitextmineError, match="missing"):
+            train(recipe, tmp_path / name, show_progress=False)
+    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "there").iterdir())
+
+
 def test_nan_from_a_teacher_is_told_with_the_line(
     make_recipe: Make, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
