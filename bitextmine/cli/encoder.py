@@ -101,6 +101,15 @@ def join(models: tuple[str, ...], text: str, out: str, **settings: Any) -> None:
     help="What these count.  [default: as it is, or else 0.5]",
 )
 @click.option(
+    "--whiten",
+    type=Number(min=0, max=1),
+    default=0,
+    show_default=True,
+    metavar="X",
+    help="Divide each axis by the spread of the text's vectors along it, to this power: 0.4 favours what is alike over "
+    "what is a translation.",
+)
+@click.option(
     "--storage",
     type=click.Choice(["int8", "int4", "float32"]),
     default="int8",
@@ -120,6 +129,8 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
     \b
     bitextmine encoder reduce all corpus.en.zst corpus.fr.zst --dim 480 --order-columns 96 --order-weight 0.6 \\
         --storage int4 --out model
+    bitextmine encoder reduce europe5 corpus.en corpus.fr --dim 376 --length-share 0 --order-columns 0 --whiten 0.4 \\
+        --storage int4 --out similar
     """
     from bitextmine.train.reducing import Reduction, reduce_encoder
 

@@ -34,7 +34,8 @@ class Reduction:
     dim: numbers per sentence vector, with the columns for a sentence's length and for the order of its pieces.
     lines: sentences to read of each text. length_share: as model.length_share of a recipe; order_columns: how many of
     the dim tell where the pieces stand; order_weight: what these count. None leaves the three as they are (the weight
-    is 0.5 for an encoder that had none). storage: of the piece vectors, one of STORAGES.
+    is 0.5 for an encoder that had none). whiten: each axis is divided by the root mean square of the vectors along it
+    to this power, 0 to 1. storage: of the piece vectors, one of STORAGES.
     """
 
     dim: int = 256
@@ -42,6 +43,7 @@ class Reduction:
     length_share: float | None = None
     order_columns: int | None = None
     order_weight: float | None = None
+    whiten: float = 0.0
     storage: str = "int8"
 
 
@@ -58,8 +60,9 @@ def reduce_encoder(
 
     The new axes are the eigenvectors of the largest eigenvalues of the second moments of the vectors of the sentences
     of ``texts`` (an uncentred principal component analysis), so that of all projections this one keeps most of their
-    cosines. As the axes come by their eigenvalues, the first ones serve best for the order. force: a model in ``out``
-    may be written over.
+    cosines. As the axes come by their eigenvalues, the first ones serve best for the order. With ``whiten`` they are
+    scaled, all the way as by Su et al. 2021 ("Whitening sentence representations for better semantics and faster
+    retrieval"), but uncentred. force: a model in ``out`` may be written over.
 
     Raises UsageError for an encoder with layers and for a reduction that it has not the dimensions for;
     BitextmineError for files that cannot be read or written.
@@ -81,6 +84,8 @@ def reduce_encoder(
             f"{', '.join(str(text) for text in texts)}: no text; name files with sentences like those to be encoded"
         )
     axes, kept = principal_axes(moments, made.piece_dim)
+    if reduction.whiten:
+        axes = _whitened(axes, moments, reduction.whiten)
     weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ axes}
     if made.length_share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
@@ -95,6 +100,14 @@ def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.f
     the sum of all."""
     values, axes = np.linalg.eigh(moments)
     return axes[:, ::-1][:, :dim].astype(np.float32), float(values[::-1][:dim].sum() / values.sum())
+
+
+def _whitened(axes: NDArray[np.float32], moments: NDArray[np.float64], power: float) -> NDArray[np.float32]:
+    """(d, dim) the axes over the root mean squares along them to ``power``, those of next to none as the least of the
+    others; scaled so that the first one stays."""
+    along = np.sqrt(np.maximum(np.einsum("dk,de,ek->k", axes, moments, axes), 0))
+    along = np.maximum(along / along[0], 1e-3)
+    return (axes * along**-power).astype(np.float32)
 
 
 def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
@@ -123,6 +136,8 @@ def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderC
         )
     if order < 0:
         raise UsageError(f"--order-columns {order}: it must be at least 0")
+    if not 0 <= reduction.whiten <= 1:
+        raise UsageError(f"--whiten {reduction.whiten:g}: it must be from 0 to 1")
     if reduction.lines < 1:
         raise UsageError(f"--lines {reduction.lines}: it must be at least 1")
     if reduction.dim <= lengths:

@@ -59,6 +59,26 @@ def test_columns_for_the_order_added(tmp_path: Path, save_encoder: Save, lines: 
     )
 
 
+@pytest.mark.parametrize("power", [0.4, 1.0])
+def test_whitened_axes(tmp_path: Path, save_encoder: Save, lines: list[str], power: float) -> None:
+    """As numpy does it: vectors of sentences turned to their principal axes and divided by the spread along them."""
+    save_encoder(tmp_path / "plain", 12, 1)
+    reduce_encoder(
+        tmp_path / "plain",
+        [tmp_path / "text"],
+        tmp_path / "white",
+        Reduction(8, whiten=power, storage="float32"),
+    )
+    encoder = load_encoder(tmp_path / "plain")
+    text = encoder.encode((tmp_path / "text").read_text().splitlines()).astype(np.float64)
+    squares, axes = np.linalg.eigh(text.T @ text)
+    kept = slice(-1, -9, -1)
+    expected = (encoder.encode(lines) @ axes[:, kept]) / np.sqrt(squares[kept]) ** power
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = load_encoder(tmp_path / "white").encode(lines)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=2e-3)
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -129,6 +149,7 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
         (200, {"order_columns": -1}, "--order-columns -1"),
         (200, {"order_weight": -1.0}, "order_weight"),
         (200, {"length_share": 2.0}, "length_share"),
+        (200, {"whiten": 1.5}, "--whiten 1.5"),
     ):
         with pytest.raises(UsageError, match=message):
             reduce_encoder(model, ["x"], tmp_path / "x", Reduction(dim, **options))
