@@ -103,8 +103,8 @@ def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.f
 
 
 def _whitened(axes: NDArray[np.float32], moments: NDArray[np.float64], power: float) -> NDArray[np.float32]:
-    """(d, dim) the axes over the root mean squares along them to ``power``, those of next to none as the least of the
-    others; scaled so that the first one stays."""
+    """(d, dim) the axes over the root mean squares along them to ``power``, scaled so that the first one stays. Where
+    next to nothing is along an axis, a thousandth of the first counts: noise is not to be blown up."""
     along = np.sqrt(np.maximum(np.einsum("dk,de,ek->k", axes, moments, axes), 0))
     along = np.maximum(along / along[0], 1e-3)
     return (axes * along**-power).astype(np.float32)
