@@ -123,7 +123,7 @@ def find_corpora(recipe: Recipe) -> None:
     paths = [path for corpus in recipe.data.corpora for path in map(recipe.corpus, corpus.files)]
     missing = [path for path in paths if not path.exists()]
     if missing:
-        more = f" ({len(missing)} of {len(paths)} files are missing)" if len(missing) > 1 else ""
+        more = f"; {len(missing)} of {len(paths)} are missing" if len(missing) > 1 else ""
         raise BitextmineError(
             f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
             "FOLDER names another folder, train --pairs FILE other corpora"
