@@ -83,9 +83,7 @@ def reduce_encoder(
         raise BitextmineError(
             f"{', '.join(str(text) for text in texts)}: no text; name files with sentences like those to be encoded"
         )
-    axes, kept = principal_axes(moments, made.piece_dim)
-    if reduction.whiten:
-        axes = _whitened(axes, moments, reduction.whiten)
+    axes, kept = principal_axes(moments, made.piece_dim, reduction.whiten)
     weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ axes}
     if made.length_share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
@@ -95,19 +93,22 @@ def reduce_encoder(
     return kept
 
 
-def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], float]:
+def principal_axes(
+    moments: NDArray[np.float64], dim: int, whiten: float = 0.0
+) -> tuple[NDArray[np.float32], float]:
     """(d, dim) the eigenvectors of the largest eigenvalues of ``moments`` (d, d), the largest first, and their share of
-    the sum of all."""
+    the sum of all.
+
+    whiten: each is divided by the root of its eigenvalue to this power, scaled so that the first one stays. Where next
+    to nothing is along an axis, a thousandth of the first counts: noise is not to be blown up.
+    """
     values, axes = np.linalg.eigh(moments)
-    return axes[:, ::-1][:, :dim].astype(np.float32), float(values[::-1][:dim].sum() / values.sum())
-
-
-def _whitened(axes: NDArray[np.float32], moments: NDArray[np.float64], power: float) -> NDArray[np.float32]:
-    """(d, dim) the axes over the root mean squares along them to ``power``, scaled so that the first one stays. Where
-    next to nothing is along an axis, a thousandth of the first counts: noise is not to be blown up."""
-    along = np.sqrt(np.maximum(np.einsum("dk,de,ek->k", axes, moments, axes), 0))
-    along = np.maximum(along / along[0], 1e-3)
-    return (axes * along**-power).astype(np.float32)
+    values, axes = values[::-1], axes[:, ::-1][:, :dim]
+    share = float(values[:dim].sum() / values.sum())
+    if whiten:
+        along = np.sqrt(np.maximum(values[:dim] / values[0], 1e-6))
+        axes = axes * along**-whiten
+    return axes.astype(np.float32), share
 
 
 def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
