@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.forms import SIMILARITY, split_form, write_similarity
 from bitextmine.encoder.hub import fetch, hub_name
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
@@ -64,6 +65,11 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     on_hub = hub_name(text)
     if on_hub is not None:
         return fetch(*on_hub)
+    plain, form = split_form(text)
+    if form:
+        raise BitextmineError(
+            f"{text}: here an encoder is taken as it lies in its folder; name {os.fspath(plain)}"
+        )
     names = ", ".join(sorted(PACKAGED))
     what = "not a folder" if path.exists() else "no such model folder"
     raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names})")
@@ -152,17 +158,22 @@ def write_folder(
     ngrams: Sequence[str] = (),
     dtype: str = "int8",
     card: str | None = None,
+    similarity: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """As `save_folder`, of float weights without a model, as `write_weights` takes them."""
+    """As `save_folder`, of float weights without a model, as `write_weights` takes them. similarity: what makes the
+    form for similarity of it (`forms`)."""
     if len(ngrams) != config.ngrams:
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
-    (folder / SCORER).unlink(missing_ok=True)  # it was fitted to what was there before
+    for fitted in (SCORER, SIMILARITY):  # to what was there before
+        (folder / fitted).unlink(missing_ok=True)
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         with replacing(folder / TOKENIZER) as file:
             file.write(tokenizer.read_bytes())
+    if similarity:
+        write_similarity(folder, similarity)
     (folder / NGRAMS).unlink(missing_ok=True)
     if ngrams:
         with replacing(folder / NGRAMS) as file:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.encoder.folder import SCORER, packaged
+from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.weights import read_arrays
@@ -314,7 +315,10 @@ def open_scoring(
     from bitextmine.encoder import as_encoder
 
     folder: Path | None = getattr(encoder, "folder", None)
-    own = None if folder is None or not (folder / SCORER).is_file() else Scorer.read(folder / SCORER)
+    own = None
+    # It was fitted to the form that finds translations.
+    if folder is not None and getattr(encoder, "form", "") != SIMILARITY_FORM and (folder / SCORER).is_file():
+        own = Scorer.read(folder / SCORER)
     if wanted is False or (wanted is None and own is None):
         return None
     here = encoder if encoder.device == "cpu" else as_encoder(model, "cpu")

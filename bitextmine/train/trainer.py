@@ -13,6 +13,7 @@ from typing import TextIO
 from bitextmine.console import counted, progress
 from bitextmine.encoder.folder import CONFIG, TOKENIZER, folder_hash, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import PIECES
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import locked_folder, replacing
 from bitextmine.system import keep_freed_memory
@@ -29,6 +30,7 @@ from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
+from bitextmine.train.similarity import fit_form
 from bitextmine.train.stages import Stage, check_assistant, stages, write_student
 from bitextmine.train.start import open_start
 from bitextmine.train.teacher.lessons import open_lessons
@@ -167,13 +169,14 @@ def _train(
     lessons = pieces_taught = None
     if teacher is not None and any(declared.pieces for declared in asked):
         pieces_taught = teacher_pieces(teacher, tokenizer, recipe.model.dim)
-    if teacher is not None and any(declared.taught for declared in asked):
+    taught = any(declared.taught for declared in asked)
+    if teacher is not None and (taught or recipe.similarity.steps):
         lessons = open_lessons(
             work / "cache", recipe, caches, tokenizer, teacher, show_progress=show_progress
         )
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world, start, lessons, pieces_taught)
+    run = Run(recipe, caches, tokenizer, world, start, lessons if taught else None, pieces_taught)
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
@@ -197,6 +200,17 @@ def _train(
         run.keep_best()
         card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, lessons)
         config, weights = finished_model(run, show_progress=show_progress)
+        second = None
+        if lessons is not None and recipe.similarity.steps:
+            second = fit_form(
+                weights[PIECES],
+                lessons,
+                run.ngrams,
+                config.max_pieces,
+                recipe.similarity,
+                seed=recipe.train.seed,
+                show_progress=show_progress,
+            )
         write_folder(
             out,
             config,
@@ -205,6 +219,7 @@ def _train(
             ngrams=run.ngram_names,
             dtype=recipe.model.storage,
             card=card,
+            similarity=second.arrays if second else None,
         )
         plot_log(out / "log.jsonl", out / "training.png")
         if once:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from bitextmine.train.recipe.check import check_recipe
-from bitextmine.train.recipe.keys import Corpus, Data, Distil, Model, Recipe, Teacher, Training, Vocabulary
+from bitextmine.train.recipe.keys import (
+    Corpus,
+    Data,
+    Distil,
+    Model,
+    Recipe,
+    Similarity,
+    Teacher,
+    Training,
+    Vocabulary,
+)
 from bitextmine.train.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
 from bitextmine.train.recipe.start import start_name, with_start
 from bitextmine.train.recipe.template import recipe_settings, recipe_template, recipe_text
@@ -14,6 +24,7 @@ __all__ = [
     "Distil",
     "Model",
     "Recipe",
+    "Similarity",
     "Teacher",
     "Training",
     "Vocabulary",

@@ -22,6 +22,7 @@ __all__ = [
     "Model",
     "Recipe",
     "Reduce",
+    "Similarity",
     "Teacher",
     "Training",
     "Vocabulary",
@@ -29,7 +30,7 @@ __all__ = [
 
 
 # Of a recipe, in the order in which they are shown.
-SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
+SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce", "similarity")
 # What teacher.model is where corpora bring the teacher's vectors with them.
 PRECOMPUTED = "precomputed"
 
@@ -397,6 +398,26 @@ class Reduce:
 
 
 @dataclasses.dataclass(frozen=True)
+class Similarity:
+    """A second form of the finished encoder, whose cosines tell what is alike: a factor for each piece, learned of the
+    teacher, and axes (no layers)."""
+
+    steps: int = key(0, "steps in which the factors are learned; 0: no second form", least=0)
+    batch: int = key(1024, "pairs per step, of all that the teacher teaches on", least=2)
+    whiten: float = key(
+        0.5,
+        "each axis is divided by the spread of the sentences along it, to this power, so that the few that are wide in "
+        "all text count less",
+        least=0,
+        most=1,
+    )
+    temperature: float = key(
+        0.07, "of the softmaxes over cosines in which student and teacher are to agree", above=0, most=1
+    )
+    learning_rate: float = key(0.01, "highest, of the logarithms of the factors; it falls to 0", above=0)
+
+
+@dataclasses.dataclass(frozen=True)
 class Recipe:
     """A training run. ``base`` is the folder that relative paths begin at (not part of the identity)."""
 
@@ -407,6 +428,7 @@ class Recipe:
     teacher: Teacher = dataclasses.field(default_factory=Teacher)
     distil: Distil = dataclasses.field(default_factory=Distil)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
+    similarity: Similarity = dataclasses.field(default_factory=Similarity)
     base: Path = Path()
 
     def path(self, name: str) -> Path:

@@ -1,0 +1,105 @@
+"""The two forms of an encoder: in one the nearest sentence is the translation, in the other cosines tell what is alike.
+
+A sum of pieces can have both in one folder. The second has the vectors of the first, each times a factor, so that
+pieces which tell little of what is meant count less, and turned to other axes, each scaled. It has no columns for order
+and length: they find translations, and two sentences that mean the same need not be alike in either.
+`MODEL:similarity` names it, `MODEL:translation` the first, which is what `MODEL` stands for, except where similarity is
+measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors, quantize_rows, read_arrays
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
+
+__all__ = [
+    "AXES",
+    "FACTORS",
+    "FORMS",
+    "SIMILARITY",
+    "SIMILARITY_FORM",
+    "TRANSLATION_FORM",
+    "form_hash",
+    "read_similarity",
+    "similarity_form",
+    "split_form",
+    "write_similarity",
+]
+
+TRANSLATION_FORM, SIMILARITY_FORM = FORMS = ("translation", "similarity")
+SIMILARITY = "similarity.safetensors"  # in a model folder: what makes the second form of the first
+AXES, FACTORS = "axes", "factors"
+
+
+def split_form(model: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], str]:
+    """MODEL:FORM -> the model and one of FORMS; "" for a model without one. A folder that is called so wins."""
+    text = os.fspath(model)
+    name, colon, form = text.rpartition(":")
+    if not (name and colon) or form not in FORMS or Path(text).is_dir():
+        return model, ""
+    return name, form
+
+
+def read_similarity(folder: Path, config: EncoderConfig) -> dict[str, np.ndarray]:
+    """What makes the second form of the encoder in ``folder``: AXES (piece_dim, d) and FACTORS (rows,), float32.
+
+    Raises BitextmineError for a folder without, and for a file that does not go with the encoder.
+    """
+    path = folder / SIMILARITY
+    if not path.is_file():
+        raise BitextmineError(
+            f"{folder.name}: has no form for similarity (no {SIMILARITY}); 'bitextmine encoder fit-similarity' makes "
+            "one, and 'bitextmine train' with similarity.steps in its recipe"
+        )
+    arrays = read_arrays(path)
+    if sorted(arrays) != [AXES, FACTORS]:
+        raise BitextmineError(f"{path}: expected {AXES} and {FACTORS}, found {', '.join(arrays)}")
+    found = {name: array.astype(np.float32) for name, array in arrays.items()}
+    axes, factors = found[AXES], found[FACTORS]
+    if axes.ndim != 2 or len(axes) != config.piece_dim or factors.shape != (config.rows,):
+        raise BitextmineError(
+            f"{path}: {AXES} {axes.shape} and {FACTORS} {factors.shape} are of another encoder: this one has "
+            f"{config.rows} vectors of {config.piece_dim} numbers"
+        )
+    if not all(np.isfinite(array).all() for array in found.values()):
+        raise BitextmineError(f"{path}: holds NaN or infinite values")
+    return found
+
+
+def write_similarity(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes what `read_similarity` reads, in float16. OSError passes through."""
+    with replacing(folder / SIMILARITY) as file:
+        file.write(save({name: np.ascontiguousarray(array, np.float16) for name, array in arrays.items()}))
+
+
+def similarity_form(
+    config: EncoderConfig, weights: Mapping[str, np.ndarray], made_of: Mapping[str, np.ndarray]
+) -> tuple[EncoderConfig, dict[str, np.ndarray]]:
+    """The second form as an encoder of its own: its configuration, and its weights as `read_weights` has them, in int8.
+
+    config, weights: of the first form, without layers; made_of: as `read_similarity` has it.
+    """
+    axes, factors = made_of[AXES], made_of[FACTORS]
+    values, scale = quantize_rows((piece_vectors(weights) * factors[:, None]) @ axes)
+    made = dataclasses.replace(config, dim=axes.shape[1], order_columns=0, order_weight=0.0, length_share=0.0)
+    return made, {PIECES: values, SCALE: scale}
+
+
+def form_hash(first: str, folder: Path) -> str:
+    """16 hex digits, of the hash of the first form and of what makes the second of it."""
+    try:
+        content = (folder / SIMILARITY).read_bytes()
+    except OSError as e:
+        raise BitextmineError(f"{folder / SIMILARITY}: cannot be read: {e.strerror}") from e
+    return hashlib.sha256(first.encode() + b"\0" + hashlib.sha256(content).digest()).hexdigest()[:16]

@@ -1,0 +1,74 @@
+"""Gives an encoder that is trained a form for similarity, with what a teacher makes of the corpora of a recipe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
+from bitextmine.encoder.forms import SIMILARITY, write_similarity
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import piece_vectors, read_weights
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.train.cache import open_caches
+from bitextmine.train.outputs import check_file_output
+from bitextmine.train.pairs import find_corpora
+from bitextmine.train.recipe import Recipe
+from bitextmine.train.similarity import SimilarityFit, fit_form
+from bitextmine.train.teacher.lessons import open_lessons
+from bitextmine.train.teacher.source import open_teacher
+
+__all__ = ["fit_similarity"]
+
+
+def fit_similarity(
+    model: str | os.PathLike[str],
+    recipe: Recipe,
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    force: bool = False,
+    show_progress: bool | None = None,
+) -> tuple[SimilarityFit, Path]:
+    """Writes similarity.safetensors into the folder of ``model``, an encoder without layers, and returns what is known
+    of it, and where it is: its form for similarity by recipe.teacher and recipe.similarity.
+
+    cache: the folder of the tokenised corpora and of the teacher's vectors (default: work/cache in the model's folder).
+    device: the teacher's. force: the model may have such a form, which is written over.
+
+    Raises UsageError for an encoder with layers and for a recipe without a teacher or with similarity.steps 0;
+    BitextmineError as `open_lessons` and `fit_form` do, for a form that is there, and for files that cannot be read or
+    written.
+    """
+    folder = resolve(model)
+    place = folder / SIMILARITY
+    config, own = read_folder(folder)
+    if config.layers:
+        raise UsageError(f"{os.fspath(model)}: it has layers; only sums of pieces have a form for similarity")
+    if not recipe.teacher.model:
+        raise UsageError("recipe: teacher.model: similarity is learned of a teacher; name an encoder")
+    if not recipe.similarity.steps:
+        raise UsageError("recipe: similarity.steps: found 0; give --set similarity.steps=240, say")
+    check_file_output(place, force)
+    find_corpora(recipe)
+    teacher = open_teacher(recipe, device)
+    assert teacher is not None
+    tokenizer = Tokenizer(folder / TOKENIZER)
+    where = folder / "work" / "cache" if cache is None else Path(cache)
+    caches = open_caches(where, recipe, tokenizer, show_progress=show_progress)
+    lessons = open_lessons(where, recipe, caches, tokenizer, teacher, show_progress=show_progress)
+    vectors = piece_vectors(read_weights(config, folder / WEIGHTS))
+    found = fit_form(
+        vectors,
+        lessons,
+        own.ngrams,
+        config.max_pieces,
+        recipe.similarity,
+        seed=recipe.train.seed,
+        show_progress=show_progress,
+    )
+    try:
+        write_similarity(folder, found.arrays)
+    except OSError as e:
+        raise BitextmineError(f"{place}: cannot be written: {e.strerror or e}") from e
+    return found, place
