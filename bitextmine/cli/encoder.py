@@ -296,6 +296,6 @@ def fit_similarity_command(
     plan = load_recipe(recipe, dict(settings), folder=None if data is None else Path(data))
     found, place = fit_similarity(model, plan, cache=cache, device=device, force=force)
     click.echo(
-        f"{place}: learned from {found.lines:,} pairs; on {found.held_out:,} others cosines across languages correlate "
-        f"with the teacher's by {found.after:.3f}, {found.before:.3f} before"
+        f"{place}: learned from {found.lines:,} pairs; among {found.held_out:,} others the teacher's cosine of a "
+        f"sentence with the nearest one is {found.after:.3f}, {found.before:.3f} before"
     )
