@@ -258,8 +258,20 @@ def _embed(job: Job, how: How) -> Path:
     text = text_identity(job.text, job.errors, how.chunk_lines)
     if text.lines == 0:
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
-    if encoder.name != PRECOMPUTED:
-        warn_unfamiliar(encoder, job.name, job.lang, sampled(iter_lines(job.text, job.errors)))
+    if encoder.name == PRECOMPUTED:
+        return _up_to_date(job, how, text)
+    # Beside the work: telling languages takes half a second to begin with.
+    sample = sampled(iter_lines(job.text, job.errors))
+    with ThreadPoolExecutor(1, thread_name_prefix="languages") as beside:
+        warned = beside.submit(warn_unfamiliar, encoder, job.name, job.lang, sample)
+        npy = _up_to_date(job, how, text)
+        warned.result()
+    return npy
+
+
+def _up_to_date(job: Job, how: How, text: TextIdentity) -> Path:
+    """Embeds a text where its vectors are not up to date, and returns where they are."""
+    encoder = how.encoder
     if job.cache is not None:
         make_cache(job.cache)
     told: set[str] = set()

@@ -112,7 +112,7 @@ class Encoder:
 
         Rows have length 1, so that the product of two is their cosine. A sentence without pieces (empty, or blanks
         only) gets zeros: its cosine with everything is 0. Of a sentence of more than ``max_pieces`` pieces the first
-        ones count. Each distinct sentence is encoded once. ``batch_tokens``: the most pieces in a batch.
+        ones count. Equal sentences have equal vectors. ``batch_tokens``: the most pieces in a batch.
 
         The other arguments are those of sentence-transformers, so that code for its models, MTEB's for one, takes an
         encoder as it is. ``convert_to_tensor`` makes a torch tensor on ``device`` of the result, ``convert_to_numpy``
@@ -140,7 +140,7 @@ class Encoder:
         lines = [sentences] if isinstance(sentences, str) else _lines(sentences)
         if prompt:
             lines = [prompt + line if line.strip() else line for line in lines]
-        pieces, _, inverse = self.tokenize(lines)
+        pieces, inverse = self._pieces(lines)
         vectors = self.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float32, copy=False)
         vectors = vectors if inverse is None else vectors[inverse]
         found = vectors[0] if isinstance(sentences, str) else vectors
@@ -221,6 +221,13 @@ class Encoder:
         if self._similar is None:
             raise BitextmineError(f"the encoder '{self.name}' has no form for similarity")
         return self._similar()
+
+    def _pieces(self, lines: Sequence[str]) -> tuple[Pieces, np.ndarray | None]:
+        """As `tokenize`, but that equal lines are found only where encoding one takes longer than that."""
+        if self.network.slow:
+            pieces, _, inverse = self.tokenize(lines)
+            return pieces, inverse
+        return self.tokenizer.encode(lines, self.max_pieces, threads=processors())[0], None
 
     def tokenize(self, lines: Sequence[str]) -> tuple[Pieces, int, np.ndarray | None]:
         """Pieces of the distinct lines, how many of these were cut to max_pieces, and for each line the row of

@@ -32,7 +32,7 @@ typedef struct table table; /* words.c */
     F(int64_t, words_pieces, const int32_t *, const int64_t *, int64_t, const int32_t *, const int64_t *, int64_t,  \
       int64_t *, int32_t *)                                                                                         \
     F(void, sum_pieces, const void *, const float *, int64_t, const int32_t *, const int64_t *, int64_t, int64_t,   \
-      const float *, float *)                                                                                       \
+      const float *, int64_t, float *)                                                                              \
     F(int64_t, match_pieces, const int8_t *, const float *, int64_t, const int32_t *, const int64_t *,              \
       const int32_t *, const int64_t *, int64_t, float *, int32_t *, float *, int32_t *)                            \
     F(int64_t, match_windows, const int8_t *, const int32_t *, int64_t, int64_t, const int32_t *, const int64_t *,  \

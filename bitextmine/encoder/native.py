@@ -13,14 +13,14 @@ PAIRS = (INT32S, INT64S, INT32S, INT64S, INT64)  # ids and offsets of both sides
 
 INTERFACE = compiled.Interface(
     "bitextmine.encoder._native",
-    version=1,
+    version=2,
     functions={
         "words_new": (ADDRESS,),
         "words_free": (NOTHING, ADDRESS),
         "words_count": (INT64, ADDRESS),
         "words_scan": (INT64, ADDRESS, INT64, UINT8S, INT64, INT32S, INT64S, INT64S),
         "words_pieces": (INT64, INT32S, INT64S, INT64, INT32S, INT64S, INT64, INT64S, INT32S),
-        "sum_pieces": (NOTHING, ROWS, FLOATS, INT64, INT32S, INT64S, INT64, INT64, FLOATS, FLOATS),
+        "sum_pieces": (NOTHING, ROWS, FLOATS, INT64, INT32S, INT64S, INT64, INT64, FLOATS, INT64, FLOATS),
         "match_pieces": (INT64, INT8S, FLOATS, INT64, *PAIRS, FLOATS, INT32S, FLOATS, INT32S),
         "match_windows": (INT64, INT8S, INT32S, INT64, INT64, *PAIRS, FLOATS, FLOATS),
         "match_parts": (

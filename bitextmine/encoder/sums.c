@@ -112,13 +112,13 @@ static sum *best_sum(void) {
 }
 
 /* Unit-length sums of piece vectors: values (pieces, dim) are int8 with a scale per row, or float32 with scale null;
- * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1]; out (rows, dim + columns). The last columns are
- * the sums of the first ones times `waves`, which has a number for each piece of each sentence. All ids must be in
- * range. */
+ * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1]; out (rows, stride), of which each
+ * row's first dim + columns are written. The last of these are the sums of the first ones times `waves`, which has a
+ * number for each piece of each sentence. All ids must be in range. */
 void sum_pieces(const void *values, const float *scale, int64_t dim, const int32_t *ids, const int64_t *offsets,
-                       int64_t rows, int64_t columns, const float *waves, float *out) {
+                       int64_t rows, int64_t columns, const float *waves, int64_t stride, float *out) {
     sum *one = best_sum();
-    for (int64_t i = 0; i < rows; i++, out += dim + columns) {
+    for (int64_t i = 0; i < rows; i++, out += stride) {
         int64_t at = offsets[i], count = offsets[i + 1] - at;
         one(values, scale, NULL, dim, dim, ids + at, count, out);
         if (columns) one(values, scale, waves + at, dim, columns, ids + at, count, out + dim);

@@ -83,8 +83,11 @@ class PieceSums:
         """
         if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
-        units = self._units(pieces)
-        return units if self._characters is None else self._with_length(units, pieces, self._characters)
+        # Columns for the length have their place from the start: vectors are not copied to make room.
+        found = self._units(pieces, self.dim)
+        if self._characters is not None:
+            self._add_length(found, pieces, self._characters)
+        return found
 
     def parts(self, pieces: Pieces) -> SumParts:
         """What the vectors of n sentences, and of texts put together from them, are made of.
@@ -93,7 +96,7 @@ class PieceSums:
         """
         if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
-        sums = self._units(pieces)
+        sums = self._units(pieces, self._sum_dim)
         # A sum is its unit vector times its length. One column tells the length: the largest, to be exact.
         column = np.abs(sums[:, : self._piece_dim]).argmax(axis=1)
         row = np.repeat(np.arange(len(pieces)), pieces.lengths)
@@ -117,8 +120,9 @@ class PieceSums:
             settings.length_share,
         )
 
-    def _units(self, pieces: Pieces) -> np.ndarray:
-        out = np.empty((len(pieces), self._sum_dim), dtype=np.float32)
+    def _units(self, pieces: Pieces, width: int) -> np.ndarray:
+        """(n, width): columns beyond those of the sums are left as they come."""
+        out = np.empty((len(pieces), width), dtype=np.float32)
         wave = waves(pieces, self.config.order_weight) if self.config.order_columns else None
         library = native.library()
         if library is None:
@@ -126,7 +130,7 @@ class PieceSums:
                 stop = min(start + BLOCK_ROWS, len(pieces))
                 part = slice(pieces.offsets[start], pieces.offsets[stop])
                 sums = self._sums(pieces.take(np.arange(start, stop)), None if wave is None else wave[part])
-                _unit(sums, out[start:stop])
+                _unit(sums, out[start:stop, : self._sum_dim])
             return out
         library.sum_pieces(
             self.values,
@@ -137,20 +141,20 @@ class PieceSums:
             len(pieces),
             self.config.order_columns,
             wave,
+            width,
             out,
         )
         return out
 
-    def _with_length(self, units: np.ndarray, pieces: Pieces, characters: np.ndarray) -> np.ndarray:
-        """As `model.with_length`, without torch."""
+    def _add_length(self, out: np.ndarray, pieces: Pieces, characters: np.ndarray) -> None:
+        """As `model.with_length`, without torch: out (n, dim) has unit rows in its first columns."""
         share = self.config.length_share
-        out = np.empty((len(units), self.dim), dtype=np.float32)
-        np.multiply(units, np.float32((1 - share) ** 0.5), out=out[:, : self._sum_dim])
+        units = out[:, : self._sum_dim]
+        units *= np.float32((1 - share) ** 0.5)
         columns = length_table() * np.float32(share**0.5)
         out[:, self._sum_dim :] = columns[sentence_characters(pieces, characters)]
         zero = np.flatnonzero(units[:, 0] == 0)
         out[zero[~units[zero].any(axis=1)]] = 0
-        return out
 
     def _sums(self, pieces: Pieces, wave: np.ndarray | None) -> np.ndarray:
         """Sums in the order of the pieces: the first piece of each sentence, then the second of those that have
