@@ -11,8 +11,9 @@ import pytest
 
 from bitextmine.cli.encoder import fit_scorer_command
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mine.scorer import Scorer
-from bitextmine.train.fit_scorer import Fitting, TaskScore, fit_scorer
+from bitextmine.mine.scorer import Network, Scorer
+from bitextmine.train import fit_scorer as fitting_module
+from bitextmine.train.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, MiningTask, TaskScore, fit_scorer
 from bitextmine.train.recipe import Recipe, load_recipe
 from bitextmine.train.trainer import train
 
@@ -50,7 +51,7 @@ def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_pa
         assert 0 < task.share < 1 and 0 <= task.calibration_error < 1
     assert len(set(found.tasks)) == 4, "other distractors each time"
     written = Scorer.read(out)
-    assert written.hash == found.scorer.hash and written.pieces.hidden.shape[0] == 8
+    assert written.hash == found.scorer.hash and written.pieces.hidden.shape[0] == 8 + 2
     assert found.path == out
     for name, array in found.scorer.arrays().items():
         np.testing.assert_array_equal(written.arrays()[name], array)
@@ -136,3 +137,34 @@ def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
     with pytest.raises(BitextmineError, match=r"a\.en-fr\.tsv: no such file; .*--data FOLDER"):
         fit_scorer(trained / "model", elsewhere, tmp_path / "x", SMALL, model=trained / "model")
     assert not (tmp_path / "x").exists()
+
+
+def test_the_second_network_leans_on_the_margin_and_gives_log_odds(
+    trained: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[tuple[Network, list[MiningTask], Network]] = []
+    leaning = fitting_module._leaning
+
+    def spied(network: Network, tasks: list[MiningTask]) -> Network:
+        seen.append((network, tasks, leaning(network, tasks)))
+        return seen[-1][2]
+
+    monkeypatch.setattr(fitting_module, "_leaning", spied)
+    scorer = fit_scorer(trained / "model", recipe, tmp_path / "scorer", SMALL).scorer
+    network, tasks, leant = seen[-1]
+    assert scorer.pieces is leant
+    assert len(tasks) == 4
+    features = np.concatenate([task.features for task in tasks])
+    plain, found = (one.score(one.drive(features)) for one in (network, leant))
+    # What is found is a line in the sum, a constant and the size of the corpora.
+    columns = np.stack(
+        [plain + LEAN * features[:, LOG_RATIO], np.ones(len(plain)), features[:, SIZE]], axis=1
+    )
+    line, *_ = np.linalg.lstsq(columns, found, rcond=None)
+    np.testing.assert_allclose(columns @ line, found, atol=1e-3)
+    assert line[0] > 0
+    # Of log odds the weighed mean probability is the weighed share that is right.
+    right = np.concatenate([task.right[task.hopeful] for task in tasks])
+    weight = np.concatenate([task.weight[task.hopeful] for task in tasks])
+    probability = 1 / (1 + np.exp(-found))
+    assert weight @ probability == pytest.approx(weight @ right, rel=1e-2)
