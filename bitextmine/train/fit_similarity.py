@@ -10,8 +10,8 @@ from bitextmine.encoder.forms import SIMILARITY, write_similarity
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.streams import check_writable
 from bitextmine.train.cache import open_caches
-from bitextmine.train.outputs import check_file_output
 from bitextmine.train.pairs import find_corpora
 from bitextmine.train.recipe import Recipe
 from bitextmine.train.similarity import SimilarityFit, fit_form
@@ -49,7 +49,9 @@ def fit_similarity(
         raise UsageError("recipe: teacher.model: similarity is learned of a teacher; name an encoder")
     if not recipe.similarity.steps:
         raise UsageError("recipe: similarity.steps: found 0; give --set similarity.steps=240, say")
-    check_file_output(place, force)
+    if place.exists() and not force:
+        raise BitextmineError(f"{place}: it is there already; pass --force to write over it")
+    check_writable(place)
     find_corpora(recipe)
     teacher = open_teacher(recipe, device)
     assert teacher is not None
