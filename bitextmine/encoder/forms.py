@@ -62,6 +62,10 @@ def read_similarity(folder: Path, config: EncoderConfig) -> dict[str, np.ndarray
             f"{folder.name}: has no form for similarity (no {SIMILARITY}); 'bitextmine encoder fit-similarity' makes "
             "one, and 'bitextmine train' with similarity.steps in its recipe"
         )
+    if config.layers:
+        raise BitextmineError(
+            f"{path}: the encoder has layers; only sums of pieces have a form for similarity"
+        )
     arrays = read_arrays(path)
     if sorted(arrays) != [AXES, FACTORS]:
         raise BitextmineError(f"{path}: expected {AXES} and {FACTORS}, found {', '.join(arrays)}")

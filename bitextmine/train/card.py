@@ -9,6 +9,7 @@ from pathlib import Path
 from bitextmine.signature import signature
 from bitextmine.train.cache import DROPPED, PairCache
 from bitextmine.train.recipe import Recipe, recipe_settings
+from bitextmine.train.similarity import SimilarityFit
 from bitextmine.train.start import Start
 from bitextmine.train.teacher.lessons import Lessons
 from bitextmine.version import __version__
@@ -40,9 +41,11 @@ def model_card(
     scores: Mapping[str, float],
     start: Start | None = None,
     lessons: Lessons | None = None,
+    similarity: SimilarityFit | None = None,
 ) -> str:
     """Markdown: kind and size, the data with the held-out P@1, the recipe (what is not at its default), the
-    signature. steps, pairs: what the weights have seen; start: what they were before; lessons: of a teacher."""
+    signature. steps, pairs: what the weights have seen; start: what they were before; lessons: of a teacher;
+    similarity: the second form."""
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs})
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     m = recipe.model
@@ -64,7 +67,12 @@ def model_card(
             if lessons
             else ""
         )
-        + ".",
+        + "."
+        + (
+            f" Its form for similarity was learned of {named.teacher.model} from {similarity.lines:,} pairs."
+            if similarity
+            else ""
+        ),
         "",
         "## Data",
         "",

@@ -198,7 +198,6 @@ def _train(
                 log_file.flush()
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
-        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, lessons)
         config, weights = finished_model(run, show_progress=show_progress)
         second = None
         if lessons is not None and recipe.similarity.steps:
@@ -211,6 +210,8 @@ def _train(
                 seed=recipe.train.seed,
                 show_progress=show_progress,
             )
+        teaching = lessons if taught else None
+        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, teaching, second)
         write_folder(
             out,
             config,

@@ -168,6 +168,9 @@ def test_training_ends_with_it_and_is_otherwise_the_same(taught_recipe: Make, tm
     name = "model.safetensors"
     assert (with_it / name).read_bytes() == (without / name).read_bytes()
     assert (with_it / SIMILARITY).exists()
+    card = (with_it / "README.md").read_text(encoding="utf-8")
+    assert "Its form for similarity was learned of default from 3" in card
+    assert "taught by" not in card, "nothing else was learned of it"
     assert not (without / SIMILARITY).exists()
     similar = load_encoder(f"{with_it}:similarity")
     assert similar.encode(["the old map"]).shape == (1, 16)
