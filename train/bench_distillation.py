@@ -12,8 +12,8 @@ piece vectors, turned towards the teacher's space, and layers that do nothing ye
 intervals of differences.
 
 --large is what the recipe europe5 makes without a teacher, uncut: `bitextmine train europe5 --set teacher.model=""
---set 'train.objective={contrastive = 1.0}' --set reduce.dim=0 --set reduce.order_columns=0 --set
-reduce.norm_power=1`. --small is the same cut to 256 numbers: reduce.dim=256, reduce.order_columns=48.
+--set 'train.objective={contrastive = 1.0}' --set similarity.steps=0 --set reduce.dim=0 --set reduce.order_columns=0
+--set reduce.norm_power=1`. --small is the same cut to 256 numbers: reduce.dim=256, reduce.order_columns=48.
 
 --data holds the corpora of the recipe europe5; --bench sts/stsb.LANG.dev.csv, everyday/ and news/queries*.tsv.zst. What
 every stage is taught is --scale times TAUGHT. Half A of the STS pairs are the even rows (from 0), half B the odd ones.
@@ -218,6 +218,7 @@ UNTAUGHT: dict[str, Any] = {
     "teacher.epochs": 0.0,
     "teacher.languages": [],
     "teacher.corpora": [],
+    "similarity.steps": 0,
 }
 
 
