@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from bitextmine.arguments import whole_number
-from bitextmine.encoder.forms import FORMS, SIMILARITY_FORM
+from bitextmine.encoder.forms import FORMS, SIMILARITY_FORM, no_similarity
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
 from bitextmine.errors import BitextmineError, UsageError
@@ -219,7 +219,7 @@ class Encoder:
         if self.form == SIMILARITY_FORM:
             return self
         if self._similar is None:
-            raise BitextmineError(f"the encoder '{self.name}' has no form for similarity")
+            raise no_similarity(self.name)
         return self._similar()
 
     def _pieces(self, lines: Sequence[str]) -> tuple[Pieces, np.ndarray | None]:
@@ -269,7 +269,8 @@ class Encoder:
             "hash": self.hash,
             "languages": ", ".join(self.languages) or "not stated",
             "max_pieces": self.max_pieces,
-            **({"forms": ", ".join(FORMS)} if self.has_similarity and not self.form else {}),
+            **({"form": self.form} if self.form else {}),
+            **({"forms": ", ".join(FORMS)} if self.has_similarity else {}),
             **network,
         }
 

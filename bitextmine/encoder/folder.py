@@ -72,7 +72,8 @@ def resolve(model: str | os.PathLike[str]) -> Path:
         )
     names = ", ".join(sorted(PACKAGED))
     what = "not a folder" if path.exists() else "no such model folder"
-    raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names})")
+    hint = "; a form of an encoder is MODEL:similarity or MODEL:translation" if ":" in text else ""
+    raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names}){hint}")
 
 
 def folder_hash(folder: Path) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "SIMILARITY_FORM",
     "TRANSLATION_FORM",
     "form_hash",
+    "no_similarity",
     "read_similarity",
     "similarity_form",
     "split_form",
@@ -51,6 +52,14 @@ def split_form(model: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], s
     return name, form
 
 
+def no_similarity(name: str) -> BitextmineError:
+    """Says that an encoder has no form for similarity, and how it gets one."""
+    return BitextmineError(
+        f"{name}: has no form for similarity (no {SIMILARITY}); 'bitextmine encoder fit-similarity' makes one, and "
+        "'bitextmine train' with similarity.steps in its recipe"
+    )
+
+
 def read_similarity(folder: Path, config: EncoderConfig) -> dict[str, np.ndarray]:
     """What makes the second form of the encoder in ``folder``: AXES (piece_dim, d) and FACTORS (rows,), float32.
 
@@ -58,10 +67,7 @@ def read_similarity(folder: Path, config: EncoderConfig) -> dict[str, np.ndarray
     """
     path = folder / SIMILARITY
     if not path.is_file():
-        raise BitextmineError(
-            f"{folder.name}: has no form for similarity (no {SIMILARITY}); 'bitextmine encoder fit-similarity' makes "
-            "one, and 'bitextmine train' with similarity.steps in its recipe"
-        )
+        raise no_similarity(folder.name)
     if config.layers:
         raise BitextmineError(
             f"{path}: the encoder has layers; only sums of pieces have a form for similarity"
@@ -71,7 +77,12 @@ def read_similarity(folder: Path, config: EncoderConfig) -> dict[str, np.ndarray
         raise BitextmineError(f"{path}: expected {AXES} and {FACTORS}, found {', '.join(arrays)}")
     found = {name: array.astype(np.float32) for name, array in arrays.items()}
     axes, factors = found[AXES], found[FACTORS]
-    if axes.ndim != 2 or len(axes) != config.piece_dim or factors.shape != (config.rows,):
+    if (
+        axes.ndim != 2
+        or len(axes) != config.piece_dim
+        or not axes.shape[1]
+        or factors.shape != (config.rows,)
+    ):
         raise BitextmineError(
             f"{path}: {AXES} {axes.shape} and {FACTORS} {factors.shape} are of another encoder: this one has "
             f"{config.rows} vectors of {config.piece_dim} numbers"

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANDIDATE_FEATURES",
+    "NEIGHBOURS",
     "Network",
     "Rescorer",
     "Scorer",
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 CANDIDATE_FEATURES = 5
+# Scorers are fitted to margins of so many neighbours; of more, these count.
+NEIGHBOURS = 4
 # Sizes of corpora beyond these count as these: the networks were fitted to none.
 SMALLEST_CORPUS, LARGEST_CORPUS = 1_000, 40_000
 # Means of neighbourhoods near 0 would make ratios without meaning.
@@ -248,7 +251,9 @@ class Rescorer:
         k: int,
     ) -> NDArray[np.float64]:
         """(p,) log odds of the pairs of source row src[i] with target row tgt[i], as `candidate_features` takes them,
-        rounded to SCORE_DECIMALS."""
+        rounded to SCORE_DECIMALS. Of more than NEIGHBOURS neighbours these count, whose margins are what the odds were
+        fitted to."""
+        k = min(k, NEIGHBOURS)
         features = np.empty((len(src), CANDIDATE_FEATURES))
         score = np.empty(len(src))
 

@@ -37,7 +37,7 @@ from bitextmine.mine.calibration import calibration_error, pair_share, probabili
 from bitextmine.mine.candidates import candidates
 from bitextmine.mine.piece_features import PieceFeatures
 from bitextmine.mine.retrieval import retrieve
-from bitextmine.mine.scorer import Network, Scorer, candidate_features, pair_cosines
+from bitextmine.mine.scorer import NEIGHBOURS, Network, Scorer, candidate_features, pair_cosines
 from bitextmine.mine.threshold import tune
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
@@ -49,9 +49,8 @@ from bitextmine.train.sampling import with_ngrams
 
 __all__ = ["FittedScorer", "Fitting", "TaskScore", "fit_scorer"]
 
-K = 4
 # Among so many neighbours of a held-out sentence the network learns to choose, of so many sentences of each side.
-NEIGHBOURS, ASKED = 10, 300
+NEAREST, ASKED = 10, 300
 # What choosing counts beside the odds.
 CHOICE_WEIGHT = 0.1
 # Of the weight of a task, what its right examples make up.
@@ -304,14 +303,19 @@ def _mined(corpus: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
         encoder.encode_pieces(side).astype(np.float16)
         for side in (hidden.src, hidden.tgt, hidden.of_src, hidden.of_tgt)
     )
-    wide = search_both(x, y, NEIGHBOURS)
-    found = Neighbours(wide.fwd_sim[:, :K], wide.fwd_id[:, :K], wide.bwd_sim[:, :K], wide.bwd_id[:, :K])
-    pairs = retrieve(candidates(found, K))
+    wide = search_both(x, y, NEAREST)
+    found = Neighbours(
+        wide.fwd_sim[:, :NEIGHBOURS],
+        wide.fwd_id[:, :NEIGHBOURS],
+        wide.bwd_sim[:, :NEIGHBOURS],
+        wide.bwd_id[:, :NEIGHBOURS],
+    )
+    pairs = retrieve(candidates(found, NEIGHBOURS))
     cosine = np.maximum(
         pair_cosines(pairs.src, pairs.tgt, found.fwd_sim, found.fwd_id),
         pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
     )
-    base = candidate_features(pairs.src, pairs.tgt, cosine, found, K)
+    base = candidate_features(pairs.src, pairs.tgt, cosine, found, NEIGHBOURS)
     same = (
         np.maximum(_cosines(of_x[pairs.src], y[pairs.tgt]), _cosines(x[pairs.src], of_y[pairs.tgt])) >= SAME
     )
@@ -335,7 +339,7 @@ def _near(wide: Neighbours, found: Neighbours, asked: int) -> tuple[NDArray, NDA
         one, other = rows[row], ids[rows[row], column]
         src, tgt = (one, other) if forward else (other, one)
         cosine = sim[one, column].astype(np.float64)
-        parts.append((src, tgt, candidate_features(src, tgt, cosine, found, K), row))
+        parts.append((src, tgt, candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
     (*first, of_first), (*second, of_second) = parts
     of = np.concatenate([of_first, of_second + (of_first[-1] + 1 if len(of_first) else 0)])
     src, tgt, features = (np.concatenate(both) for both in zip(first, second, strict=True))

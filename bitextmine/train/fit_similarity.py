@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
+from bitextmine.encoder.folder import PACKAGED, TOKENIZER, WEIGHTS, read_folder, resolve
+from bitextmine.encoder.foreign import read_foreign
 from bitextmine.encoder.forms import SIMILARITY, write_similarity
+from bitextmine.encoder.hub import is_hub_name
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights
 from bitextmine.errors import BitextmineError, UsageError
@@ -30,17 +32,25 @@ def fit_similarity(
     force: bool = False,
     show_progress: bool | None = None,
 ) -> tuple[SimilarityFit, Path]:
-    """Writes similarity.safetensors into the folder of ``model``, an encoder without layers, and returns what is known
-    of it, and where it is: its form for similarity by recipe.teacher and recipe.similarity.
+    """Gives ``model``, the folder of an encoder without layers, a form for similarity, by the teacher, the corpora and
+    the [similarity] of a recipe. Writes similarity.safetensors into the folder; returns how it went, and that path.
 
     cache: the folder of the tokenised corpora and of the teacher's vectors (default: work/cache in the model's folder).
     device: the teacher's. force: the model may have such a form, which is written over.
 
-    Raises UsageError for an encoder with layers and for a recipe without a teacher or with similarity.steps 0;
-    BitextmineError as `open_lessons` and `fit_form` do, for a form that is there, and for files that cannot be read or
-    written.
+    Raises UsageError for an encoder of the package or the hub, for one with layers or that others made, and for a
+    recipe without a teacher or with similarity.steps 0; BitextmineError as `open_lessons` and `fit_form` do, for a form
+    that is there, and for files that cannot be read or written.
     """
+    if os.fspath(model) in PACKAGED or is_hub_name(model):
+        raise UsageError(
+            f"{os.fspath(model)}: name a model folder of your own, into which a file can be written"
+        )
     folder = resolve(model)
+    if read_foreign(folder) is not None:
+        raise UsageError(
+            f"{os.fspath(model)}: was not made by bitextmine; only its sums of pieces have such a form"
+        )
     place = folder / SIMILARITY
     config, own = read_folder(folder)
     if config.layers:

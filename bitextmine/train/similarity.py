@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from bitextmine.console import progress
+from bitextmine.console import counted, progress
 from bitextmine.encoder.forms import AXES, FACTORS
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
@@ -29,13 +29,14 @@ from bitextmine.train.reducing import principal_axes
 from bitextmine.train.sampling import with_ngrams
 from bitextmine.train.teacher.lessons import Lessons
 
-__all__ = ["SimilarityFit", "agreement_loss", "fit_form"]
+__all__ = ["SimilarityFit", "agreement_loss", "check_lessons", "fit_form"]
 
 log = logging.getLogger(__name__)
 
 # Lines that the axes are found with, and lines kept out of what is learned, to see what it is worth.
 AXES_LINES, HELD_OUT = 20_000, 1_000
 BLOCK = 2_000
+LEAST = 100
 WARMUP = 0.2
 
 
@@ -64,16 +65,14 @@ def fit_form(
 ) -> SimilarityFit:
     """vectors (rows, d): of the pieces, then of the n-grams of an encoder, without its columns for order and length.
 
-    Raises BitextmineError for lessons of fewer pairs than a batch has, and for a loss that is no number.
+    A batch has no more pairs than there are. Raises BitextmineError for fewer than LEAST pairs, and for a loss that is
+    no number and factors that are too large to keep.
     """
+    check_lessons(lessons)
     drawing = _Drawing(lessons, ngrams, max_pieces)
     order = np.random.default_rng([seed, 0]).permutation(len(lessons))
     held_out, learned = np.split(order, [min(HELD_OUT, len(order) // 10)])
-    if len(learned) < plan.batch:
-        raise BitextmineError(
-            f"recipe: similarity.batch: {plan.batch} pairs, but the teacher teaches on {len(learned)}; lower it, or "
-            "raise teacher.lines"
-        )
+    batch = min(plan.batch, len(learned))
     axes = _axes(vectors, drawing, learned[:AXES_LINES], plan.whiten)
     turned = torch.from_numpy(vectors @ axes)
     log_factors = torch.zeros(len(vectors), requires_grad=True)
@@ -85,7 +84,7 @@ def fit_form(
             done = (step + 1) / plan.steps
             for group in optimizer.param_groups:
                 group["lr"] = plan.learning_rate * min(1.0, done / WARMUP) * (1 - step / plan.steps)
-            rows = np.random.default_rng([seed, step + 1]).choice(len(learned), plan.batch, replace=False)
+            rows = np.random.default_rng([seed, step + 1]).choice(len(learned), batch, replace=False)
             src, tgt, teacher = drawing.take(np.sort(learned[rows]))
             a, b = (_units(turned, side, log_factors) for side in (src, tgt))
             loss = agreement_loss(a, b, torch.from_numpy(teacher), plan.temperature, log_scale.exp())
@@ -99,6 +98,10 @@ def fit_form(
             bar.update(1)
             bar.set_postfix_str(f"loss {loss.item():.4f}")
     factors = log_factors.detach()
+    if not np.isfinite(factors.exp().numpy().astype(np.float16)).all():
+        raise BitextmineError(
+            "similarity: factors grew beyond all bounds; try a lower similarity.learning_rate"
+        )
     none = torch.zeros(len(vectors))
     src, tgt, teacher = drawing.take(np.sort(held_out))
     wanted = torch.from_numpy(teacher)
@@ -113,9 +116,23 @@ def fit_form(
         before,
         len(held_out),
     )
+    if after <= before:
+        log.warning(
+            "similarity: nothing is gained by it; give more pairs (teacher.lines), another teacher, or a lower "
+            "similarity.whiten"
+        )
     return SimilarityFit(
         {AXES: axes, FACTORS: factors.exp().numpy()}, len(learned), len(held_out), before, after
     )
+
+
+def check_lessons(lessons: Lessons) -> None:
+    """Raises BitextmineError where a teacher teaches on too little for a form for similarity."""
+    if len(lessons) < LEAST:
+        raise BitextmineError(
+            f"recipe: similarity.steps: the teacher teaches on {counted(len(lessons), 'pair')}, and a form for "
+            f"similarity needs {LEAST} or more; give more pairs, or set similarity.steps to 0"
+        )
 
 
 def agreement_loss(

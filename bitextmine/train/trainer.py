@@ -30,7 +30,7 @@ from bitextmine.train.plot import plot_log
 from bitextmine.train.recipe import Recipe, check_recipe
 from bitextmine.train.run import NotFinite, Run
 from bitextmine.train.runlog import cut_log
-from bitextmine.train.similarity import fit_form
+from bitextmine.train.similarity import check_lessons, fit_form
 from bitextmine.train.stages import Stage, check_assistant, stages, write_student
 from bitextmine.train.start import open_start
 from bitextmine.train.teacher.lessons import open_lessons
@@ -174,6 +174,8 @@ def _train(
         lessons = open_lessons(
             work / "cache", recipe, caches, tokenizer, teacher, show_progress=show_progress
         )
+        if recipe.similarity.steps:
+            check_lessons(lessons)
     if world.first:
         world.wait()
     run = Run(recipe, caches, tokenizer, world, start, lessons if taught else None, pieces_taught)
@@ -201,15 +203,21 @@ def _train(
         config, weights = finished_model(run, show_progress=show_progress)
         second = None
         if lessons is not None and recipe.similarity.steps:
-            second = fit_form(
-                weights[PIECES],
-                lessons,
-                run.ngrams,
-                config.max_pieces,
-                recipe.similarity,
-                seed=recipe.train.seed,
-                show_progress=show_progress,
-            )
+            try:
+                second = fit_form(
+                    weights[PIECES],
+                    lessons,
+                    run.ngrams,
+                    config.max_pieces,
+                    recipe.similarity,
+                    seed=recipe.train.seed,
+                    show_progress=show_progress,
+                )
+            except BitextmineError as e:  # what was trained for hours is not to be lost for it
+                log.warning(
+                    "%s; the model has no form for similarity; 'bitextmine encoder fit-similarity' makes one",
+                    e,
+                )
         teaching = lessons if taught else None
         card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, teaching, second)
         write_folder(

@@ -138,6 +138,7 @@ def test_it_is_not_rescored_by_a_scorer_of_the_other_form(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
+        ({AXES: np.zeros((32, 0))}, "are of another encoder"),
         ({AXES: np.zeros((5, 5))}, "are of another encoder: this one has 120 vectors of 32 numbers"),
         ({FACTORS: np.ones(3)}, "are of another encoder"),
         ({FACTORS: np.full(120, np.nan)}, "holds NaN or infinite values"),
@@ -164,12 +165,16 @@ def test_an_encoder_without_one_says_how_to_make_it(bitextmine: Any, folder: Pat
 def test_where_an_encoder_is_taken_as_it_lies_in_its_folder(bitextmine: Any, tmp_path: Path) -> None:
     said = bitextmine.fails("encoder", "reduce", "europe5:similarity", "x", "--out", "y", cwd=tmp_path)
     assert "name europe5" in said
+    said = bitextmine.fails("embed", "x.en", "--model", "europe5:similarty", cwd=tmp_path)
+    assert "a form of an encoder is MODEL:similarity or MODEL:translation" in said
 
 
 def test_info_embed_and_evaluate_take_its_name(bitextmine: Any, tmp_path: Path) -> None:
     (tmp_path / "corpus.en").write_text("A dog barks.\nIt is late.\n", encoding="utf-8")
     assert "forms: translation, similarity" in bitextmine("info", "europe5").out
-    assert "name: europe5:similarity" in bitextmine("info", "europe5:similarity").out
+    told = bitextmine("info", "europe5:similarity").out
+    assert "name: europe5:similarity" in told
+    assert "form: similarity" in told
     bitextmine("embed", "corpus.en", "--model", "europe5:similarity", cwd=tmp_path)
     manifest = json.loads((tmp_path / "corpus.en.json").read_text(encoding="utf-8"))
     similar = load_encoder("europe5:similarity")

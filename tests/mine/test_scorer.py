@@ -32,6 +32,7 @@ from bitextmine.mine.piece_features import (
 )
 from bitextmine.mine.scorer import (
     CANDIDATE_FEATURES,
+    NEIGHBOURS,
     Network,
     Rescorer,
     Scorer,
@@ -269,6 +270,24 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
     compared.clear()
     once_more = rescorer(best, found, k)
     assert not compared and (once_more.forward.score == again.forward.score).all()
+
+
+def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to() -> None:
+    n, m, most = 20, 30, 9
+    found, comparing = neighbours(n, m, most), PieceFeatures(ROWS, LENGTHS)
+    rng = np.random.default_rng(3)
+    src, tgt = (
+        Pieces.from_lists([rng.integers(0, VOCABULARY, 5).tolist() for _ in range(size)]) for size in (n, m)
+    )
+    rows, column = np.arange(n), rng.integers(0, NEIGHBOURS, n)
+    others, cosine = found.fwd_id[rows, column], found.fwd_sim[rows, column].astype(np.float64)
+    scores = {
+        k: Rescorer(comparing, src, tgt, some_scorer(-math.inf)).scores(rows, others, cosine, found, k)
+        for k in (3, NEIGHBOURS, 6, most)
+    }
+    np.testing.assert_array_equal(scores[NEIGHBOURS], scores[6])
+    np.testing.assert_array_equal(scores[NEIGHBOURS], scores[most])
+    assert (scores[3] != scores[NEIGHBOURS]).any()
 
 
 @pytest.mark.parametrize("name", ["europe5", "europe5-fast"])

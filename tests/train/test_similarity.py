@@ -141,10 +141,30 @@ def test_whitening_evens_out_the_axes() -> None:
     assert spread[1] < 3
 
 
-def test_too_few_lines_for_a_batch() -> None:
-    vectors, taught = lessons(pairs=50)
-    with pytest.raises(BitextmineError, match=r"similarity\.batch: 64 pairs, but the teacher teaches on 45"):
-        fit_form(vectors, taught, None, 200, Similarity(steps=1, batch=64), show_progress=False)
+def test_a_batch_is_no_larger_than_what_there_is_and_few_pairs_are_told() -> None:
+    vectors, taught = lessons(pairs=120)
+    plan = Similarity(steps=2, batch=1024)
+    assert fit_form(vectors, taught, None, 200, plan, show_progress=False).lines == 108
+    vectors, taught = lessons(pairs=99)
+    with pytest.raises(
+        BitextmineError, match="teaches on 99 pairs, and a form for similarity needs 100 or more"
+    ):
+        fit_form(vectors, taught, None, 200, plan, show_progress=False)
+
+
+def test_factors_that_no_file_could_hold_are_an_error() -> None:
+    vectors, taught = lessons()
+    with pytest.raises(BitextmineError, match=r"try a lower similarity\.learning_rate"):
+        fit_form(
+            vectors, taught, None, 200, Similarity(steps=30, batch=64, learning_rate=1e4), show_progress=False
+        )
+
+
+def test_a_form_that_gains_nothing_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    vectors, taught = lessons()
+    plan = Similarity(steps=1, batch=64, whiten=0.0, learning_rate=1e-6)
+    fit_form(vectors, taught, None, 200, plan, show_progress=False)
+    assert "nothing is gained by it" in caplog.text
 
 
 @pytest.fixture
@@ -199,13 +219,37 @@ def test_the_command_gives_a_trained_encoder_one(encoder: Make, taught_recipe: M
     assert (tmp_path / "model" / SIMILARITY).read_bytes() != made
     for setting, said in (
         ("similarity.steps=0", "similarity.steps: found 0"),
-        ("similarity.batch=5000", "similarity.batch: 5000 pairs, but the teacher teaches on"),
+        ("teacher.lines=90", "a form for similarity needs 100 or more"),
         ("similarity.whiten=2", "similarity.whiten"),
         ("teacher.model=missing", "teacher.model"),
     ):
         failed = encoder(*run, "--force", "--set", setting, cwd=tmp_path, code=None)
         assert failed.code in (1, 2)
         assert said in failed.err
+
+
+@pytest.mark.parametrize("model", ["europe5", "default", "org/name@v1"])
+def test_encoders_that_are_not_the_users_own_are_left_alone(
+    encoder: Make, model: str, tmp_path: Path
+) -> None:
+    failed = encoder("fit-similarity", model, "--recipe", "europe5", "--force", cwd=tmp_path, code=None)
+    assert failed.code
+    assert "name a model folder of your own" in failed.err
+
+
+def test_a_training_is_not_lost_for_a_form_that_cannot_be_made(
+    taught_recipe: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = train(taught_recipe(similarity__learning_rate=1e4), tmp_path / "model", show_progress=False)
+    assert "the model has no form for similarity" in caplog.text
+    assert load_encoder(made).encode("the old map").shape == (16,)
+    assert not (made / SIMILARITY).exists()
+
+
+def test_too_little_to_teach_is_told_before_the_training(taught_recipe: Make, tmp_path: Path) -> None:
+    with pytest.raises(BitextmineError, match="needs 100 or more"):
+        train(taught_recipe(teacher__lines=60), tmp_path / "model", show_progress=False)
+    assert not (tmp_path / "model" / "log.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -403,7 +403,7 @@ class Similarity:
     teacher, and axes (no layers)."""
 
     steps: int = key(0, "steps in which the factors are learned; 0: no second form", least=0)
-    batch: int = key(1024, "pairs per step, of all that the teacher teaches on", least=2)
+    batch: int = key(1024, "pairs per step, of all that the teacher teaches on", least=2, most=16_384)
     whiten: float = key(
         0.5,
         "each axis is divided by the spread of the sentences along it, to this power, so that the few that are wide in "
