@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+import bitextmine as package
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import folder_hash, read_folder
 from bitextmine.encoder.forms import AXES, FACTORS, SIMILARITY, split_form
@@ -190,7 +191,12 @@ def test_info_embed_and_evaluate_take_its_name(bitextmine: Any, tmp_path: Path) 
     }
     assert shown["europe5"] == shown["europe5:similarity"]
     assert f"model:{similar.hash}|form:similarity" in shown["europe5"]
-    assert f"model:{load_encoder('europe5').hash}|form:translation" in shown["europe5:translation"]
+    plain = load_encoder("europe5")
+    assert f"model:{plain.hash}|form:translation" in shown["europe5:translation"]
+    # In Python an encoder is measured as it is.
+    for encoder in (plain, plain.for_similarity()):
+        signature = package.evaluate_sts(tmp_path / "sts.en.tsv", model=encoder).signature
+        assert f"model:{encoder.hash}|" in signature
 
 
 def test_a_model_written_anew_has_none(folder: Path, save_anew: Callable[[Path], None]) -> None:
