@@ -42,6 +42,10 @@ TRANSLATION_FORM, SIMILARITY_FORM = FORMS = ("translation", "similarity")
 SIMILARITY = "similarity.safetensors"  # in a model folder: what makes the second form of the first
 AXES, FACTORS = "axes", "factors"
 
+# Axes are worked with in whole numbers up to this, vectors of pieces in int8: sums of thousands of products are exact.
+LEVELS = 32_767
+BLOCK_ROWS = 8_192
+
 
 def split_form(model: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], str]:
     """MODEL:FORM -> the model and one of FORMS; "" for a model without one. A folder that is called so wins."""
@@ -106,9 +110,21 @@ def similarity_form(
     config, weights: of the first form, without layers; made_of: as `read_similarity` has it.
     """
     axes, factors = made_of[AXES], made_of[FACTORS]
-    values, scale = quantize_rows((piece_vectors(weights) * factors[:, None]) @ axes)
+    values, scale = (
+        (weights[PIECES], weights[SCALE]) if SCALE in weights else quantize_rows(piece_vectors(weights))
+    )
+    # Products of whole numbers add up exactly in float64, so that all machines make the same vectors.
+    step = np.maximum(np.abs(axes).max(axis=0), np.finfo(np.float32).tiny) / np.float32(LEVELS)
+    whole = np.rint(axes / step).astype(np.float64)
+    found = np.empty((len(values), axes.shape[1]), dtype=np.int8)
+    found_scale = np.empty(len(values), dtype=np.float32)
+    for start in range(0, len(values), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        products = (values[block].astype(np.float64) @ whole).astype(np.float32)
+        found[block], found_scale[block] = quantize_rows(products * step)
+    found_scale *= scale * factors
     made = dataclasses.replace(config, dim=axes.shape[1], order_columns=0, order_weight=0.0, length_share=0.0)
-    return made, {PIECES: values, SCALE: scale}
+    return made, {PIECES: found, SCALE: found_scale}
 
 
 def form_hash(first: str, folder: Path) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +72,25 @@ def test_its_vectors_are_the_weighed_and_turned_sums_of_the_pieces(folder: Path)
     np.testing.assert_array_equal(found[0], found[5])
     plain = load_encoder(folder).encode(LINES)
     assert np.abs(plain @ plain.T - found @ found.T).max() > 0.1
+
+
+def test_its_vectors_do_not_depend_on_how_the_processor_multiplies() -> None:
+    code = (
+        "import hashlib; from bitextmine import load_encoder; n = load_encoder('europe5-fast:similarity').network; "
+        "print(hashlib.sha256(n.values.tobytes() + n.scale.tobytes()).hexdigest())"
+    )
+    ways = [{"OPENBLAS_NUM_THREADS": "1"}, {"OPENBLAS_NUM_THREADS": "2"}, {"OPENBLAS_CORETYPE": "Prescott"}]
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **way},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for way in ways
+    }
+    assert len(found) == 1
 
 
 def test_one_encoder_leads_to_the_other_and_both_have_names_and_hashes(folder: Path) -> None:
