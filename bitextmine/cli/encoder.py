@@ -12,6 +12,9 @@ from bitextmine.cli.types import Number, Setting
 
 out_folder = click.option("--out", required=True, metavar="FOLDER", help="The model folder to make.")
 force = click.option("--force", is_flag=True, help="Write over what --out names.")
+corpora_folder = click.option(
+    "--data", metavar="FOLDER", help="Where its corpora lie.  [default: as the recipe says, or here]"
+)
 fewest = click.IntRange(min=1)
 share = Number(min=0, max=1, max_open=True)
 
@@ -143,9 +146,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
 )
 @click.argument("trained", metavar="TRAINED")
 @click.option("--recipe", required=True, metavar="RECIPE", help="The recipe that TRAINED was made by.")
-@click.option(
-    "--data", metavar="FOLDER", help="Where its corpora lie.  [default: as the recipe says, or here]"
-)
+@corpora_folder
 @click.option("--cache", metavar="FOLDER", help="The tokenised corpora.  [default: TRAINED/work/cache]")
 @click.option(
     "--model", metavar="MODEL", help="The encoder that mines, a name or a folder.  [default: TRAINED]"
@@ -249,9 +250,7 @@ def fit_scorer_command(
     metavar="RECIPE",
     help="Its [teacher], [similarity] and corpora are what is learned from.",
 )
-@click.option(
-    "--data", metavar="FOLDER", help="Where its corpora lie.  [default: as the recipe says, or here]"
-)
+@corpora_folder
 @click.option(
     "--cache",
     metavar="FOLDER",

@@ -19,7 +19,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors, quantize_rows, read_arrays
+from bitextmine.encoder.weights import PIECES, SCALE, quantize_rows, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 
@@ -110,9 +110,7 @@ def similarity_form(
     config, weights: of the first form, without layers; made_of: as `read_similarity` has it.
     """
     axes, factors = made_of[AXES], made_of[FACTORS]
-    values, scale = (
-        (weights[PIECES], weights[SCALE]) if SCALE in weights else quantize_rows(piece_vectors(weights))
-    )
+    values, scale = (weights[PIECES], weights[SCALE]) if SCALE in weights else quantize_rows(weights[PIECES])
     # Products of whole numbers add up exactly in float64, so that all machines make the same vectors.
     step = np.maximum(np.abs(axes).max(axis=0), np.finfo(np.float32).tiny) / np.float32(LEVELS)
     whole = np.rint(axes / step).astype(np.float64)

@@ -60,11 +60,11 @@ def load_encoder(
     # A commit says what the files are; the folder in the cache may hold some that others asked for.
     hub_hash = None if on_hub is None else f"{name}@{folder.name}"
     foreign = read_foreign(folder)
-    if foreign is not None and form == SIMILARITY_FORM:
-        raise BitextmineError(
-            f"{name}: was not made by bitextmine, and has one form only; leave out ':{form}'"
-        )
     if foreign is not None:
+        if form == SIMILARITY_FORM:
+            raise BitextmineError(
+                f"{name}: was not made by bitextmine, and has one form only; leave out ':{form}'"
+            )
         place = device_name(device) if foreign.heavy else "cpu"
         return Encoder(
             foreign.network(place, precision),

@@ -383,17 +383,31 @@ def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
     return network, float(np.float32(np.quantile(right, GIVEN_UP)))
 
 
-def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
+def _examples(tasks: Sequence[MiningTask]) -> tuple[NDArray, NDArray, NDArray]:
+    """Of the candidates that count and whose pieces were compared: features (p, CANDIDATE_FEATURES + FEATURES), which
+    are right (p,) bool, and what they weigh (p,)."""
     counted = [task.counts[task.hopeful] for task in tasks]
+    features, right, weight = (
+        np.concatenate([part[some] for part, some in zip(parts, counted, strict=True)])
+        for parts in (
+            [task.features for task in tasks],
+            [task.right[task.hopeful] for task in tasks],
+            [task.weight[task.hopeful] for task in tasks],
+        )
+    )
+    return features, right, weight
+
+
+def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
+    features, right, weight = _examples(tasks)
     of, sentences = [], 0
     for task in tasks:
         of.append(task.near_of + sentences)
         sentences += int(task.near_of.max(initial=-1)) + 1
     return _fitted(
-        np.concatenate([task.features[some] for task, some in zip(tasks, counted, strict=True)]),
-        np.concatenate([task.right[task.hopeful][some] for task, some in zip(tasks, counted, strict=True)]),
-        np.concatenate([task.weight[task.hopeful][some] for task, some in zip(tasks, counted, strict=True)])
-        / sum(task.share for task in tasks),
+        features,
+        right,
+        weight / sum(task.share for task in tasks),
         (fitting.hidden, fitting.steps, fitting.decay, LEARNING_RATE),
         (
             np.concatenate([task.near for task in tasks]),
@@ -406,14 +420,7 @@ def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
 def _leaning(network: Network, tasks: Sequence[MiningTask]) -> Network:
     """The network with LEAN times the logarithm of the ratio margin added to its score, and that brought to log odds
     again: times a number, plus another, plus one times the size of the corpora, by logistic regression."""
-    counted = [task.counts[task.hopeful] for task in tasks]
-    features = np.concatenate([task.features[some] for task, some in zip(tasks, counted, strict=True)])
-    right, weight = (
-        np.concatenate(
-            [part[task.hopeful][some] for task, part, some in zip(tasks, parts, counted, strict=True)]
-        )
-        for parts in ([task.right for task in tasks], [task.weight for task in tasks])
-    )
+    features, right, weight = _examples(tasks)
     scores = network.score(network.drive(features)) + LEAN * features[:, LOG_RATIO]
     times, plus, by_size = _logistic(
         np.stack([scores, np.ones(len(scores)), features[:, SIZE]], axis=1), right, weight / weight.sum()
