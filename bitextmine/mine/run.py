@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
+from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.ours import Made, is_ours
 from bitextmine.files.storage import same_place
@@ -48,6 +50,8 @@ __all__ = [
     "mine_texts",
     "rescorer",
 ]
+
+log = logging.getLogger(__name__)
 
 
 def mine_texts(
@@ -94,6 +98,12 @@ def mine_texts(
         read_gold(options.gold, work.errors)  # before the work, not after it
 
     encoder = as_encoder(model, work.device_here)
+    if getattr(encoder, "form", "") == SIMILARITY_FORM:
+        log.warning(
+            "%s: in its form for similarity, which finds fewer translations than the other; leave out ':%s'",
+            encoder.name,
+            SIMILARITY_FORM,
+        )
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     for text in texts:

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANDIDATE_FEATURES",
+    "LOG_RATIO",
     "NEIGHBOURS",
+    "SIZE",
     "Network",
     "Rescorer",
     "Scorer",
@@ -52,6 +54,8 @@ __all__ = [
 ]
 
 CANDIDATE_FEATURES = 5
+# Two of their columns.
+LOG_RATIO, SIZE = 1, 4
 # Scorers are fitted to margins of so many neighbours; of more, these count.
 NEIGHBOURS = 4
 # Sizes of corpora beyond these count as these: the networks were fitted to none.

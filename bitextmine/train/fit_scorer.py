@@ -37,7 +37,15 @@ from bitextmine.mine.calibration import calibration_error, pair_share, probabili
 from bitextmine.mine.candidates import candidates
 from bitextmine.mine.piece_features import PieceFeatures
 from bitextmine.mine.retrieval import retrieve
-from bitextmine.mine.scorer import NEIGHBOURS, Network, Scorer, candidate_features, pair_cosines
+from bitextmine.mine.scorer import (
+    LOG_RATIO,
+    NEIGHBOURS,
+    SIZE,
+    Network,
+    Scorer,
+    candidate_features,
+    pair_cosines,
+)
 from bitextmine.mine.threshold import tune
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
@@ -65,8 +73,6 @@ LEARNING_RATE, MARGIN_LEARNING_RATE = 1e-2, 3e-2
 # So many times the logarithm of the ratio margin is added to what the second network finds. It is fitted to text that
 # the encoder was trained on, where pieces say more than elsewhere.
 LEAN = 30.0
-# Columns of `candidate_features`.
-LOG_RATIO, SIZE = 1, 4
 # A hidden unit that gets so little gives it on as it is, but for a millionth.
 FAINT = 1e-3
 MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY = 8, 150, 0.01

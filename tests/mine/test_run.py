@@ -29,7 +29,7 @@ from bitextmine.mine.packing import packed_rows, zero_rows
 from bitextmine.mine.retrieval import Retrieval, ScoredPairs
 from bitextmine.mine.run import mine_sides, mine_texts
 from bitextmine.mine.sides import Side, load_side
-from bitextmine.mine.texts import FileText, find_text
+from bitextmine.mine.texts import FileText, LinesText, find_text
 from bitextmine.search.exact import search_both
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
@@ -449,3 +449,14 @@ def test_zero_rows():
     matrix = np.array([[0, 0], [0, 1], [-0.0, 0], [2, 0]], dtype=np.float16)
     assert zero_rows(matrix, np.array([0, 1, 3])).tolist() == [True, False, False]
     assert zero_rows(matrix, np.array([2])).tolist() == [True]
+
+
+def test_the_form_for_similarity_is_not_taken_without_a_word(caplog):
+    texts = (
+        LinesText("dog", ["A dog bites a man."], "en"),
+        LinesText("chien", ["Un chien mord un homme."], "fr"),
+    )
+    mine_texts(*texts, model="europe5")
+    assert "similarity" not in caplog.text
+    mine_texts(*texts, model="europe5:similarity")
+    assert "europe5:similarity: in its form for similarity" in caplog.text

@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.errors import BitextmineError
-from bitextmine.train.recipe.keys import PRECOMPUTED, SECTIONS, Recipe, Training
+from bitextmine.train.recipe.keys import SECTIONS, Recipe, Training
 from bitextmine.train.recipe.limits import limits_in_words, within
 
 __all__ = ["check_recipe"]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.files.storage import Place, place
 from bitextmine.files.urls import is_remote
 from bitextmine.train.objectives.catalogue import objectives_in_words
 
 __all__ = [
-    "PRECOMPUTED",
     "SECTIONS",
     "Corpus",
     "Data",
@@ -31,8 +31,6 @@ __all__ = [
 
 # Of a recipe, in the order in which they are shown.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce", "similarity")
-# What teacher.model is where corpora bring the teacher's vectors with them.
-PRECOMPUTED = "precomputed"
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:

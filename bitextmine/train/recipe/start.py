@@ -11,6 +11,7 @@ from typing import Any
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
 from bitextmine.encoder.foreign import read_foreign
+from bitextmine.encoder.forms import split_form
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 from bitextmine.train.recipe.keys import Model, Recipe
@@ -45,7 +46,8 @@ def start_name(name: str | os.PathLike[str]) -> str:
     """What model.start_from is for an encoder that someone names here: that of the package, or a folder wherever the
     recipe lies."""
     text = os.fspath(name)
-    return text if text in PACKAGED else str(Path(text).absolute())
+    plain, _ = split_form(text)
+    return text if plain in PACKAGED else str(Path(text).absolute())
 
 
 def start_folder(recipe: Recipe) -> Path:
@@ -55,6 +57,12 @@ def start_folder(recipe: Recipe) -> Path:
         return packaged(name)
     folder = recipe.path(name)
     if not folder.is_dir():
+        plain, form = split_form(name)
+        if form:
+            raise BitextmineError(
+                f"model.start_from (--from): {name}: training goes on from an encoder as it lies in its folder; name "
+                f"{os.fspath(plain)}"
+            )
         what = "not a folder" if folder.exists() else "no such model folder"
         raise BitextmineError(
             f"model.start_from (--from): {folder}: {what}, and not one of the packaged encoders "

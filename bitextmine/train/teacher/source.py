@@ -12,11 +12,11 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
 from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.encoder.load import load_encoder
+from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.train.recipe import Corpus, Recipe
-from bitextmine.train.recipe.keys import PRECOMPUTED
 
 __all__ = ["TeacherSource", "open_teacher", "taught_sides", "teacher_pieces"]
 
