@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.adapt.held_out import MOST, Measured, choose_held_out, found_again, is_better, measure
+from bitextmine.adapt.held_out import DRAWS, MOST, Measured, choose_held_out, found_again, is_better, measure
 from bitextmine.adapt.mining import MinedPairs, gold_shares, mine_piles
 from bitextmine.adapt.options import AdaptOptions
 from bitextmine.adapt.piles import Piles
@@ -24,7 +24,7 @@ from bitextmine.console import counted
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import CONFIG, NGRAMS, TOKENIZER, WEIGHTS, folder_hash, resolve
+from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS, folder_hash, resolve
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.cells import one_cell
@@ -71,9 +71,10 @@ def adapt_piles(
     """Makes the model folder ``out`` of ``model``, trained on from what it mines in the piles.
 
     A round mines the piles, trains the first encoder on from the pairs that the error rate allows, and asks for pairs
-    that were set aside (`held_out`); rounds go on while that gets better. ``out`` has the encoder of the best round
-    and adapt.jsonl, a line a round. gold: known pairs for each of the piles, whose true figures are then logged, and
-    change nothing. Of work device, memory, batch_tokens, search and errors count.
+    that were set aside (`held_out`); rounds go on while that gets better. ``out`` has the encoder of the best round,
+    with the scorer of ``model`` where that has one, and adapt.jsonl, a line a round. gold: known pairs for each of the
+    piles, whose true figures are then logged, and change nothing. Of work device, memory, batch_tokens, search and
+    errors count.
 
     A run that was killed is taken up where it was by calling this again with the same arguments; ``out/work`` holds
     what it needs for that, and goes at the end. Raises BitextmineError for an encoder that cannot be trained on, for
@@ -141,8 +142,10 @@ class _Adaptation:
             shutil.rmtree(self.place)
             raise BitextmineError(
                 f"{self.folder.name} stays the better encoder for these corpora: trained on what it finds in them, its "
-                f"gain on the {self.rounds[0]['held_out_pairs']:,} pairs held out is no more than chance (P@1 with "
-                f"half of the words {self.rounds[0]['p_at_1_half']:.1f}, then {self.rounds[1]['p_at_1_half']:.1f}); "
+                f"gain on the {self.rounds[0]['held_out_pairs']:,} pairs held out is no more than chance, or it lost "
+                f"whole sentences (P@1 with half of the words {self.rounds[0]['p_at_1_half']:.1f}, then "
+                f"{self.rounds[1]['p_at_1_half']:.1f}; with whole ones {self.rounds[0]['p_at_1']:.1f}, then "
+                f"{self.rounds[1]['p_at_1']:.1f}); "
                 f"no model is written, {self.out / LOG} has the figures"
             )
         return best
@@ -209,7 +212,7 @@ class _Adaptation:
         write_json(note, {"kind": "bitextmine-adapt", "digest": digest})
 
     def _digest(self) -> str:
-        digest = hashlib.sha256(f"{folder_hash(self.folder)} {asdict(self.options)}".encode())
+        digest = hashlib.sha256(f"{folder_hash(self.folder)} {asdict(self.options)} {DRAWS}".encode())
         for text in self.texts:
             hasher = LineHasher()
             hasher.update(list(text.lines()))
@@ -338,7 +341,7 @@ class _Adaptation:
                             100 * float(found_again(queries, known[1 - side], matrices[1 - side]).mean())
                         )
             bits = {
-                name: "".join("01"[int(hit)] for part in parts for hit in getattr(part, name))
+                name: "".join(str(int(hits)) for part in parts for hits in getattr(part, name))
                 for name in ("whole", "half")
             }
             names = [f"{a}-{b}" for one in self.piles for a, b in (one.langs, one.langs[::-1])]
@@ -350,10 +353,8 @@ class _Adaptation:
                 path, {"kind": "bitextmine-adapt-measured", **bits, "figures": figures if gold else {}}
             )
         content = read_json(path)
-        whole, half = (
-            np.array([hit == "1" for hit in content[name]], dtype=bool) for name in ("whole", "half")
-        )
-        measured = Measured(whole, half)
+        whole, half = (np.array([int(hits) for hits in content[name]]) for name in ("whole", "half"))
+        measured = Measured(whole.astype(bool), half.astype(np.int64))
         shares = measured.percent()
         return measured, {
             "held_out_pairs": len(whole) // 2,
@@ -366,10 +367,11 @@ class _Adaptation:
         """Puts the best encoder into the output folder, config.json last, and clears up."""
         folder = self._encoder_folder(best)
         names = [WEIGHTS, TOKENIZER, NGRAMS, "recipe.json", "README.md", CONFIG]
-        for name in names:
-            if (folder / name).exists():
-                with replacing(self.out / name) as file:
-                    file.write((folder / name).read_bytes())
+        # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
+        for path in (self.folder / SCORER, *(folder / name for name in names)):
+            if path.exists():
+                with replacing(self.out / path.name) as file:
+                    file.write(path.read_bytes())
         shutil.rmtree(self.place)
         entry = self.rounds[best]
         log.info(

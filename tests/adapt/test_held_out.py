@@ -7,9 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitextmine.adapt.held_out import Measured, choose_held_out, found_again, half_of, is_better
+from bitextmine.adapt.held_out import (
+    DRAWS,
+    Measured,
+    choose_held_out,
+    found_again,
+    half_of,
+    is_better,
+    measure,
+)
 from bitextmine.adapt.mining import MinedPairs, gold_shares
 from bitextmine.adapt.piles import Piles
+from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.gold import Gold
 from bitextmine.mine.texts import FileText
@@ -88,8 +97,30 @@ def test_better_is_more_than_chance() -> None:
         found = answers(600 + gained)
         found[0] = False
         assert is_better(Measured(answers(980), found), old) is better
-    # Whole sentences lost: 4 may be chance, 5 are not.
-    assert [is_better(Measured(answers(980 - n), answers(640)), old) for n in (4, 5)] == [True, False]
+    # Whole sentences lost: 9 may be chance, 10 are not (1 in 1,024).
+    assert [is_better(Measured(answers(980 - n), answers(640)), old) for n in (9, 10)] == [True, False]
+
+
+def test_a_question_counts_by_how_often_it_is_answered() -> None:
+    whole = answers(980)
+    old = Measured(whole, np.full(1000, 3))
+    assert old.percent() == (98.0, 100 * 3 / DRAWS)
+    for more, better in ((4, False), (5, True)):
+        assert is_better(Measured(whole, np.where(answers(more), DRAWS, 3)), old) is better
+    # As often in all, but fewer questions are answered better than worse.
+    assert not is_better(Measured(whole, np.where(answers(500), 5, 1)), old)
+
+
+def test_questions_are_asked_with_several_halves() -> None:
+    lines = [f"{a} house stands on hill number {i}" for i, a in enumerate(["The", "A", "No", "One"] * 5)]
+    encoder, at = load_encoder("europe5-fast"), np.arange(20)
+    vectors = encoder.encode(lines)
+    found = measure(encoder, (lines, lines), (at, at), (vectors, vectors), 1)
+    assert found.whole.all()
+    asked = np.stack([encoder.encode([half_of(line, 1 + draw) for line in lines]) for draw in range(DRAWS)])
+    slow = ((asked @ vectors.T).argmax(axis=2) == at).sum(axis=0)
+    np.testing.assert_array_equal(found.half, np.concatenate([slow, slow]))
+    assert 0 < slow.sum() < DRAWS * 20
 
 
 def test_gold_counts_lines_that_are_equal_as_one() -> None:

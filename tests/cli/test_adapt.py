@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
+
+from bitextmine.encoder.folder import SCORER, packaged
 
 pytestmark = pytest.mark.timeout(1800)  # many processes, however busy the machine
 
@@ -40,6 +43,7 @@ def weak_model(bitextmine, tiny_model, tmp_path_factory):
     pairs = tiny_model.parent / "pairs.en-fr.tsv"
     size = ("--dim", "32", "--vocabulary", "180", "--epochs", "2", "--batch", "128")
     bitextmine("train", "--pairs", pairs, "--out", folder, *size)
+    shutil.copy(packaged("europe5") / SCORER, folder)
     return folder
 
 
@@ -63,6 +67,7 @@ def test_the_encoder_gets_better_and_can_be_used(bitextmine, piles, weak_model, 
         assert rounds[1]["gold_p_at_1"][name] > rounds[0]["gold_p_at_1"][name] + 1
     assert "round 1: P@1 of" in said and "gold: P@1" in said
     assert not (folder / "work").exists()
+    assert (folder / SCORER).read_bytes() == (weak_model / SCORER).read_bytes()
     assert not list(piles.glob("*.npy"))  # what lies beside the corpora is of the user's own encoder
     found = []
     for model in (weak_model, folder):
