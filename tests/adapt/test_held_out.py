@@ -107,7 +107,7 @@ def test_a_question_counts_by_how_often_it_is_answered() -> None:
     assert old.percent() == (98.0, 100 * 3 / DRAWS)
     for more, better in ((4, False), (5, True)):
         assert is_better(Measured(whole, np.where(answers(more), DRAWS, 3)), old) is better
-    # As often in all, but fewer questions are answered better than worse.
+    # As many questions are answered better as worse.
     assert not is_better(Measured(whole, np.where(answers(500), 5, 1)), old)
 
 
