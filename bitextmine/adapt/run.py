@@ -340,8 +340,8 @@ class _Adaptation:
                         gold.append(
                             100 * float(found_again(queries, known[1 - side], matrices[1 - side]).mean())
                         )
-            bits = {
-                name: "".join(str(int(hits)) for part in parts for hits in getattr(part, name))
+            hits = {
+                name: "".join(str(int(count)) for part in parts for count in getattr(part, name))
                 for name in ("whole", "half")
             }
             names = [f"{a}-{b}" for one in self.piles for a, b in (one.langs, one.langs[::-1])]
@@ -350,11 +350,11 @@ class _Adaptation:
             }
             path.parent.mkdir(exist_ok=True)
             write_json(
-                path, {"kind": "bitextmine-adapt-measured", **bits, "figures": figures if gold else {}}
+                path, {"kind": "bitextmine-adapt-measured", **hits, "figures": figures if gold else {}}
             )
         content = read_json(path)
-        whole, half = (np.array([int(hits) for hits in content[name]]) for name in ("whole", "half"))
-        measured = Measured(whole.astype(bool), half.astype(np.int64))
+        whole, half = (np.array(list(content[name]), dtype=np.int64) for name in ("whole", "half"))
+        measured = Measured(whole.astype(bool), half)
         shares = measured.percent()
         return measured, {
             "held_out_pairs": len(whole) // 2,
