@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.forms import SIMILARITY, split_form, write_similarity
+from bitextmine.encoder.forms import SIMILARITY, refuse_form, write_similarity
 from bitextmine.encoder.hub import fetch, hub_name
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
@@ -65,11 +65,7 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     on_hub = hub_name(text)
     if on_hub is not None:
         return fetch(*on_hub)
-    plain, form = split_form(text)
-    if form:
-        raise BitextmineError(
-            f"{text}: here an encoder is taken as it lies in its folder; name {os.fspath(plain)}"
-        )
+    refuse_form(text)
     names = ", ".join(sorted(PACKAGED))
     what = "not a folder" if path.exists() else "no such model folder"
     hint = "; a form of an encoder is MODEL:similarity or MODEL:translation" if ":" in text else ""

@@ -33,6 +33,7 @@ __all__ = [
     "form_hash",
     "no_similarity",
     "read_similarity",
+    "refuse_form",
     "similarity_form",
     "split_form",
     "write_similarity",
@@ -54,6 +55,15 @@ def split_form(model: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], s
     if not (name and colon) or form not in FORMS or Path(text).is_dir():
         return model, ""
     return name, form
+
+
+def refuse_form(text: str, before: str = "") -> None:
+    """Raises BitextmineError for MODEL:FORM, where only MODEL will do; its message begins with ``before``."""
+    plain, form = split_form(text)
+    if form:
+        raise BitextmineError(
+            f"{before}{text}: here an encoder is taken as it lies in its folder; name {os.fspath(plain)}"
+        )
 
 
 def no_similarity(name: str) -> BitextmineError:

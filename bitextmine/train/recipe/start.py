@@ -11,7 +11,7 @@ from typing import Any
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
 from bitextmine.encoder.foreign import read_foreign
-from bitextmine.encoder.forms import split_form
+from bitextmine.encoder.forms import refuse_form, split_form
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 from bitextmine.train.recipe.keys import Model, Recipe
@@ -57,12 +57,7 @@ def start_folder(recipe: Recipe) -> Path:
         return packaged(name)
     folder = recipe.path(name)
     if not folder.is_dir():
-        plain, form = split_form(name)
-        if form:
-            raise BitextmineError(
-                f"model.start_from (--from): {name}: training goes on from an encoder as it lies in its folder; name "
-                f"{os.fspath(plain)}"
-            )
+        refuse_form(name, "model.start_from (--from): ")
         what = "not a folder" if folder.exists() else "no such model folder"
         raise BitextmineError(
             f"model.start_from (--from): {folder}: {what}, and not one of the packaged encoders "
