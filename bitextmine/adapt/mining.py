@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from bitextmine.adapt.options import AdaptOptions
 from bitextmine.adapt.piles import Piles
+from bitextmine.console import counted
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import candidates
@@ -27,7 +29,21 @@ from bitextmine.mine.sides import load_side
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["MinedPairs", "gold_shares", "mine_piles"]
+__all__ = ["MinedPairs", "TooSmall", "check_lines", "gold_shares", "mine_piles"]
+
+
+class TooSmall(BitextmineError):
+    """Corpora that there is nothing to learn from."""
+
+
+def check_lines(piles: Piles, lines: Sequence[int], kind: str = "line") -> None:
+    """Raises TooSmall where a corpus has too few lines to tell pairs from noise. lines: how many each has."""
+    if (fewest := min(lines)) < MIN_LINES:
+        short = (piles.src, piles.tgt)[list(lines).index(fewest)]
+        raise TooSmall(
+            f"{piles}: {short.name} has {counted(fewest, kind)}, too few to tell pairs from noise: adapting needs "
+            f"{MIN_LINES} of each corpus, and thousands to learn something; keep the encoder that you have"
+        )
 
 
 @dataclass(frozen=True)
@@ -53,18 +69,13 @@ def mine_piles(
     """The pairs of two piles by their embeddings: scored by their pieces, too, where the encoder has some to compare,
     one to one, with the precision that the noise of the piles tells (`fit_null`).
 
-    Raises BitextmineError for piles of too few lines to tell noise from pairs.
+    Raises TooSmall for piles of too few lines to tell noise from pairs.
     """
     sides = [load_side(text, npy) for text, npy in zip((piles.src, piles.tgt), embeddings, strict=True)]
     rows = [len(side.unique.rows) for side in sides]
-    if min(rows) < MIN_LINES:
-        short = sides[int(np.argmin(rows))]
-        raise BitextmineError(
-            f"{piles}: {short.text.name} has {min(rows)} different lines, too few to tell pairs from noise: adapting "
-            f"needs {MIN_LINES} of each corpus, and thousands to learn something; keep the encoder that you have"
-        )
+    check_lines(piles, rows, "different line")
     checkpoint = embeddings[0].with_name(f"{embeddings[0].stem}-{embeddings[1].stem}.search.part")
-    k = options.k
+    k = min(options.k, max(rows))  # more neighbours than there are lines would be empty columns
     neighbours, _ = find_neighbours(sides[0], sides[1], k + 1, work, checkpoint=checkpoint)
     best = candidates(neighbours, k, Margin.RATIO)
     scoring = open_scoring(encoder, encoder, isinstance(encoder.network, PieceRows))
@@ -82,17 +93,10 @@ def mine_piles(
     )
 
 
-def gold_shares(mined: MinedPairs, kept: int, gold: Gold, piles: Piles) -> dict[str, float]:
+def gold_shares(mined: MinedPairs, kept: int, gold: Gold) -> dict[str, float]:
     """Against known pairs, in per cent: the precision of the best ``kept`` pairs, of those whose source line has a
-    known translation, and the recall. Raises BitextmineError for line numbers that the piles do not have."""
-    ends = []
-    for lines, firsts, text in zip((gold.src, gold.tgt), mined.firsts, (piles.src, piles.tgt), strict=True):
-        if int(lines.max()) >= len(firsts):
-            raise BitextmineError(
-                f"--gold: line number {int(lines.max()) + 1}, but {text.name} has {len(firsts)} lines; these files do "
-                "not belong together"
-            )
-        ends.append(firsts[lines])
+    known translation, and the recall."""
+    ends = [firsts[lines] for lines, firsts in zip((gold.src, gold.tgt), mined.firsts, strict=True)]
     width = len(mined.firsts[1])
     known = np.unique(pair_codes(ends[0], ends[1], width)[(ends[0] >= 0) & (ends[1] >= 0)])
     about = np.isin(mined.src[:kept], ends[0])

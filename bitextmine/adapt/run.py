@@ -15,26 +15,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.adapt.card import adapted_card
 from bitextmine.adapt.held_out import DRAWS, MOST, Measured, choose_held_out, found_again, is_better, measure
-from bitextmine.adapt.mining import MinedPairs, gold_shares, mine_piles
+from bitextmine.adapt.mining import MinedPairs, TooSmall, check_lines, gold_shares, mine_piles
 from bitextmine.adapt.options import AdaptOptions
-from bitextmine.adapt.piles import Piles
+from bitextmine.adapt.piles import Piles, check_gold
 from bitextmine.adapt.training import round_recipe
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS, folder_hash, resolve
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import replacing
+from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.cells import one_cell
 from bitextmine.files.jsonfile import read_json, write_json
-from bitextmine.files.lines import LineHasher
+from bitextmine.files.lines import LineHasher, some_lines
 from bitextmine.mine.bitext import PickedLines
 from bitextmine.mine.dedup import line_key
 from bitextmine.mine.gold import Gold
 from bitextmine.mine.options import WorkOptions
 from bitextmine.mine.texts import FileText
+from bitextmine.train.outputs import CARD, RECIPE
 from bitextmine.train.recipe import start_name
 from bitextmine.train.trainer import train
 
@@ -48,6 +51,7 @@ log = logging.getLogger(__name__)
 LOG = "adapt.jsonl"
 # With fewer there is nothing to learn from, or to measure it by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
+LINES_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -112,13 +116,14 @@ class _Adaptation:
     def run(self) -> Adapted:
         try:
             self._claim()
-            best = self._rounds()
+            try:
+                best = self._rounds()
+            except TooSmall:
+                shutil.rmtree(self.place)
+                raise
             self._finish(best)
         except OSError as e:
-            raise BitextmineError(
-                f"{e.filename or self.out}: cannot be written: {e.strerror or e}; run the same command again once "
-                "there is room"
-            ) from e
+            raise cannot_write(e, self.out) from e
         return Adapted(self.out, best, tuple(self.rounds))
 
     def _rounds(self) -> int:
@@ -140,15 +145,29 @@ class _Adaptation:
                 break
         if not best:
             shutil.rmtree(self.place)
-            raise BitextmineError(
-                f"{self.folder.name} stays the better encoder for these corpora: trained on what it finds in them, its "
-                f"gain on the {self.rounds[0]['held_out_pairs']:,} pairs held out is no more than chance, or it lost "
-                f"whole sentences (P@1 with half of the words {self.rounds[0]['p_at_1_half']:.1f}, then "
-                f"{self.rounds[1]['p_at_1_half']:.1f}; with whole ones {self.rounds[0]['p_at_1']:.1f}, then "
-                f"{self.rounds[1]['p_at_1']:.1f}); "
-                f"no model is written, {self.out / LOG} has the figures"
-            )
+            raise BitextmineError(self._not_better())
         return best
+
+    def _not_better(self) -> str:
+        """Why the first encoder stays, in words."""
+        before, after = self.rounds[:2]
+        figures = [
+            f"P@1 with half of the words {before['p_at_1_half']:.1f}, then {after['p_at_1_half']:.1f}",
+            f"with whole sentences {before['p_at_1']:.1f}, then {after['p_at_1']:.1f}",
+        ]
+        if gold := before.get("gold_p_at_1"):
+            figures.append(
+                "by --gold, which decides nothing, "
+                + ", ".join(
+                    f"{name} {value:.1f}, then {after['gold_p_at_1'][name]:.1f}"
+                    for name, value in gold.items()
+                )
+            )
+        return (
+            f"{self.folder.name} stays: trained on what it finds in these corpora, it was not shown to be better. Its "
+            f"gain on the {before['held_out_pairs']:,} pairs held out is no more than chance, or it lost whole "
+            f"sentences ({'; '.join(figures)}). No model is written; {self.out / LOG} has the figures"
+        )
 
     def _round(self, number: int, *, mined: bool) -> tuple[dict[str, Any], Measured]:
         """What the log says of a round, as far as it is known."""
@@ -171,10 +190,10 @@ class _Adaptation:
         else:
             return
         self._say(entry)
-        shutil.rmtree(self.place)
-        raise BitextmineError(
-            f"{'; '.join(map(str, self.piles))}: {what}, too few to learn from: these corpora are too small, or hardly "
-            f"hold translations of each other. {self.folder.name} stays the encoder for them; no model is written"
+        raise TooSmall(
+            f"{'; '.join(map(str, self.piles))}: {what}, too few to learn from: these corpora are too small, hardly "
+            f"hold translations of each other, or hold some that {self.folder.name} does not find. It stays the "
+            "encoder for them; no model is written"
         )
 
     def _held_out_count(self) -> int:
@@ -187,7 +206,7 @@ class _Adaptation:
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
         note = self.place / "adapt.json"
-        digest = self._digest()
+        digest = self._digest(self._read_texts())
         if note.exists():
             if read_json(note).get("digest") == digest:
                 log.info("%s: going on with what is there", self.place)
@@ -197,7 +216,7 @@ class _Adaptation:
                     f"{self.place}: of an adaptation of other corpora, another encoder or other options; name another "
                     "--out, or remove it"
                 )
-            # Ended before anything was mined, by an empty corpus, say. What is embedded is known by its text.
+            # Ended before anything was mined. What is embedded is known by its text.
             shutil.rmtree(self.place / "round-0", ignore_errors=True)
         else:
             # Nothing but what a run leaves that was killed before its note, or found nothing to learn.
@@ -211,17 +230,36 @@ class _Adaptation:
         self.place.mkdir(parents=True, exist_ok=True)
         write_json(note, {"kind": "bitextmine-adapt", "digest": digest})
 
-    def _digest(self) -> str:
-        digest = hashlib.sha256(f"{folder_hash(self.folder)} {asdict(self.options)} {DRAWS}".encode())
+    def _read_texts(self) -> list[str]:
+        """The digests of the corpora's lines. Raises BitextmineError, before any work, for corpora of too few lines and
+        for gold of other ones."""
+        digests, lines = [], []
         for text in self.texts:
-            hasher = LineHasher()
-            hasher.update(list(text.lines()))
-            digest.update(f"{text.lang} {hasher.hexdigest()}".encode())
-        digest.update(
-            repr([(self.texts.index(one.src), self.texts.index(one.tgt)) for one in self.piles]).encode()
-        )
-        for one in self.gold:
-            digest.update(one.src.tobytes() + one.tgt.tobytes())
+            hasher, count = LineHasher(), 0
+            for some in some_lines(text.lines(), LINES_AT_ONCE):
+                hasher.update(some)
+                count += len(some)
+            digests.append(hasher.hexdigest())
+            lines.append(count)
+        both = [[lines[at] for at in self._sides(one)] for one in self.piles]
+        for one, counts in zip(self.piles, both, strict=True):
+            check_lines(one, counts)
+        for gold, one, counts in zip(self.gold, self.piles, both, strict=False):
+            check_gold(gold, one, counts)
+        return digests
+
+    def _sides(self, piles: Piles) -> tuple[int, int]:
+        """Which of the texts its corpora are."""
+        return self.texts.index(piles.src), self.texts.index(piles.tgt)
+
+    def _digest(self, texts: Sequence[str]) -> str:
+        """Of all that a run depends on; texts: the digests of the corpora's lines."""
+        digest = hashlib.sha256(f"{folder_hash(self.folder)} {asdict(self.options)} {DRAWS}".encode())
+        for text, lines in zip(self.texts, texts, strict=True):
+            digest.update(f"{text.lang} {lines}".encode())
+        digest.update(repr([self._sides(one) for one in self.piles]).encode())
+        for known in self.gold:
+            digest.update(known.src.tobytes() + known.tgt.tobytes())
         return digest.hexdigest()[:16]
 
     def _train(self, number: int) -> None:
@@ -267,8 +305,8 @@ class _Adaptation:
             }
             if self.gold:
                 shares = [
-                    gold_shares(mined, count, gold, one)
-                    for mined, count, gold, one in zip(found, kept, self.gold, self.piles, strict=True)
+                    gold_shares(mined, count, gold)
+                    for mined, count, gold in zip(found, kept, self.gold, strict=True)
                 ]
                 for key in ("precision", "recall"):
                     entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in shares])), 2)
@@ -366,9 +404,21 @@ class _Adaptation:
     def _finish(self, best: int) -> None:
         """Puts the best encoder into the output folder, config.json last, and clears up."""
         folder = self._encoder_folder(best)
-        names = [WEIGHTS, TOKENIZER, NGRAMS, "recipe.json", "README.md", CONFIG]
+        names = [WEIGHTS, TOKENIZER, NGRAMS, RECIPE, CONFIG]
         # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
-        for path in (self.folder / SCORER, *(folder / name for name in names)):
+        scorer = self.folder / SCORER
+        card = adapted_card(
+            EncoderConfig.from_json(read_json(folder / CONFIG), str(folder / CONFIG)),
+            (self.folder.name, folder_hash(self.folder)),
+            self.piles,
+            self.options,
+            self.rounds,
+            best,
+            scorer=scorer.exists(),
+        )
+        with replacing(self.out / CARD) as file:
+            file.write(card.encode("utf-8", "replace"))
+        for path in (scorer, *(folder / name for name in names)):
             if path.exists():
                 with replacing(self.out / path.name) as file:
                     file.write(path.read_bytes())

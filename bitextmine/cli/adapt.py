@@ -61,7 +61,7 @@ from bitextmine.cli.types import Language, Number
     help="Share of wrong pairs, as estimated, among those that are trained on.",
 )
 @options.count("--rounds", default=4, help="Of mining and training, at most.")
-@options.neighbours("Neighbours that a margin is taken over.")
+@options.neighbours("Neighbours that a margin is taken over.", least=2)
 @click.option(
     "--gold",
     multiple=True,

@@ -118,7 +118,7 @@ def mine(
 
     \b
     bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz
-    bitextmine mine a.en b.fr --threshold 1.1 | cut -f 2,3
+    bitextmine mine a.en b.fr --threshold 3 | cut -f 2,3
     bitextmine mine --src en --tgt fr --tgt de -o mined.{src}-{tgt}.tsv
     bitextmine mine --src en --tgt fr --ray auto --ray-cpus 8
     """

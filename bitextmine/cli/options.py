@@ -186,11 +186,11 @@ def margin(about: str) -> Decorator:
     return choice("--margin", Margin, Margin.RATIO, about)
 
 
-def count(name: str, *, default: int | None, help: str) -> Decorator:
-    """A number from 1; without a default, the help tells what holds."""
+def count(name: str, *, default: int | None, help: str, least: int = 1) -> Decorator:
+    """A number from ``least``; without a default, the help tells what holds."""
     return click.option(
         name,
-        type=click.IntRange(min=1),
+        type=click.IntRange(min=least),
         default=default,
         show_default=default is not None,
         metavar="N",
@@ -198,9 +198,9 @@ def count(name: str, *, default: int | None, help: str) -> Decorator:
     )
 
 
-def neighbours(help: str) -> Decorator:
+def neighbours(help: str, least: int = 1) -> Decorator:
     """-k."""
-    return count("-k", default=4, help=help)
+    return count("-k", default=4, help=help, least=least)
 
 
 def seed(help: str) -> Decorator:

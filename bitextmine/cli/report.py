@@ -41,7 +41,7 @@ def report(
 
     \b
     bitextmine report crawl.tsv.gz --scol 4 --tcol 5 --score-col 3 -o report.html
-    bitextmine mine --src en --tgt fr | bitextmine report - --threshold 1.1 -o report.html
+    bitextmine mine --src en --tgt fr | bitextmine report - --threshold 3 -o report.html
     """
     if options["output"] is None and options["png"] is None:
         raise click.UsageError("give -o FILE.html, --png FILE.png, or both")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
 from bitextmine.encoder.config import EncoderConfig
@@ -29,6 +29,7 @@ __all__ = [
     "read_arrays",
     "read_weights",
     "restore_rows",
+    "storage_of",
     "unpack_rows",
     "unrolled",
     "weight_shapes",
@@ -222,6 +223,19 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except (SafetensorError, OSError, TypeError, KeyError, AttributeError, ValueError) as e:
         raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
     return arrays
+
+
+def storage_of(path: Path) -> str:
+    """Which of STORAGES a model's piece vectors are in, by the file's header alone. BitextmineError for a file that is
+    missing, damaged or without piece vectors."""
+    if not path.is_file():
+        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
+    try:
+        with safe_open(path, "numpy") as file:
+            kind = file.get_slice(PIECES).get_dtype()
+    except (SafetensorError, OSError) as e:
+        raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
+    return {"I8": "int8", "U8": "int4"}.get(kind, "float32")
 
 
 def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:

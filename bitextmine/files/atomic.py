@@ -18,9 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from bitextmine.errors import BitextmineError
+
 __all__ = [
     "FULL_DISK",
     "allocate",
+    "cannot_write",
     "locked_folder",
     "open_locked",
     "put_in_place",
@@ -36,6 +39,15 @@ __all__ = [
 
 # What a write fails with for want of room: on the disk, in the quota, under the limit of `ulimit -f`.
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineError:
+    """What to tell a person of a write that failed, of work that goes on when it is called again. path: what was to be
+    written, where the error names no file."""
+    where = f"{error.filename or os.fspath(path)}: cannot be written: {error.strerror or error}"
+    if error.errno in FULL_DISK:
+        return BitextmineError(f"{where}; free some space and run the same command again to go on")
+    return BitextmineError(f"{where}; name another place")
 
 
 # --- files that are whole under their names ------------------------------------------------------------------

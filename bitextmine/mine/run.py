@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from bitextmine.console import progress
+from bitextmine.console import counted, progress
 from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.ours import Made, is_ours
@@ -132,7 +132,15 @@ def mine_texts(
                 side.without(*some, in_memory) for side, some in zip(sides, cleaning.by_side(), strict=True)
             ]
         # More neighbours than there are lines would be empty columns: the same means, for more memory and time.
-        k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
+        lines = max(len(side.unique.rows) for side in sides)
+        k = max(1, min(options.k, lines))
+        if options.k > k > (usual := MiningOptions.k):
+            log.warning(
+                "k %d: the larger corpus has %s to compare, and a margin over all of them tells little; usual is %d",
+                options.k,
+                counted(lines, "line"),
+                usual,
+            )
         # One neighbour more than the margin needs: the null distribution takes one away.
         spare = 1 if options.estimates_noise else 0
         checkpoint = _checkpoint(*sides)

@@ -46,7 +46,8 @@ def model_card(
     """Markdown: kind and size, the data with the held-out P@1, the recipe (what is not at its default), the
     signature. steps, pairs: what the weights have seen; start: what they were before; lessons: of a teacher;
     similarity: the second form."""
-    languages = sorted({lang for cache in caches for lang in cache.corpus.langs})
+    before = start.config.languages if start else ()
+    languages = sorted({*before, *(lang for cache in caches for lang in cache.corpus.langs)})
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     m = recipe.model
     named = dataclasses.replace(  # wherever they lie

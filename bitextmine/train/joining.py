@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bitextmine.console import counted
 from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
 from bitextmine.encoder.pieces import Pieces
@@ -68,7 +69,7 @@ def join_encoders(
     for name, config in zip(names, configs, strict=True):
         if config.layers:
             raise UsageError(
-                f"{name}: it has {config.layers} layers; only encoders without layers can be joined"
+                f"{name}: it has {counted(config.layers, 'layer')}; only encoders without layers can be joined"
             )
     for folder in folders[1:]:
         if (first / TOKENIZER).read_bytes() != (folder / TOKENIZER).read_bytes():

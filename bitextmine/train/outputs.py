@@ -16,7 +16,14 @@ from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.streams import check_writable
 from bitextmine.train.staging import settle
 
-__all__ = ["check_file_output", "check_model_output", "check_training_output", "model_output"]
+__all__ = [
+    "CARD",
+    "RECIPE",
+    "check_file_output",
+    "check_model_output",
+    "check_training_output",
+    "model_output",
+]
 
 # What a training makes beside the model itself.
 CARD, RECIPE, LOG, PLOT = "README.md", "recipe.json", "log.jsonl", "training.png"

@@ -15,7 +15,7 @@ from bitextmine.encoder.folder import CONFIG, TOKENIZER, folder_hash, write_fold
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import locked_folder, replacing
+from bitextmine.files.atomic import cannot_write, locked_folder, replacing
 from bitextmine.system import keep_freed_memory
 from bitextmine.train.cache import open_caches
 from bitextmine.train.card import model_card
@@ -237,11 +237,8 @@ def _train(
     except NotFinite as e:
         raise BitextmineError(f"{e}{'. The last good checkpoint stays' * checkpoint.exists()}") from None
     except OSError as e:
-        kept = " the last checkpoint is kept;" if checkpoint.exists() else ""
-        raise BitextmineError(
-            f"{e.filename or out}: cannot be written: {e.strerror or e};{kept} run the same command again once there "
-            "is room"
-        ) from e
+        kept = ". The last checkpoint is kept" if checkpoint.exists() else ""
+        raise BitextmineError(f"{cannot_write(e, out)}{kept}") from e
     ngrams = f", {len(run.ngram_names)} n-grams" if recipe.model.ngrams else ""
     log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, config.dim)
     return out
@@ -275,10 +272,10 @@ def warn_of_little(run: Run) -> None:
     t, pairs = run.recipe.train, sum(len(cache.train) for cache in run.caches)
     if run.untaught < FEW_STEPS and not t.steps:
         log.warning(
-            "%s to train on are %s (train.batch %d, train.epochs %g), in which an encoder learns little: give more "
-            "pairs, or lower --batch or raise --epochs",
-            counted(pairs, "pair"),
+            "only %s (%s, train.batch %d, train.epochs %g), in which an encoder learns little: give more pairs, or "
+            "lower --batch or raise --epochs",
             counted(run.untaught, "step"),
+            counted(pairs, "pair"),
             t.batch,
             t.epochs,
         )

@@ -17,7 +17,7 @@ from bitextmine.adapt.held_out import (
     measure,
 )
 from bitextmine.adapt.mining import MinedPairs, gold_shares
-from bitextmine.adapt.piles import Piles
+from bitextmine.adapt.piles import Piles, check_gold
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.gold import Gold
@@ -127,9 +127,13 @@ def test_gold_counts_lines_that_are_equal_as_one() -> None:
     """Lines 3 and 1 are equal, and the pair of the second is mined as that of the first."""
     firsts = (np.array([0, 1, 2, 1, -1]), np.arange(6))
     pairs = MinedPairs(np.array([1, 0, 2]), np.array([4, 0, 5]), np.ones(3), firsts)
-    piles = Piles(FileText(Path("a.en")), FileText(Path("a.de")))
     gold = Gold(np.array([3, 0]), np.array([4, 1]))
-    assert gold_shares(pairs, 3, gold, piles) == {"precision": 50.0, "recall": 50.0}
-    assert gold_shares(pairs, 1, gold, piles) == {"precision": 100.0, "recall": 50.0}
+    assert gold_shares(pairs, 3, gold) == {"precision": 50.0, "recall": 50.0}
+    assert gold_shares(pairs, 1, gold) == {"precision": 100.0, "recall": 50.0}
+
+
+def test_gold_of_other_files_is_refused() -> None:
+    piles = Piles(FileText(Path("a.en")), FileText(Path("a.de")))
+    check_gold(Gold(np.array([4]), np.array([5])), piles, (5, 6))
     with pytest.raises(BitextmineError, match=r"--gold: line number 8, but a\.de has 6 lines"):
-        gold_shares(pairs, 3, Gold(np.array([0]), np.array([7])), piles)
+        check_gold(Gold(np.array([0]), np.array([7])), piles, (5, 6))

@@ -107,7 +107,7 @@ def test_text_without_pairs_leaves_the_encoder_alone(bitextmine, sentence_pairs,
     message = bitextmine.fails(
         "adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", "model", cwd=tmp_path
     )
-    assert "corpus.en x corpus.fr" in message or "stays the better encoder" in message, message
+    assert "corpus.en x corpus.fr" in message or "was not shown to be better" in message, message
     assert "no model is written" in message
     assert not (tmp_path / "model" / "config.json").exists()
     assert not (tmp_path / "model" / "work").exists()
@@ -123,7 +123,15 @@ def test_text_without_pairs_leaves_the_encoder_alone(bitextmine, sentence_pairs,
         (["--src", "en", "--tgt", "fr", "--gold", "nosuch.tsv"], ["nosuch.tsv"]),
         (
             ["--src-file", "few/few.en", "--tgt-file", "corpus.fr"],
-            ["few.en has 20 different lines", "keep the encoder"],
+            ["few.en has 20 lines", "keep the encoder"],
+        ),
+        (
+            ["--src-file", "few/same.en", "--tgt-file", "corpus.fr"],
+            ["same.en has 1 different line,", "keep the encoder"],
+        ),
+        (
+            ["--src", "en", "--tgt", "fr", "--gold", "far.tsv"],
+            ["line number 9,999", "corpus.fr has 1,800 lines"],
         ),
         (["--src", "en", "--tgt", "fr", "--out", "taken"], ["taken", "not empty"]),
         (["--src", "en", "--tgt", "fr", "--out", "corpus.en"], ["a file is there"]),
@@ -134,12 +142,26 @@ def test_errors(bitextmine, piles, tmp_path, args, words):
         (tmp_path / name).write_bytes((piles / name).read_bytes())
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "few.en").write_text("".join(f"Line {i}.\n" for i in range(20)))
+    (tmp_path / "few" / "same.en").write_text("The same line.\n" * 300)
+    (tmp_path / "far.tsv").write_text("1\t9999\n")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     out = [] if "--out" in args else ["--out", "model"]
     message = bitextmine.fails("adapt", *args, *out, cwd=tmp_path)
     assert all(word in message for word in words), message
     assert not (tmp_path / "model" / "config.json").exists()
+    assert not (tmp_path / "model" / "work").exists()
+
+
+def test_a_folder_of_somebody_else_stays_as_it_is(bitextmine, piles, tmp_path):
+    """Where corpora are refused, a folder 'work' is not one of ours yet."""
+    for name in ("corpus.en", "corpus.fr"):
+        (tmp_path / name).write_text("A line.\n" * 20)
+    notes = tmp_path / "model" / "work" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    bitextmine.fails("adapt", "--src", "en", "--tgt", "fr", "--out", "model", cwd=tmp_path)
+    assert notes.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +172,7 @@ def test_errors(bitextmine, piles, tmp_path, args, words):
         (["--src-file", "corpus.en"], ["--tgt-file 0 times"]),
         (["--src", "en", "--tgt", "fr", "--error-rate", "0"], ["--error-rate"]),
         (["--src", "en", "--tgt", "fr", "--rounds", "0"], ["--rounds"]),
-        (["--src", "en", "--tgt", "fr", "-k", "1"], ["k:"]),
+        (["--src", "en", "--tgt", "fr", "-k", "1"], ["x>=2"]),
         (["--src", "en", "--tgt", "fr", "--gold", "a", "--gold", "b"], ["--gold is given 2 times for 1"]),
     ],
 )
@@ -171,14 +193,26 @@ def test_another_adaptation_is_not_mixed_in(bitextmine, piles, weak_model, tmp_p
     assert "another encoder or other options" in message
 
 
-def test_what_was_refused_can_be_mended(bitextmine, piles, weak_model, tmp_path):
-    """An empty corpus is told after the others are embedded; when it has lines the same command goes on."""
-    for lang in ("en", "fr"):
-        (tmp_path / f"corpus.{lang}").write_text("", encoding="utf-8")
-    (tmp_path / "corpus.en").write_bytes((piles / "corpus.en").read_bytes())
+def test_a_corpus_may_change_until_something_is_mined(bitextmine, piles, weak_model, tmp_path):
+    """Killed while it embeds: with another line in one corpus the same command goes on, and embeds only that."""
+    for name in ("corpus.en", "corpus.fr"):
+        (tmp_path / name).write_bytes((piles / name).read_bytes())
     args = ["adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", "model", "--rounds", "1"]
-    assert "there is no line to embed" in bitextmine.fails(*args, cwd=tmp_path)
-    (tmp_path / "corpus.fr").write_bytes((piles / "corpus.fr").read_bytes())
-    result = bitextmine(*args, "--error-rate", "0.2", cwd=tmp_path, code=None)
+    args += ["--error-rate", "0.2"]
+    died = bitextmine.dies(tmp_path / "hooks", 1, *args, folder="model/work/round-0", cwd=tmp_path)
+    assert died.code == -signal.SIGKILL
+    with (tmp_path / "corpus.fr").open("a", encoding="utf-8") as file:
+        file.write("Une ligne de plus.\n")
+    result = bitextmine(*args, cwd=tmp_path, code=None)
     assert "an adaptation of other" not in result.err and "0.en.npy: up to date" in result.err
     assert rounds_of(tmp_path / "model")[0]["pairs"] >= 200
+
+
+def test_the_card_tells_what_it_is_made_of(adapted, weak_model):
+    folder, _, _ = adapted
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    rounds = rounds_of(folder)
+    assert "for en, fr, adapted" in card and "corpus.en x corpus.fr" in card
+    for entry in rounds:
+        assert f"| {entry['round']} |" in card and f"| {entry['p_at_1']} | {entry['p_at_1_half']} |" in card
+    assert "round-0" not in card, "a file of the work folder, which is gone"

@@ -460,3 +460,15 @@ def test_the_form_for_similarity_is_not_taken_without_a_word(caplog):
     assert "similarity" not in caplog.text
     mine_texts(*texts, model="europe5:similarity")
     assert "europe5:similarity: in its form for similarity" in caplog.text
+
+
+def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
+    texts = [
+        LinesText(lang, [f"{word} {i}" for i in range(20)], lang) for lang, word in (("en", "a"), ("fr", "b"))
+    ]
+    few, many = (
+        mine_texts(*texts, MiningOptions(k=k, threshold="none", clean=False), model="europe5")
+        for k in (20, 21)
+    )
+    assert "k 21: the larger corpus has 20 lines" in caplog.text
+    assert "k 20" not in caplog.text and np.array_equal(few.score, many.score)

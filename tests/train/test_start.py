@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import TOKENIZER, packaged, read_folder
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
@@ -210,6 +210,29 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe: Make, tmp_path: P
     with pytest.raises(BitextmineError, match=rf"model\.dim is {dim + 4}"):
         train(wrong, tmp_path / "out")
     assert not (tmp_path / "out" / "config.json").exists()
+
+
+def test_vectors_are_stored_as_those_of_the_encoder(make_recipe: Make, tmp_path: Path) -> None:
+    """An encoder in four bits is not twice as large for having learned more."""
+    recipe = from_(make_recipe, tmp_path, "europe5", train__steps=2)
+    assert recipe.model.storage == "int4"
+    out = train(recipe, tmp_path / "out", device="cpu", show_progress=False)
+    before = (packaged("europe5") / WEIGHTS).stat().st_size
+    assert (out / WEIGHTS).stat().st_size == pytest.approx(before, rel=1e-3)
+    assert "for de, en, es, fr, it" in (out / "README.md").read_text(encoding="utf-8")
+    assert from_(make_recipe, tmp_path, "europe5", model__storage="int8").model.storage == "int8"
+
+
+def test_damaged_weights_are_refused_with_the_recipe(make_recipe: Make, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(packaged("europe5"), damaged)
+    content = (damaged / WEIGHTS).read_bytes()
+    (damaged / WEIGHTS).write_bytes(content[: len(content) // 2])
+    with pytest.raises(BitextmineError, match=r"damaged/model\.safetensors: not a readable safetensors file"):
+        from_(make_recipe, tmp_path, "damaged")
+    (damaged / WEIGHTS).unlink()
+    with pytest.raises(BitextmineError, match=r"damaged/model\.safetensors: no such file"):
+        from_(make_recipe, tmp_path, "damaged")
 
 
 def test_an_encoder_of_another_kind_is_refused(make_recipe: Make, tmp_path: Path) -> None:

@@ -436,7 +436,7 @@ def test_too_little_text_is_told(
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     for words in (
         r"^the corpora fill a vocabulary of \d+ pieces only, not of 4000: .*--vocabulary$",
-        r"^\d+ pairs to train on are \d steps \(train.batch 256, train.epochs 5\).*--batch.*--epochs$",
+        r"^only \d steps? \(\d+ pairs, train.batch 256, train.epochs 5\).*--batch.*--epochs$",
         r"^P@1 is not measured: no corpus has 50 held-out pairs .*: give one of 1,000 pairs or more$",
     ):
         assert any(re.search(words, message) for message in warned), warned

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
+from bitextmine.encoder.folder import CONFIG, PACKAGED, WEIGHTS, packaged
 from bitextmine.encoder.foreign import read_foreign
 from bitextmine.encoder.forms import refuse_form, split_form
+from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 from bitextmine.train.recipe.keys import Model, Recipe
@@ -116,7 +117,8 @@ def with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
 
 
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """The recipe with the shape of the encoder that it starts from, if it does, and with RATES where it names none.
+    """The recipe with the shape and storage of the encoder that it starts from, if it does, and with RATES where it
+    names none.
 
     given: the keys that somebody set, as "model.dim". Raises BitextmineError for one that disagrees with the encoder,
     and for an encoder that cannot be trained on.
@@ -127,10 +129,12 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     names = [key.removeprefix("model.") for key in given if key.startswith("model.")]
     if wrong := disagreement(recipe, config, names):
         raise BitextmineError(f"recipe: {wrong}")
-    shape = {name: getattr(config, name) for name in _shape(config)}
+    kept: dict[str, Any] = {name: getattr(config, name) for name in _shape(config)}
+    if "model.storage" not in given:
+        kept["storage"] = storage_of(start_folder(recipe) / WEIGHTS)
     rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
     return dataclasses.replace(
         recipe,
-        model=dataclasses.replace(recipe.model, **shape),
+        model=dataclasses.replace(recipe.model, **kept),
         train=dataclasses.replace(recipe.train, **rates),
     )
