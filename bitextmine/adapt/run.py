@@ -105,7 +105,7 @@ class _Adaptation:
         self.folder = resolve(model)
         self.place = out / "work"
         # Refused before any work: an encoder of another kind.
-        round_recipe(self.start, self.place, [("pairs.tsv", ("en", "fr"))], 1, options)
+        self.training = round_recipe(self.start, self.place, [("pairs.tsv", ("en", "fr"))], 1, options).train
         self.texts: list[FileText] = []
         for one in piles:
             for text in (one.src, one.tgt):
@@ -254,7 +254,8 @@ class _Adaptation:
 
     def _digest(self, texts: Sequence[str]) -> str:
         """Of all that a run depends on; texts: the digests of the corpora's lines."""
-        digest = hashlib.sha256(f"{folder_hash(self.folder)} {asdict(self.options)} {DRAWS}".encode())
+        how = f"{asdict(self.options)} {DRAWS} {asdict(self.training)}"
+        digest = hashlib.sha256(f"{folder_hash(self.folder)} {how}".encode())
         for text, lines in zip(self.texts, texts, strict=True):
             digest.update(f"{text.lang} {lines}".encode())
         digest.update(repr([self._sides(one) for one in self.piles]).encode())

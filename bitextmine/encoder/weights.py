@@ -215,8 +215,7 @@ def write_weights(
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The tensors of a safetensors file; BitextmineError when it is missing or no such file."""
-    if not path.is_file():
-        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
+    _check_is_there(path)
     try:
         arrays: dict[str, np.ndarray] = load_file(path)
     # KeyError, AttributeError: a type that NumPy lacks; ValueError: a shape that it cannot have
@@ -225,11 +224,15 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _check_is_there(path: Path) -> None:
+    if not path.is_file():
+        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
+
+
 def storage_of(path: Path) -> str:
     """Which of STORAGES a model's piece vectors are in, by the file's header alone. BitextmineError for a file that is
     missing, damaged or without piece vectors."""
-    if not path.is_file():
-        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
+    _check_is_there(path)
     try:
         with safe_open(path, "numpy") as file:
             kind = file.get_slice(PIECES).get_dtype()
