@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.storage import same_place
-from bitextmine.mine.gold import Gold, read_gold
+from bitextmine.mine.gold import Gold, check_line_numbers, read_gold
 from bitextmine.mine.texts import FileText, find_text
 
 __all__ = ["Piles", "check_gold", "find_piles", "piles_of", "read_golds"]
@@ -114,8 +113,4 @@ def read_golds(
 def check_gold(gold: Gold, piles: Piles, lines: Sequence[int]) -> None:
     """Raises BitextmineError for line numbers that the piles do not have. lines: how many each has."""
     for known, there, text in zip((gold.src, gold.tgt), lines, (piles.src, piles.tgt), strict=True):
-        if int(known.max()) >= there:
-            raise BitextmineError(
-                f"--gold: line number {int(known.max()) + 1:,}, but {text.name} has {counted(there, 'line')}; these "
-                "files do not belong together"
-            )
+        check_line_numbers("--gold", known, text.name, there)

@@ -25,13 +25,21 @@ from bitextmine.console import counted
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS, folder_hash, resolve
+from bitextmine.encoder.folder import (
+    CONFIG,
+    NGRAMS,
+    SCORER,
+    TOKENIZER,
+    WEIGHTS,
+    folder_hash,
+    read_folder,
+    resolve,
+)
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.cells import one_cell
 from bitextmine.files.jsonfile import read_json, write_json
-from bitextmine.files.lines import LineHasher, some_lines
+from bitextmine.files.lines import LineHasher
 from bitextmine.mine.bitext import PickedLines
 from bitextmine.mine.dedup import line_key
 from bitextmine.mine.gold import Gold
@@ -51,7 +59,6 @@ log = logging.getLogger(__name__)
 LOG = "adapt.jsonl"
 # With fewer there is nothing to learn from, or to measure it by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
-LINES_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -166,7 +173,7 @@ class _Adaptation:
         return (
             f"{self.folder.name} stays: trained on what it finds in these corpora, it was not shown to be better. Its "
             f"gain on the {before['held_out_pairs']:,} pairs held out is no more than chance, or it lost whole "
-            f"sentences ({'; '.join(figures)}). No model is written; {self.out / LOG} has the figures"
+            f"sentences ({'; '.join(figures)}); no model is written, {self.out / LOG} has the figures"
         )
 
     def _round(self, number: int, *, mined: bool) -> tuple[dict[str, Any], Measured]:
@@ -235,12 +242,10 @@ class _Adaptation:
         for gold of other ones."""
         digests, lines = [], []
         for text in self.texts:
-            hasher, count = LineHasher(), 0
-            for some in some_lines(text.lines(), LINES_AT_ONCE):
-                hasher.update(some)
-                count += len(some)
+            hasher = LineHasher()
+            hasher.update(text.lines())
             digests.append(hasher.hexdigest())
-            lines.append(count)
+            lines.append(hasher.lines)
         both = [[lines[at] for at in self._sides(one)] for one in self.piles]
         for one, counts in zip(self.piles, both, strict=True):
             check_lines(one, counts)
@@ -409,7 +414,7 @@ class _Adaptation:
         # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
         scorer = self.folder / SCORER
         card = adapted_card(
-            EncoderConfig.from_json(read_json(folder / CONFIG), str(folder / CONFIG)),
+            read_folder(folder)[0],
             (self.folder.name, folder_hash(self.folder)),
             self.piles,
             self.options,

@@ -20,7 +20,7 @@ from bitextmine.evaluate.intervals import bootstrap
 from bitextmine.files.storage import place
 from bitextmine.mine.bitext import Bitext, Mined, read_mined
 from bitextmine.mine.dedup import unique_lines
-from bitextmine.mine.gold import Gold, pair_codes, read_gold
+from bitextmine.mine.gold import Gold, check_line_numbers, pair_codes, read_gold
 from bitextmine.mine.texts import FileText, Text
 from bitextmine.mine.threshold import Tuned, tune
 from bitextmine.signature import signature
@@ -275,11 +275,7 @@ def evaluate_mining(
             (tgt, tgt_groups, pairs.tgt_index, standard.tgt),
         ):
             for where, lines in ((name, in_mined), (os.fspath(gold), in_gold)):
-                if len(lines) and int(lines.max()) >= len(groups):
-                    raise BitextmineError(
-                        f"{where}: line number {int(lines.max()) + 1}, but {text.name} has {len(groups)} "
-                        "lines; these files do not belong together"
-                    )
+                check_line_numbers(where, lines, text.name, len(groups))
     return score_mining(
         pairs,
         standard,

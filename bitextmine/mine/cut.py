@@ -14,7 +14,7 @@ from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.mine.candidates import BestBothWays, NeighboursLike, Rescore
 from bitextmine.mine.decoys import Decoys, sampled_decoys
-from bitextmine.mine.gold import Gold, pair_codes, read_gold
+from bitextmine.mine.gold import Gold, check_line_numbers, pair_codes, read_gold
 from bitextmine.mine.margin import Margin
 from bitextmine.mine.noise import MIN_LINES, NullFit, fit_null
 from bitextmine.mine.options import MiningOptions
@@ -209,11 +209,7 @@ def _gold_in_rows(gold: Gold, sides: tuple[Side, Side], path: str | os.PathLike[
     0.
     """
     for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
-        if int(lines.max()) >= side.unique.lines:
-            raise BitextmineError(
-                f"{path}: line number {int(lines.max()) + 1}, but {side.text.name} has {side.unique.lines} "
-                "lines; these files do not belong together"
-            )
+        check_line_numbers(os.fspath(path), lines, side.text.name, side.unique.lines)
     src, tgt = sides
     s, t = src.unique.line_to_row[gold.src], tgt.unique.line_to_row[gold.tgt]
     codes = pair_codes(s, t, len(tgt.unique.rows))

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
 
-__all__ = ["Gold", "pair_codes", "read_gold"]
+__all__ = ["Gold", "check_line_numbers", "pair_codes", "read_gold"]
 
 
 _NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
@@ -54,6 +55,16 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
         raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
     pairs = np.unique(np.array([src, tgt], dtype=np.int64), axis=1)
     return Gold(pairs[0], pairs[1])
+
+
+def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: int) -> None:
+    """Raises BitextmineError where a corpus has no such lines. where: what names them, from 0; text: the corpus, of so
+    many lines as are there."""
+    if len(lines) and (last := int(lines.max())) >= there:
+        raise BitextmineError(
+            f"{where}: line number {last + 1:,}, but {text} has {counted(there, 'line')}; these files do not belong "
+            "together"
+        )
 
 
 def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from bitextmine.train.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.train.finishing import finished_model
 from bitextmine.train.objectives.catalogue import OBJECTIVES
 from bitextmine.train.objectives.check import check_objectives
-from bitextmine.train.outputs import check_training_output
+from bitextmine.train.outputs import RECIPE, check_training_output
 from bitextmine.train.pairs import check_corpora, find_corpora
 from bitextmine.train.parallel import World, join_world
 from bitextmine.train.plot import plot_log
@@ -190,7 +190,7 @@ def _train(
             pass
         return out
     try:
-        with replacing(out / "recipe.json") as file:
+        with replacing(out / RECIPE) as file:
             file.write(f"{json.dumps(recipe.to_json(), indent=1)}\n".encode())
         cut_log(out / "log.jsonl", run.step or -1)
         with (out / "log.jsonl").open("a", encoding="utf-8") as log_file:
