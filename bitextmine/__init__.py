@@ -13,14 +13,14 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.version import __version__
 
 if TYPE_CHECKING:
-    from bitextmine.adapt.api import adapt
-    from bitextmine.clean.api import score
+    from bitextmine.adaptation.api import adapt
     from bitextmine.encoder import Encoder, load_encoder
-    from bitextmine.evaluate.api import evaluate_retrieval
-    from bitextmine.evaluate.precision import RetrievalReport
-    from bitextmine.evaluate.sts import StsReport, evaluate_sts
-    from bitextmine.mine.api import mine
-    from bitextmine.mine.bitext import Bitext
+    from bitextmine.evaluation.api import evaluate_retrieval
+    from bitextmine.evaluation.precision import RetrievalReport
+    from bitextmine.evaluation.sts import StsReport, evaluate_sts
+    from bitextmine.mining.api import mine
+    from bitextmine.mining.bitext import Bitext
+    from bitextmine.scoring.api import score
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
 
@@ -44,22 +44,22 @@ __all__ = [
 
 # Where each name is looked up when it is first used.
 _LAZY = {
-    "Bitext": "bitextmine.mine.bitext",
+    "adapt": "bitextmine.adaptation.api",
+    "mine": "bitextmine.mining.api",
+    "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",
     "Neighbours": "bitextmine.search.neighbours",
-    "RetrievalReport": "bitextmine.evaluate.precision",
-    "StsReport": "bitextmine.evaluate.sts",
-    "evaluate_retrieval": "bitextmine.evaluate.api",
-    "evaluate_sts": "bitextmine.evaluate.sts",
+    "RetrievalReport": "bitextmine.evaluation.precision",
+    "StsReport": "bitextmine.evaluation.sts",
+    "evaluate_retrieval": "bitextmine.evaluation.api",
+    "evaluate_sts": "bitextmine.evaluation.sts",
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
-    "score": "bitextmine.clean.api",
+    "score": "bitextmine.scoring.api",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("adapt", "mine"):  # the package of that name, which does it when it is called
-        return importlib.import_module(f"bitextmine.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'bitextmine' has no attribute {name!r}")
     found = getattr(importlib.import_module(_LAZY[name]), name)

@@ -81,8 +81,8 @@ def head(npy: Path, rows: int, folder: Path) -> Path:
 
 def search(files: list[Path], k: int) -> None:
     """In a process of its own: both directions through the indexes; prints what it found as JSON."""
-    from bitextmine.index.both import search_both_indexed
-    from bitextmine.index.file import index_paths, load_index
+    from bitextmine.indexing.both import search_both_indexed
+    from bitextmine.indexing.file import index_paths, load_index
     from bitextmine.search.exact import search_both
 
     (x, _), (y, of_y) = map(open_embedding, files)

@@ -28,13 +28,13 @@ from math import ceil
 
 import numpy as np
 
-from bitextmine.align.aligner import Alignment, align_windows
-from bitextmine.align.costs import Prices
-from bitextmine.align.documents import match_documents
-from bitextmine.align.search import Settings
-from bitextmine.align.windows import Windows, make_windows
+from bitextmine.alignment.aligner import Alignment, align_windows
+from bitextmine.alignment.costs import Prices
+from bitextmine.alignment.documents import match_documents
+from bitextmine.alignment.search import Settings
+from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
-from bitextmine.evaluate.alignment import Pair, score_alignments
+from bitextmine.evaluation.alignment import Pair, score_alignments
 from bitextmine.files.lines import read_lines
 from bitextmine.signature import signature
 

@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.clean.rules import load_preset
-from bitextmine.clean.score import ScoreOptions, score
 from bitextmine.files.lines import iter_lines
+from bitextmine.scoring.rules import load_preset
+from bitextmine.scoring.score import ScoreOptions, score
 
 KINDS = ("shuffled", "similar", "truncated", "numbers", "language", "copied", "gibberish")
 SOURCES = ("business", "devdocs", "docs", "tatoeba", "laws")
@@ -308,8 +308,8 @@ def report_noise(arguments: argparse.Namespace) -> None:
 def fit(arguments: argparse.Namespace) -> None:
     """Logistic regression on the half of the other text that report_noise leaves out, kinds of equal weight: with the
     languages stated, and without."""
-    from bitextmine.clean.columns.lengths import USUAL_LENGTH, length_deviation
-    from bitextmine.clean.columns.quality import COPIED, similarity
+    from bitextmine.scoring.columns.lengths import USUAL_LENGTH, length_deviation
+    from bitextmine.scoring.columns.quality import COPIED, similarity
 
     kinds, inputs, labels, weights = [], [], [], []
     with tempfile.TemporaryDirectory() as name:
@@ -423,7 +423,7 @@ def timed(
 
 def report_seen(arguments: argparse.Namespace) -> None:
     """The table that finds duplicates, filled with distinct hashes and then asked for some of them again."""
-    from bitextmine.clean.seen import Seen
+    from bitextmine.scoring.seen import Seen
 
     rng = np.random.default_rng(1)
     seen = Seen()

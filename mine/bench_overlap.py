@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from bitextmine.encoder import load_encoder
 from bitextmine.files.lines import read_lines
-from bitextmine.mine.candidates import candidates
-from bitextmine.mine.decoys import Decoys, sampled_decoys
-from bitextmine.mine.noise import fit_null
-from bitextmine.mine.retrieval import retrieve
+from bitextmine.mining.candidates import candidates
+from bitextmine.mining.decoys import Decoys, sampled_decoys
+from bitextmine.mining.noise import fit_null
+from bitextmine.mining.retrieval import retrieve
 from bitextmine.search.exact import search_both
 
 TRUTHS = (0.95, 0.8, 0.6, 0.3)

@@ -14,18 +14,18 @@ from pathlib import Path
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
-from bitextmine.evaluate.mining import MiningReport, score_mining
+from bitextmine.evaluation.mining import MiningReport, score_mining
 from bitextmine.files.lines import iter_lines
-from bitextmine.mine.bitext import Mined
-from bitextmine.mine.dedup import Dedup, unique_lines
-from bitextmine.mine.gold import read_gold
-from bitextmine.mine.margin import Margin
-from bitextmine.mine.neighbours import find_neighbours
-from bitextmine.mine.options import MiningOptions, SearchWay, WorkOptions
-from bitextmine.mine.retrieval import Retrieval
-from bitextmine.mine.run import mine_sides
-from bitextmine.mine.sides import load_side
-from bitextmine.mine.texts import FileText
+from bitextmine.mining.bitext import Mined
+from bitextmine.mining.dedup import Dedup, unique_lines
+from bitextmine.mining.gold import read_gold
+from bitextmine.mining.margin import Margin
+from bitextmine.mining.neighbours import find_neighbours
+from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions
+from bitextmine.mining.retrieval import Retrieval
+from bitextmine.mining.run import mine_sides
+from bitextmine.mining.sides import load_side
+from bitextmine.mining.texts import FileText
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 import bitextmine
-from bitextmine.evaluate.pools import read_queries
+from bitextmine.evaluation.pools import read_queries
 from bitextmine.files.lines import iter_lines
-from bitextmine.mine.calibration import calibration_error, probability
-from bitextmine.mine.gold import pair_codes, read_gold
+from bitextmine.mining.calibration import calibration_error, probability
+from bitextmine.mining.gold import pair_codes, read_gold
 
 BINS = 10
 LIKELY = 0.05

@@ -20,16 +20,16 @@ import numpy as np
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
-from bitextmine.mine.calibration import calibrated
-from bitextmine.mine.candidates import candidates
-from bitextmine.mine.decoys import Decoys, sampled_decoys
-from bitextmine.mine.gold import Gold, read_gold
-from bitextmine.mine.noise import fit_null
-from bitextmine.mine.retrieval import ScoredPairs, retrieve_scored
-from bitextmine.mine.run import rescorer
-from bitextmine.mine.scorer import open_scoring
-from bitextmine.mine.sides import Side, load_side
-from bitextmine.mine.texts import FileText
+from bitextmine.mining.calibration import calibrated
+from bitextmine.mining.candidates import candidates
+from bitextmine.mining.decoys import Decoys, sampled_decoys
+from bitextmine.mining.gold import Gold, read_gold
+from bitextmine.mining.noise import fit_null
+from bitextmine.mining.retrieval import ScoredPairs, retrieve_scored
+from bitextmine.mining.run import rescorer
+from bitextmine.mining.scorer import open_scoring
+from bitextmine.mining.sides import Side, load_side
+from bitextmine.mining.texts import FileText
 from bitextmine.search.exact import search_both
 from bitextmine.signature import signature
 

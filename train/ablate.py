@@ -134,8 +134,8 @@ def train_cell(folder: Path, data: Path) -> dict[str, Any]:
     """Trains the recipe in ``folder`` into it."""
     import torch
 
-    from bitextmine.train.recipe import load_recipe
-    from bitextmine.train.trainer import train
+    from bitextmine.training.recipe import load_recipe
+    from bitextmine.training.trainer import train
 
     torch.set_num_threads(1)
     begin, cpu = time.monotonic(), time.process_time()
@@ -155,7 +155,7 @@ def evaluate_cell(folder: Path, bench: Path, pools: Path) -> dict[str, Any]:
     """P@1 of the model in ``folder``."""
     import torch
 
-    from bitextmine.evaluate.retrieval import evaluate_retrieval
+    from bitextmine.evaluation.retrieval import evaluate_retrieval
 
     torch.set_num_threads(1)
     begin, cpu = time.monotonic(), time.process_time()
@@ -174,7 +174,7 @@ def evaluate_cell(folder: Path, bench: Path, pools: Path) -> dict[str, Any]:
 def apart(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Runs ``work`` in a process of its own, which imported the libraries beforehand, for its peak memory."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bitextmine.train.trainer", "bitextmine.evaluate.retrieval"])
+    context.set_forkserver_preload(["bitextmine.training.trainer", "bitextmine.evaluation.retrieval"])
     with context.Pool(1) as pool:
         return pool.apply(work, arguments)
 

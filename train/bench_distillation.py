@@ -127,8 +127,8 @@ def sums(args: argparse.Namespace) -> list[Cell]:
 
 def sampled(args: argparse.Namespace) -> list[Path]:
     """OUT/pairs/pairs.en-LANG.tsv: the pairs that students are taught, a sample by hash."""
-    from bitextmine.train.recipe import recipe_from_pairs
-    from bitextmine.train.teacher.choosing import chosen_lines
+    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.teacher.choosing import chosen_lines
 
     made = []
     for lang, names in STUDIED.items():
@@ -319,8 +319,8 @@ def make_start(args: argparse.Namespace) -> None:
 
 def run_cell(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
     """Trains a cell and measures it: its row of the results."""
-    from bitextmine.train.recipe import load_recipe
-    from bitextmine.train.trainer import train
+    from bitextmine.training.recipe import load_recipe
+    from bitextmine.training.trainer import train
 
     folder = args.out / cell.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -381,7 +381,7 @@ def taught_pairs(folder: Path, args: argparse.Namespace) -> list[str]:
 def measure(model: Path | str, out: Path, args: argparse.Namespace, reference: Path | str) -> dict[str, Any]:
     """STS and P@1, sizes, and speed beside ``reference``; cosines and hits go to ``out``."""
     from bitextmine.encoder import load_encoder
-    from bitextmine.evaluate.pools import read_queries
+    from bitextmine.evaluation.pools import read_queries
 
     encoder = load_encoder(model, args.device)
     arrays = sts_cosines(encoder, args.bench / "sts")
@@ -409,7 +409,7 @@ def measure(model: Path | str, out: Path, args: argparse.Namespace, reference: P
 
 def sts_cosines(encoder: Any, folder: Path) -> dict[str, np.ndarray]:
     """As `evaluate sts` has them: sts/LANG, and sts/en-LANG with English first sentences; sts/gold."""
-    from bitextmine.evaluate.sts_files import read_gold_pairs
+    from bitextmine.evaluation.sts_files import read_gold_pairs
 
     sets = {lang: read_gold_pairs(folder / f"stsb.{lang}.dev.csv") for lang in LANGUAGES}
     lines = sorted({line for one in sets.values() for side in (one.first, one.second) for line in side})
@@ -467,7 +467,7 @@ def speed(encoder: Any, reference: Any, args: argparse.Namespace) -> tuple[int, 
     encoder, both measured in turns: medians."""
     import torch
 
-    from bitextmine.evaluate.pools import read_queries
+    from bitextmine.evaluation.pools import read_queries
 
     clock = time.process_time if args.device == "cpu" else time.monotonic
     lines = read_queries(args.bench / "news" / "queries.tsv.zst").sentences["fr"][:SAMPLE]
@@ -505,7 +505,7 @@ def sts_names(kind: str) -> list[str]:
 def sts_draws(arrays: Any, kind: str, half: str = "") -> np.ndarray:
     """(1 + RESAMPLES,): the mean of Spearman's correlations x 100 as it is, then of pairs drawn anew, the same places
     in whatever model."""
-    from bitextmine.evaluate.spearman import redrawn, spearman
+    from bitextmine.evaluation.spearman import redrawn, spearman
 
     gold = part(arrays["sts/gold"], half)
     columns = [(part(arrays[name], half), gold) for name in sts_names(kind)]
@@ -533,7 +533,7 @@ def interval(draws: np.ndarray) -> tuple[float, float, float]:
 
 
 def by_language(arrays: Any) -> dict[str, float]:
-    from bitextmine.evaluate.spearman import spearman
+    from bitextmine.evaluation.spearman import spearman
 
     names = [*sts_names("within"), *sts_names("across")]
     return {name.removeprefix("sts/"): 100 * spearman(arrays[name], arrays["sts/gold"]) for name in names}

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.evaluate.pools import Queries, read_queries
-from bitextmine.evaluate.ranking import rank_in_pool
+from bitextmine.evaluation.pools import Queries, read_queries
+from bitextmine.evaluation.ranking import rank_in_pool
 
 PIVOT = "en"
 K, CANDIDATES = 4, 10

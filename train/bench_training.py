@@ -25,12 +25,12 @@ from torch.nn import functional
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.train.distribution import piece_counts
-from bitextmine.train.objectives.registry import Objectives
-from bitextmine.train.objectives.views import Views
-from bitextmine.train.optimizer import make_optimizer, set_rates
-from bitextmine.train.recipe import Recipe, recipe_from_pairs
-from bitextmine.train.sampling import Batch
+from bitextmine.training.distribution import piece_counts
+from bitextmine.training.objectives.registry import Objectives
+from bitextmine.training.objectives.views import Views
+from bitextmine.training.optimizer import make_optimizer, set_rates
+from bitextmine.training.recipe import Recipe, recipe_from_pairs
+from bitextmine.training.sampling import Batch
 
 WORKLOADS: dict[str, dict[str, object]] = {
     "mean": {"model.layers": 0, "model.dim": 256, "train.batch": 4096, "vocabulary.size": 48_000},

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bitextmine.encoder import load_encoder
-from bitextmine.evaluate.pools import find_distractors, read_queries
+from bitextmine.evaluation.pools import find_distractors, read_queries
 from bitextmine.files.lines import read_lines
 from bitextmine.search.exact import search_one
 

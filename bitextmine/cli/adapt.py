@@ -104,10 +104,10 @@ def adapt(
     bitextmine adapt --src en --tgt de --tgt es --dir crawl --out model
     bitextmine mine --src en --tgt de --dir crawl --model model -o pairs.tsv.gz
     """
-    from bitextmine.adapt.options import AdaptOptions
-    from bitextmine.adapt.piles import find_piles, read_golds
-    from bitextmine.adapt.run import adapt_piles
-    from bitextmine.mine.options import WorkOptions
+    from bitextmine.adaptation.options import AdaptOptions
+    from bitextmine.adaptation.piles import find_piles, read_golds
+    from bitextmine.adaptation.run import adapt_piles
+    from bitextmine.mining.options import WorkOptions
 
     plan = AdaptOptions(error_rate=error_rate, rounds=rounds, k=k, seed=seed)
     work = WorkOptions(device=device, memory=memory, batch_tokens=batch_tokens, errors=errors)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bitextmine.align.forms import FORMATS
+from bitextmine.alignment.forms import FORMATS
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language
@@ -78,6 +78,6 @@ def align(src: str | None, tgt: str | None, **options: Any) -> None:
     """
     # Documents are aligned side by side: threads inside NumPy's products would be in each other's way.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from bitextmine.align.run import align_files
+    from bitextmine.alignment.run import align_files
 
     click.echo(align_files(src, tgt, **options).to_table(), err=True)

@@ -57,7 +57,7 @@ def join(models: tuple[str, ...], text: str, out: str, **settings: Any) -> None:
     bitextmine encoder join one two three --text corpus.en --out all
     bitextmine encoder reduce all corpus.en corpus.fr --dim 480 --storage int4 --out model
     """
-    from bitextmine.train.joining import join_encoders
+    from bitextmine.training.joining import join_encoders
 
     for part in join_encoders(models, text, out, **settings):
         click.echo(f"{part.model}: {part.dim} dimensions, {part.shared:,} of the {part.ngrams:,} n-grams")
@@ -135,7 +135,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, errors: str, force: boo
     bitextmine encoder reduce europe5 corpus.en corpus.fr --dim 376 --length-share 0 --order-columns 0 --whiten 0.4 \\
         --storage int4 --out similar
     """
-    from bitextmine.train.reducing import Reduction, reduce_encoder
+    from bitextmine.training.reducing import Reduction, reduce_encoder
 
     kept = reduce_encoder(model, texts, out, Reduction(**reduction), errors=errors, force=force)
     click.echo(f"{kept:.4f} of the squared length is kept")
@@ -213,8 +213,8 @@ def fit_scorer_command(
     """
     from pathlib import Path
 
-    from bitextmine.train.fit_scorer import Fitting, fit_scorer
-    from bitextmine.train.recipe import load_recipe
+    from bitextmine.training.fit_scorer import Fitting, fit_scorer
+    from bitextmine.training.recipe import load_recipe
 
     plan = load_recipe(recipe, folder=None if data is None else Path(data))
     weights: dict[str, float] = {}
@@ -289,8 +289,8 @@ def fit_similarity_command(
     """
     from pathlib import Path
 
-    from bitextmine.train.fit_similarity import fit_similarity
-    from bitextmine.train.recipe import load_recipe
+    from bitextmine.training.fit_similarity import fit_similarity
+    from bitextmine.training.recipe import load_recipe
 
     plan = load_recipe(recipe, dict(settings), folder=None if data is None else Path(data))
     found, place = fit_similarity(model, plan, cache=cache, device=device, force=force)

@@ -97,15 +97,15 @@ def evaluate_retrieval(
         raise click.UsageError("give --queries, or --src-file and --tgt-file")
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
         raise click.UsageError("give --queries, or else --src-file and --tgt-file")
-    from bitextmine.evaluate.bench import RankingOptions
+    from bitextmine.evaluation.bench import RankingOptions
 
     ranking = RankingOptions(k, csls, candidates, rescore)
     if queries is not None:
-        from bitextmine.evaluate.retrieval import evaluate_retrieval as evaluate_pools
+        from bitextmine.evaluation.retrieval import evaluate_retrieval as evaluate_pools
 
         report = evaluate_pools(queries, distractors, ranking, pairs=pairs, pivot=pivot, **machine)
     else:
-        from bitextmine.evaluate.muse import evaluate_muse
+        from bitextmine.evaluation.muse import evaluate_muse
 
         assert src_file is not None
         assert tgt_file is not None
@@ -140,7 +140,7 @@ def evaluate_mining(mined: str, form: str, **options: Any) -> None:
     \b
     bitextmine mine --src en --tgt fr --ids --threshold none | bitextmine evaluate mining - --gold gold.tsv
     """
-    from bitextmine.evaluate.mining import evaluate_mining as evaluate_file
+    from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
 
     print_report(evaluate_file(mined, **options), form)
 
@@ -192,6 +192,6 @@ def evaluate_classification(form: str, **options: Any) -> None:
     \b
     bitextmine evaluate classification --train topics/train.en --test topics/test.de --test topics/test.fr
     """
-    from bitextmine.evaluate.classification import evaluate_classification as evaluate_files
+    from bitextmine.evaluation.classification import evaluate_classification as evaluate_files
 
     print_report(evaluate_files(**options), form)

@@ -41,6 +41,6 @@ def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], form: str, **
     \b
     bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr
     """
-    from bitextmine.evaluate.alignment import evaluate_alignment
+    from bitextmine.evaluation.alignment import evaluate_alignment
 
     print_report(evaluate_alignment(found, golds, **options), form)

@@ -54,6 +54,6 @@ def evaluate_sts(files: tuple[str, ...], form: str, **options: Any) -> None:
     bitextmine evaluate sts stsb.en.dev.csv
     bitextmine evaluate sts stsb.*.dev.csv --pairs en-de,en-es,en-fr,en-it --format json
     """
-    from bitextmine.evaluate.sts import evaluate_sts as evaluate_files
+    from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
 
     print_report(evaluate_files(files, **options), form)

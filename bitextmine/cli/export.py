@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bitextmine.cli.shell import Command
-from bitextmine.export.forms import FORMS
+from bitextmine.exporting.forms import FORMS
 
 
 @click.command(
@@ -30,6 +30,6 @@ def export(model: str, out: str, to: str, force: bool) -> None:
     bitextmine export model --to sentence-transformers exported
     bitextmine export model --to onnx exported
     """
-    from bitextmine.export.run import export_encoder
+    from bitextmine.exporting.run import export_encoder
 
     click.echo(str(export_encoder(model, out, to=to, force=force)))

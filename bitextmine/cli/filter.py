@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from bitextmine.clean.choices import DUPLICATES, PRESETS
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language, Limit, Setting
-from bitextmine.mine.choices import Dedup
+from bitextmine.mining.choices import Dedup
+from bitextmine.scoring.choices import DUPLICATES, PRESETS
 
 
 @click.command(
@@ -102,9 +102,9 @@ def filter_command(
     bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv
     bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet
     """
-    from bitextmine.clean.filter import FilterOptions, filter_rows
-    from bitextmine.clean.rules import choose_rules
     from bitextmine.files.layout import Columns
+    from bitextmine.scoring.filter import FilterOptions, filter_rows
+    from bitextmine.scoring.rules import choose_rules
 
     rules = choose_rules(preset, rules_file, {"min": least, "max": most, "equal": equal}, duplicates)
     chosen = FilterOptions(Columns(src=scol, tgt=tcol, header=header), **options)

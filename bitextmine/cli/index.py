@@ -10,7 +10,7 @@ import click
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import IndexType, Number
-from bitextmine.index.kinds import KINDS
+from bitextmine.indexing.kinds import KINDS
 
 
 @click.command(
@@ -90,7 +90,7 @@ def index(
     from bitextmine.embeddings.places import place_of
     from bitextmine.encoder import load_encoder
     from bitextmine.files.streams import read_once
-    from bitextmine.index.file import check_index_output, index_corpus
+    from bitextmine.indexing.file import check_index_output, index_corpus
 
     for corpus in corpora:
         if read_once(corpus):

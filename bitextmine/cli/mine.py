@@ -10,7 +10,7 @@ import click
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language, Number
-from bitextmine.mine.choices import Dedup, Duplicates, Retrieval, SearchWay
+from bitextmine.mining.choices import Dedup, Duplicates, Retrieval, SearchWay
 
 
 @click.command(
@@ -123,10 +123,10 @@ def mine(
     bitextmine mine --src en --tgt fr --ray auto --ray-cpus 8
     """
     from bitextmine.encoder import load_encoder
-    from bitextmine.mine.options import split_options
-    from bitextmine.mine.planning import mining_plans
-    from bitextmine.mine.run import mine_texts
-    from bitextmine.mine.several import embed_all, find_pairs, output_names
+    from bitextmine.mining.options import split_options
+    from bitextmine.mining.planning import mining_plans
+    from bitextmine.mining.run import mine_texts
+    from bitextmine.mining.several import embed_all, find_pairs, output_names
 
     if assume and not plan:
         raise click.UsageError("--assume is for --plan")

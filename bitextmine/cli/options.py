@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bitextmine.cli.types import Device, Language, Limit, Memory, RayAddress, Threshold
-from bitextmine.mine.choices import Choice, Margin
+from bitextmine.mining.choices import Choice, Margin
 
 Decorator = Callable[[Any], Any]
 SEED = click.IntRange(0, 2**32 - 1)

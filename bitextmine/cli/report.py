@@ -53,7 +53,7 @@ def report(
         if suffix and suffix not in suffixes and Path(place).resolve() != Path(bitext).resolve():
             raise click.UsageError(f"{option} {place}: call it FILE{suffixes[0]}, which is what it will be")
     from bitextmine.console import counted
-    from bitextmine.report import Columns, write_report
+    from bitextmine.reporting import Columns, write_report
 
     pairs = write_report(bitext, columns=Columns(score, scol, tcol, header), **options)
     made = ", ".join(path for path in (options["output"], options["png"]) if path not in (None, "-"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from bitextmine.clean.columns.names import MEANINGS, default_columns
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language
+from bitextmine.scoring.columns.names import MEANINGS, default_columns
 
 _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items())
 _HELP = f"""Add columns to sentence pairs: one line out for each line in, behind a header that names the columns.
@@ -88,9 +88,9 @@ def score(
     path: str, output: str, scol: str | None, tcol: str | None, header: bool | None, **options: Any
 ) -> None:
     """Add columns to sentence pairs, and print what was done."""
-    from bitextmine.clean.score import ScoreOptions
-    from bitextmine.clean.score import score as score_rows
     from bitextmine.files.layout import Columns
+    from bitextmine.scoring.score import ScoreOptions
+    from bitextmine.scoring.score import score as score_rows
 
     where = Columns(src=scol, tgt=tcol, header=header)
     click.echo(score_rows(path, output, ScoreOptions(where, **options)).to_table(), err=True)

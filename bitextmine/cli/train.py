@@ -120,7 +120,7 @@ def train(
     bitextmine train --from europe5 --pairs mine.en-fr.tsv --epochs 3 --out better
     """
     if print_recipe is not None:
-        from bitextmine.train.recipe import recipe_text
+        from bitextmine.training.recipe import recipe_text
 
         click.echo(recipe_text(recipe if recipe and print_recipe == "template" else print_recipe), nl=False)
         return
@@ -130,7 +130,7 @@ def train(
         raise click.UsageError("give a recipe, --pairs, or both")
     from pathlib import Path
 
-    from bitextmine.train.recipe import load_recipe, recipe_from_pairs, start_name
+    from bitextmine.training.recipe import load_recipe, recipe_from_pairs, start_name
 
     overrides = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     overrides.update(settings)
@@ -149,7 +149,7 @@ def train(
                     f"{asked}: the encoder of --from keeps its vocabulary; --set vocabulary.grow=N adds pieces to it"
                 )
 
-    from bitextmine.train import trainer  # only now: a bad recipe need not wait for torch
+    from bitextmine.training import trainer  # only now: a bad recipe need not wait for torch
 
     try:
         trainer.train(plan, Path(out), device=device, force=force)

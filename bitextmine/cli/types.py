@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from bitextmine.index.kinds import KINDS
+from bitextmine.indexing.kinds import KINDS
 
 __all__ = [
     "Device",

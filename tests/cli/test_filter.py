@@ -162,8 +162,8 @@ def test_a_score_does_not_depend_on_how_the_pipe_is_cut(bitextmine, tiny_model):
 
 
 def test_every_column_is_in_the_help(bitextmine):
-    from bitextmine.clean.columns.catalogue import COLUMNS
-    from bitextmine.clean.columns.names import default_columns
+    from bitextmine.scoring.columns.catalogue import COLUMNS
+    from bitextmine.scoring.columns.names import default_columns
 
     text = bitextmine("score", "--help").out
     described = {word.strip(",") for line in text.splitlines() for word in line[:22].split()}

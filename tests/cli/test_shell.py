@@ -76,13 +76,13 @@ def test_the_commands_of_the_design_are_there():
 
 # Where a stage keeps the names of what it can be told.
 NAMES = {
-    "bitextmine.align.forms",
-    "bitextmine.clean.choices",
-    "bitextmine.clean.columns.names",
-    "bitextmine.export.forms",
+    "bitextmine.alignment.forms",
+    "bitextmine.scoring.choices",
+    "bitextmine.scoring.columns.names",
+    "bitextmine.exporting.forms",
     "bitextmine.files.urls",
-    "bitextmine.index.kinds",
-    "bitextmine.mine.choices",
+    "bitextmine.indexing.kinds",
+    "bitextmine.mining.choices",
 }
 
 
@@ -99,21 +99,21 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     loaded = done.stderr.decode().split()
     ours = {name for name in loaded if name.partition(".")[0] == "bitextmine"}
-    ours -= {"bitextmine", "bitextmine.callable", "bitextmine.errors", "bitextmine.version"}
+    ours -= {"bitextmine", "bitextmine.errors", "bitextmine.version"}
     stages = {name for name in ours if name.split(".")[1] != "cli"}
-    packages = {name.rpartition(".")[0] for name in NAMES} | {"bitextmine.clean"}
+    packages = {name.rpartition(".")[0] for name in NAMES} | {"bitextmine.scoring"}
     assert stages <= NAMES | packages
     others = {name.partition(".")[0].lstrip("_") for name in loaded} - {"bitextmine", "click"}
     assert others <= {name.lstrip("_") for name in sys.stdlib_module_names}
 
 
 def test_choices_are_those_of_the_stage():
-    from bitextmine.align.forms import FORMATS
-    from bitextmine.clean.choices import DUPLICATES, PRESETS
-    from bitextmine.mine.dedup import Dedup
-    from bitextmine.mine.margin import Margin
-    from bitextmine.mine.options import Duplicates, SearchWay
-    from bitextmine.mine.retrieval import Retrieval
+    from bitextmine.alignment.forms import FORMATS
+    from bitextmine.mining.dedup import Dedup
+    from bitextmine.mining.margin import Margin
+    from bitextmine.mining.options import Duplicates, SearchWay
+    from bitextmine.mining.retrieval import Retrieval
+    from bitextmine.scoring.choices import DUPLICATES, PRESETS
 
     def offered(command):
         options = program.commands[command].params
@@ -129,7 +129,7 @@ def test_choices_are_those_of_the_stage():
 
 
 def test_every_choice_is_told_in_the_help():
-    from bitextmine.mine.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
+    from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 
     options = {option.name: option for option in program.commands["mine"].params}
     named = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}

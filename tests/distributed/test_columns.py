@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bitextmine.clean.filter import FilterOptions, filter_rows
-from bitextmine.clean.rules import choose_rules
-from bitextmine.clean.score import ScoreOptions, score
 from bitextmine.distributed import cluster as clusters
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.tsv import TextRows
+from bitextmine.scoring.filter import FilterOptions, filter_rows
+from bitextmine.scoring.rules import choose_rules
+from bitextmine.scoring.score import ScoreOptions, score
 
 from .conftest import Here
 

@@ -12,13 +12,13 @@ import pytest
 
 from bitextmine.distributed.parts import FileRows
 from bitextmine.embeddings.npy import npy_header, open_vectors
-from bitextmine.index import on_cluster
-from bitextmine.index.both import search_both_indexed
-from bitextmine.index.build import build_index
-from bitextmine.index.clusters import ROUTE_ROWS
-from bitextmine.index.faiss_index import Index
-from bitextmine.index.lists import block_rows
-from bitextmine.index.on_cluster import ClusterSearcher
+from bitextmine.indexing import on_cluster
+from bitextmine.indexing.both import search_both_indexed
+from bitextmine.indexing.build import build_index
+from bitextmine.indexing.clusters import ROUTE_ROWS
+from bitextmine.indexing.faiss_index import Index
+from bitextmine.indexing.lists import block_rows
+from bitextmine.indexing.on_cluster import ClusterSearcher
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.neighbours import Neighbours
 

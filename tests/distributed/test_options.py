@@ -13,7 +13,7 @@ import pytest
 from bitextmine.distributed.models import check_store
 from bitextmine.distributed.options import RayOptions, ray_options
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mine.options import WorkOptions
+from bitextmine.mining.options import WorkOptions
 
 from ..conftest import Command
 

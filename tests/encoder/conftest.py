@@ -11,8 +11,8 @@ import pytest
 @pytest.fixture(scope="session")
 def tiny_tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SentencePiece model of 120 pieces."""
-    from bitextmine.train.recipe import recipe_from_pairs
-    from bitextmine.train.vocabulary import train_vocabulary
+    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.vocabulary import train_vocabulary
 
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
     recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 120})

@@ -21,7 +21,7 @@ from bitextmine.encoder.forms import AXES, FACTORS, SIMILARITY, split_form
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.mine.scorer import open_scoring
+from bitextmine.mining.scorer import open_scoring
 
 Make = Callable[..., Path]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bitextmine.languages import normalize
 from bitextmine.languages.normalize import normal_pieces
-from bitextmine.mine.dedup import line_key
+from bitextmine.mining.dedup import line_key
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
@@ -90,7 +90,7 @@ def test_a_key_of_a_long_ordinary_line_is_what_it_was() -> None:
     exact = " ".join(unicodedata.normalize("NFC", line).split())
     assert line_key(line, "exact") == exact
     near = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", exact).casefold())
-    from bitextmine.mine import dedup
+    from bitextmine.mining import dedup
 
     assert line_key(line, "near") == dedup._NOT_WORD.sub(" ", dedup._DIGITS.sub("0", near)).strip()
     assert line_key(line.upper(), "near") == line_key(line.lower(), "near")

@@ -22,7 +22,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import PIECES, SCALE, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.train.spelling import finished, piece_ngrams, spell
+from bitextmine.training.spelling import finished, piece_ngrams, spell
 
 PACKAGED = packaged("europe5-fast") / "tokenizer.model"
 LINES = [

@@ -1,0 +1,1 @@
+"""Adapt an encoder to plain text by training on the pairs it mines."""

@@ -1,0 +1,116 @@
+"""The piles of text that an encoder is adapted to: corpora by name, two by two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.storage import same_place
+from bitextmine.mining.gold import Gold, check_line_numbers, read_gold
+from bitextmine.mining.texts import FileText, find_text
+
+__all__ = ["Piles", "check_gold", "find_piles", "piles_of", "read_golds"]
+
+
+@dataclass(frozen=True)
+class Piles:
+    """Two corpora in two languages, between which there may be translations."""
+
+    src: FileText
+    tgt: FileText
+
+    @property
+    def langs(self) -> tuple[str, str]:
+        return self.src.lang, self.tgt.lang
+
+    def __str__(self) -> str:
+        return f"{self.src.name} x {self.tgt.name}"
+
+
+def find_piles(
+    src: Sequence[str],
+    tgt: Sequence[str],
+    directory: str | os.PathLike[str] = ".",
+    names: Sequence[str] = (),
+    src_files: Sequence[str | os.PathLike[str]] = (),
+    tgt_files: Sequence[str | os.PathLike[str]] = (),
+    errors: str = "strict",
+) -> list[Piles]:
+    """The piles that a command line names: of each source with each target language, and of each name; or files, the
+    first with the first, the second with the second.
+
+    Raises UsageError for languages without a partner and for files that do not go together, BitextmineError where no
+    corpus or more than one fits.
+    """
+    if len(src_files) != len(tgt_files):
+        raise UsageError(
+            f"--src-file is given {len(src_files)} times, --tgt-file {len(tgt_files)} times: they go together, the "
+            "first with the first"
+        )
+    if src_files:
+        if names or len(src) > 1 or len(tgt) > 1:
+            raise UsageError("--src-file and --tgt-file go with one --src, one --tgt and no --name at most")
+        lang_src, lang_tgt = (langs[0] if langs else None for langs in (src, tgt))
+        pairs = [
+            (find_text("source", lang_src, a, errors=errors), find_text("target", lang_tgt, b, errors=errors))
+            for a, b in zip(src_files, tgt_files, strict=True)
+        ]
+        return piles_of(pairs)
+    if not src or not tgt:
+        raise UsageError("give --src and --tgt, or --src-file and --tgt-file")
+    pairs = []
+    wanted: Sequence[str | None] = names or [None]
+    for name in wanted:
+        for one in dict.fromkeys(src):
+            for other in dict.fromkeys(tgt):
+                if one != other:
+                    pairs.append(
+                        (
+                            find_text("source", one, None, directory, name, errors),
+                            find_text("target", other, None, directory, name, errors),
+                        )
+                    )
+    return piles_of(pairs)
+
+
+def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
+    """Pairs of corpora, each once. Raises UsageError where there is none, for two of one language, and for a corpus
+    with itself."""
+    piles = []
+    for src, tgt in pairs:
+        if same_place(src.path) == same_place(tgt.path):
+            raise UsageError(f"{src.path}: is both the source and the target corpus; adapting needs two")
+        if src.lang == tgt.lang:
+            raise UsageError(
+                f"{src.path} and {tgt.path} are both in '{src.lang}'; adapting needs two languages"
+            )
+        if (one := Piles(src, tgt)) not in piles:
+            piles.append(one)
+    if not piles:
+        raise UsageError("--src and --tgt name the same language; adapting needs two")
+    for one in piles:
+        for text in (one.src, one.tgt):
+            if not text.path.is_file():
+                raise BitextmineError(f"{text.path}: no such file")
+    return piles
+
+
+def read_golds(
+    gold: Sequence[str | os.PathLike[str]], piles: Sequence[Piles], errors: str = "strict"
+) -> list[Gold]:
+    """A file of known pairs for each of the piles, in their order; none at all. Raises UsageError for another number
+    of files, BitextmineError for what is no such file."""
+    if gold and len(gold) != len(piles):
+        raise UsageError(
+            f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({'; '.join(map(str, piles))}): it "
+            "must be as often, in this order"
+        )
+    return [read_gold(path, errors) for path in gold]
+
+
+def check_gold(gold: Gold, piles: Piles, lines: Sequence[int]) -> None:
+    """Raises BitextmineError for line numbers that the piles do not have. lines: how many each has."""
+    for known, there, text in zip((gold.src, gold.tgt), lines, (piles.src, piles.tgt), strict=True):
+        check_line_numbers("--gold", known, text.name, there)

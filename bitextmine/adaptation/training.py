@@ -1,0 +1,63 @@
+"""A round's training: the recipe that goes on from the first encoder with the pairs that were mined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from bitextmine.adaptation.options import AdaptOptions
+from bitextmine.training.recipe import Corpus, Data, Model, Recipe, Training, check_recipe, with_start
+
+__all__ = ["round_recipe"]
+
+# Chosen by the even rows of Europarl, for an encoder that had seen none (train/lab-notes.md).
+BATCH, EPOCHS = 2048, 24
+FEWEST_STEPS, MOST_STEPS = 40, 2000
+PIECE_DROPOUT = 0.2
+MARGIN = 0.1
+RATE = 2e-3
+
+
+def round_recipe(
+    start: str,
+    folder: Path,
+    corpora: Sequence[tuple[str, tuple[str, str]]],
+    pairs: int,
+    options: AdaptOptions,
+) -> Recipe:
+    """start: the encoder, as model.start_from has it; corpora: TSV files in ``folder`` with their languages, of
+    ``pairs`` pairs.
+
+    Some pieces are left out in training, and a margin is taken off the true pairs: the pairs are those that the encoder
+    finds already, and with all of their words they would teach it less. Every round begins with the first encoder: what
+    a round got wrong does not stay in the weights.
+    """
+    steps = math.ceil(EPOCHS * pairs / BATCH)
+    training = Training(
+        steps=min(MOST_STEPS, max(FEWEST_STEPS, steps)),
+        batch=BATCH,
+        piece_dropout=PIECE_DROPOUT,
+        margin=MARGIN,
+        embedding_learning_rate=RATE,
+        seed=options.seed,
+    )
+    recipe = Recipe(
+        data=Data(
+            corpora=tuple(Corpus(langs=langs, pairs=name) for name, langs in corpora),
+            valid_pairs=0,
+            check_languages=False,
+        ),
+        model=Model(start_from=start),
+        train=training,
+        base=folder,
+    )
+    given = {
+        "train.steps",
+        "train.batch",
+        "train.piece_dropout",
+        "train.margin",
+        "train.embedding_learning_rate",
+        "train.seed",
+    }
+    return check_recipe(with_start(recipe, given))

@@ -1,0 +1,105 @@
+"""Which document of one side belongs to which of the other, from the sentences' vectors.
+
+Documents are compared twice: each with all others by their mean vectors, and with the likeliest of those sentence by
+sentence, by the mean cosine of each sentence to the nearest one of the other document. How high that is depends on the
+kind of text, so that a pair is judged by how far it is above the next best candidates of its two documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.alignment.windows import Floats, Windows, unit_rows
+
+__all__ = ["match_documents"]
+
+_CANDIDATES = 10
+_SENTENCES = 64  # of a document that look for their nearest ones
+_OTHERS = 2000  # among so many of the other document
+_LEVEL = 3  # next best candidates that a pair is held against
+# A pair must be so much above the next best candidates: in cosine, and as shares of what is usual among documents that
+# are each other's best, for those and for others. Documents without a partner stay below.
+_LEAST_MARGIN = 0.01
+_MUTUAL, _ONE_SIDED = 0.25, 0.5
+
+
+def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tuple[int, int]]:
+    """Pairs (i, j) of documents that are each other's translations, in the order of the source; each document is in one
+    pair at most, and in none if nothing on the other side fits it."""
+    if not src or not tgt:
+        return []
+    means = _means(src), _means(tgt)
+    likeness = means[0] @ means[1].T
+    few = min(_CANDIDATES, max(likeness.shape))
+    candidates = np.zeros(likeness.shape, dtype=bool)
+    for axis in (0, 1):
+        count = min(few, likeness.shape[axis])
+        best = np.argsort(-likeness, axis=axis, kind="stable").take(range(count), axis=axis)
+        np.put_along_axis(candidates, best, True, axis=axis)
+    score = np.full(likeness.shape, -np.inf)
+    queries = [[_some(side, _SENTENCES) for side in sides] for sides in (src, tgt)]
+    for i in range(len(src)):
+        whole = _some(src[i], _OTHERS)
+        for j in np.flatnonzero(candidates[i]).tolist():
+            forward = _nearest(queries[0][i], _some(tgt[j], _OTHERS))
+            score[i, j] = (forward + _nearest(queries[1][j], whole)) / 2
+    return _best_first(score)
+
+
+def _means(side: Sequence[Windows]) -> Floats:
+    """The mean vector of each document, without what they all have in common."""
+    rows = np.stack(
+        [w.vectors(1, 0, len(w)).mean(axis=0) if len(w) else np.zeros(w.dim, dtype=np.float32) for w in side]
+    )
+    if len(rows) > 2:
+        rows = rows - rows.mean(axis=0)
+    return unit_rows(rows)
+
+
+def _some(windows: Windows, most: int) -> Floats:
+    """All sentences, or some of a long document, evenly spaced."""
+    rows = windows.vectors(1, 0, len(windows))
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+
+
+def _nearest(queries: Floats, rows: Floats) -> float:
+    """The mean cosine of each query to its nearest row."""
+    return float((queries @ rows.T).max(axis=1).mean()) if len(queries) and len(rows) else -1.0
+
+
+def _highest(line: NDArray[np.float64]) -> list[tuple[int, float]]:
+    """The highest scores of a row or column, with their places; one more than make a level."""
+    places = np.flatnonzero(np.isfinite(line))
+    places = places[np.argsort(-line[places], kind="stable")][: _LEVEL + 1]
+    return [(int(place), float(line[place])) for place in places]
+
+
+def _best_first(score: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """One to one, the highest margin over the other candidates first."""
+    best = [_highest(line) for line in score], [_highest(line) for line in score.T]
+    margin = np.full(score.shape, -np.inf)
+    for i, j in np.argwhere(np.isfinite(score)).tolist():
+        others = [
+            [value for other, value in line if other != here][:_LEVEL]
+            for line, here in ((best[0][i], j), (best[1][j], i))
+        ]
+        level = [float(np.mean(values)) for values in others if values]
+        margin[i, j] = score[i, j] - float(np.mean(level)) if level else score[i, j]
+    pairs = np.argwhere(np.isfinite(margin))
+    mutual = np.array(
+        [best[0][i][0][0] == j and best[1][j][0][0] == i for i, j in pairs.tolist()], dtype=bool
+    )
+    of_pair = margin[tuple(pairs.T)]
+    usual = float(np.median(of_pair[mutual])) if mutual.any() else 0.0
+    least = np.maximum(_LEAST_MARGIN, usual * np.where(mutual, _MUTUAL, _ONE_SIDED))
+    free = [np.ones(size, dtype=bool) for size in score.shape]
+    found: list[tuple[int, int]] = []
+    for place in np.argsort(-of_pair, kind="stable").tolist():
+        i, j = pairs[place].tolist()
+        if of_pair[place] > least[place] and free[0][i] and free[1][j]:
+            free[0][i] = free[1][j] = False
+            found.append((i, j))
+    return sorted(found)

@@ -1,0 +1,221 @@
+"""Strict and lax precision, recall and F1 of alignments against gold, as Vecalign counts them (Thompson, Koehn 2019).
+
+A link that is found counts as correct, strictly, if the gold has the same one, and laxly if it shares a source sentence
+with a gold link and a target sentence with a gold link of that source sentence. Precision is over all links found,
+those that leave a sentence out among them; recall is over the gold links that have both sides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.console import aligned, tab_separated
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluation.intervals import bootstrap
+from bitextmine.files.lines import iter_lines
+from bitextmine.files.streams import display_name
+from bitextmine.signature import signature
+
+__all__ = ["AlignmentReport", "Shares", "evaluate_alignment", "read_alignments", "score_alignments"]
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+
+_VECALIGN = re.compile(r"\s*\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\]\s*(:.*)?")
+_NUMBERS = re.compile(r"(\d+(,\d+)*)?")
+_TOO_LONG = re.compile(r"\d{19}")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Precision, recall and F1 from 0 to 1; low, high: the 95% bootstrap interval of F1, links drawn anew."""
+
+    precision: float
+    recall: float
+    f1: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class AlignmentReport:
+    """What `score_alignments` found. found, gold: links, those with one side among them; documents: pairs of them."""
+
+    strict: Shares
+    lax: Shares
+    documents: int
+    found: int
+    gold: int
+    signature: str
+    notes: tuple[str, ...] = field(default=())
+
+    def to_table(self, tabs: bool = False) -> str:
+        """The numbers in percent: aligned for a terminal, or tab-separated without the remarks."""
+        header = ["", "precision", "recall", "F1", "low", "high"]
+        rows = [
+            [name, *(f"{100 * x:.2f}" for x in (s.precision, s.recall, s.f1, s.low, s.high))]
+            for name, s in (("strict", self.strict), ("lax", self.lax))
+        ]
+        if tabs:
+            header[0] = "kind"
+            return tab_separated(header, rows)
+        return "\n".join(
+            [
+                aligned(header, rows),
+                f"{self.found:,} links found, {self.gold:,} in the gold; low and high: 95% interval of F1",
+                *self.notes,
+                self.signature,
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {"kind": "alignment evaluation", **asdict(self)}
+
+
+def score_alignments(
+    found: Sequence[Iterable[Pair]], gold: Sequence[Iterable[Pair]], *, resamples: int = 2000, seed: int = 1
+) -> AlignmentReport:
+    """Compare alignments with the gold of the same documents, counts added up over the documents.
+
+    A link is (source sentences, target sentences), numbers counted alike in both; a link of two empty sides is none,
+    and a link that is there twice counts once.
+    """
+    if len(found) != len(gold):
+        raise UsageError(f"{len(found)} alignments and {len(gold)} gold ones; give one gold for each")
+    test = [{pair for pair in pairs if pair[0] or pair[1]} for pairs in found]
+    true = [{pair for pair in pairs if pair[0] or pair[1]} for pairs in gold]
+    hits, wanted = (
+        np.concatenate([np.zeros((0, 3), dtype=np.int64), *counts])
+        for counts in (
+            [_counts(t, g) for t, g in zip(test, true, strict=True)],
+            [_counts(_two_sided(g), _two_sided(t)) for t, g in zip(test, true, strict=True)],
+        )
+    )
+    shares = []
+    for column in (0, 1):
+        both = [hits[:, [column, 2]], wanted[:, [column, 2]]]
+        p, r = (float(part[:, 0].sum() / max(1, len(part))) for part in both)
+        f1 = float(_f1([part.sum(axis=0, keepdims=True) for part in both])[0])
+        low, high = bootstrap(both, _f1, resamples=resamples, seed=seed)
+        shares.append(Shares(p, r, f1, low, high))
+    notes: tuple[str, ...] = ()
+    if len(hits) and len(wanted) and not hits[:, 1].any():
+        notes = ("no link shares a sentence with the gold: are these alignments of the same documents?",)
+    return AlignmentReport(
+        strict=shares[0],
+        lax=shares[1],
+        documents=len(found),
+        found=len(hits),
+        gold=sum(map(len, true)),
+        signature=signature(task="alignment", documents=len(found), seed=seed, resamples=resamples),
+        notes=notes,
+    )
+
+
+def _two_sided(pairs: Iterable[Pair]) -> set[Pair]:
+    return {pair for pair in pairs if pair[0] and pair[1]}
+
+
+def _counts(test: set[Pair], gold: set[Pair]) -> NDArray[np.int64]:
+    """(links, 3): for each link of ``test`` whether it is correct strictly, laxly, and 1."""
+    partners: dict[int, set[int]] = defaultdict(set)
+    for src, tgt in gold:
+        for i in src:
+            partners[i].update(tgt)
+    rows = []
+    for pair in sorted(test):
+        strict = pair in gold
+        lax = strict or any(not partners[i].isdisjoint(pair[1]) for i in pair[0] if i in partners)
+        rows.append((strict, lax, 1))
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
+
+
+def _f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+    p, r = (part[:, 0] / np.maximum(1, part[:, 1]) for part in sums)
+    return np.asarray(2 * p * r / np.where(p + r > 0, p + r, 1))
+
+
+def read_alignments(path: str | os.PathLike[str], errors: str = "strict") -> list[list[Pair]]:
+    """Links of each document in a file, sentences counted from 0: Vecalign's form ([0, 1]:[2], a cost may follow), in
+    which blank lines part documents, or the TSV of 'align --ids' (score, source lines, target lines, ..., which count
+    from 1). At least one document, perhaps without links.
+
+    Raises BitextmineError for a line of another form.
+    """
+    name = display_name(path)
+    documents: list[list[Pair]] = [[]]
+    for number, line in enumerate(iter_lines(path, errors), 1):
+        pairs = documents[-1]
+        if not line.strip():
+            if pairs:
+                documents.append([])
+            continue
+        if (match := _VECALIGN.fullmatch(line)) and _fit(match[1], match[2]):
+            pairs.append((_numbers(match[1], 0), _numbers(match[2], 0)))
+            continue
+        cells = line.split("\t")
+        if len(cells) == 6:
+            raise BitextmineError(
+                f"{name}: line {number}: six columns, as of several documents; score the alignment of one at a time"
+            )
+        if len(cells) < 3 or not (
+            _NUMBERS.fullmatch(cells[1]) and _NUMBERS.fullmatch(cells[2]) and _fit(cells[1], cells[2])
+        ):
+            raise BitextmineError(
+                f"{name}: line {number}: {line[:60]!r} is no link; it takes [0, 1]:[2] (sentences from 0), or what "
+                "'align --ids' prints"
+            )
+        pairs.append((_numbers(cells[1], 1), _numbers(cells[2], 1)))
+    return documents if documents[-1] or len(documents) == 1 else documents[:-1]
+
+
+def _numbers(text: str, first: int) -> tuple[int, ...]:
+    return tuple(int(i) - first for i in text.replace(",", " ").split())
+
+
+def _fit(*texts: str) -> bool:
+    """Whether the numbers in them fit in 64 bits."""
+    return not any(_TOO_LONG.search(text) for text in texts)
+
+
+def evaluate_alignment(
+    found: Sequence[str | os.PathLike[str]],
+    gold: Sequence[str | os.PathLike[str]],
+    *,
+    resamples: int = 2000,
+    seed: int = 1,
+    errors: str = "strict",
+) -> AlignmentReport:
+    """Strict and lax precision, recall and F1 of alignments in files (`read_alignments`), each against its gold.
+
+    Raises BitextmineError for unreadable or malformed files and a gold without links, UsageError for another number of
+    gold files.
+    """
+    if len(found) != len(gold):
+        raise UsageError(
+            f"{len(found)} alignments and {len(gold)} --gold; give one gold for each, in the same order"
+        )
+    if [os.fspath(path) for path in (*found, *gold)].count("-") > 1:
+        raise UsageError("only one of the files can be standard input")
+    test: list[list[Pair]] = []
+    true: list[list[Pair]] = []
+    for one, other in zip(found, gold, strict=True):
+        documents, right = read_alignments(one, errors), read_alignments(other, errors)
+        if not any(map(_two_sided, right)):
+            raise BitextmineError(f"{display_name(other)}: no link that has two sides; is this the gold?")
+        if len(documents) != len(right):
+            raise BitextmineError(
+                f"{display_name(one)}: {len(documents)} documents, with blank lines between them, and "
+                f"{display_name(other)} has {len(right)}; give the same documents in the same order"
+            )
+        test += documents
+        true += right
+    return score_alignments(test, true, resamples=resamples, seed=seed)

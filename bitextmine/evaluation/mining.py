@@ -1,0 +1,288 @@
+"""Precision, recall and F1 of mined pairs against gold, by BUCC's rules with an honest threshold.
+
+BUCC (Zweigenbaum, Sharoff and Rapp, 2018) counts a mined pair as correct when the gold has it, and takes F1
+at a threshold. Here the threshold is tuned on one half of the source sentences and applied to the other,
+both ways. (The task that MTEB calls BUCC is another one: nearest neighbours among gold sentences alone.)
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.console import aligned, tab_separated
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluation.intervals import bootstrap
+from bitextmine.files.storage import place
+from bitextmine.mining.bitext import Bitext, Mined, read_mined
+from bitextmine.mining.dedup import unique_lines
+from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
+from bitextmine.mining.texts import FileText, Text
+from bitextmine.mining.threshold import Tuned, tune
+from bitextmine.signature import signature
+
+__all__ = ["Fold", "MiningReport", "evaluate_mining", "score_mining"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One half, cut at the threshold tuned on the other: shares from 0 to 1, and counts of pairs."""
+
+    threshold: float
+    precision: float
+    recall: float
+    f1: float
+    kept: int
+    correct: int
+    gold: int
+
+
+@dataclass(frozen=True)
+class MiningReport:
+    """What `evaluate_mining` found. Shares from 0 to 1.
+
+    folds: both halves; precision, recall, f1: their means; low, high: the 95% bootstrap interval of f1
+    (source sentences drawn anew within each half, thresholds held). best: the best single threshold for
+    everything, which has seen the answers: an upper bound, not a result. candidates: pairs before any
+    threshold; correct: gold pairs among them, so that correct / gold is the highest recall any threshold
+    can give.
+    """
+
+    folds: tuple[Fold, Fold]
+    precision: float
+    recall: float
+    f1: float
+    low: float
+    high: float
+    best: Tuned
+    candidates: int
+    correct: int
+    gold: int
+    signature: str
+    notes: tuple[str, ...] = field(default=())
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        def row(name: str, threshold: str, shares: tuple[float, ...], counts: tuple[int, ...]) -> list[str]:
+            return [name, threshold, *(f"{100 * x:.2f}" for x in shares), *(str(x) for x in counts)]
+
+        header = ["", "threshold", "precision", "recall", "F1", "pairs", "correct", "gold"]
+        rows = [
+            row(f"half {i}", f"{f.threshold:.4f}", (f.precision, f.recall, f.f1), (f.kept, f.correct, f.gold))
+            for i, f in enumerate(self.folds, start=1)
+        ]
+        kept, correct = (sum(getattr(f, x) for f in self.folds) for x in ("kept", "correct"))
+        rows.append(row("mean", "-", (self.precision, self.recall, self.f1), (kept, correct, self.gold)))
+        b = self.best
+        rows.append(
+            row("best", f"{b.threshold:.4f}", (b.precision, b.recall, b.f1), (b.kept, b.correct, self.gold))
+        )
+        return header, rows
+
+    def to_table(self, tabs: bool = False) -> str:
+        """The numbers in percent: aligned for a terminal, or tab-separated without the remarks."""
+        header, rows = self._cells()
+        if tabs:
+            header[0] = "part"
+            return tab_separated(header, rows)
+        return "\n".join(
+            [
+                aligned(header, rows),
+                f"F1 {100 * self.f1:.2f} [{100 * self.low:.2f}, {100 * self.high:.2f}] (95%), each half cut at the"
+                " threshold tuned on the other; 'best' has seen the answers",
+                *self.notes,
+                self.signature,
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {"kind": "mining evaluation", **asdict(self)}
+
+
+def score_mining(
+    mined: Mined,
+    gold: Gold,
+    *,
+    src_groups: NDArray[np.int64] | None = None,
+    tgt_groups: NDArray[np.int64] | None = None,
+    seed: int = 1,
+    resamples: int = 2000,
+    made_by: dict[str, object] | None = None,
+    notes: tuple[str, ...] = (),
+) -> MiningReport:
+    """`evaluate_mining` on arrays.
+
+    src_groups (n,), tgt_groups (m,): for each line of a corpus the number of its group of equal lines (-1
+    for an empty line). With them equal texts are one sentence; without them each line is its own. made_by:
+    parts to put at the head of the signature.
+    """
+    src, tgt, gold_src, gold_tgt = mined.src_index, mined.tgt_index, gold.src, gold.tgt
+    if src_groups is not None:
+        src, gold_src = _grouped(src, src_groups), _grouped(gold_src, src_groups)
+    if tgt_groups is not None:
+        tgt, gold_tgt = _grouped(tgt, tgt_groups), _grouped(gold_tgt, tgt_groups)
+    width = 1 + int(max(tgt.max(initial=0), gold_tgt.max(initial=0)))
+    gold_codes = np.unique(pair_codes(gold_src, gold_tgt, width))
+    codes = pair_codes(src, tgt, width)
+    best_first = np.lexsort((codes, -mined.score))
+    _, first = np.unique(codes[best_first], return_index=True)
+    chosen = best_first[np.sort(first)]  # a pair found twice counts once, at its best score
+    codes, score = codes[chosen], mined.score[chosen]
+    correct = np.isin(codes, gold_codes)
+    if len(gold_codes) < 2:
+        raise BitextmineError(
+            f"gold: {len(gold_codes)} pair(s) found, too few to tune a threshold on one half and test on the other"
+        )
+
+    # The folds: the source sentences of gold, and those of the rest, each shuffled and cut in two, so that
+    # either half has its share of both.
+    src_of_pair, src_of_gold = codes // width, gold_codes // width
+    in_first = _halves(np.unique(src_of_gold), np.unique(src_of_pair), seed)
+    pair_first = np.isin(src_of_pair, in_first)
+    gold_first = np.isin(src_of_gold, in_first)
+
+    folds: list[Fold] = []
+    events: list[NDArray[np.int64]] = []
+    for test, test_gold in ((pair_first, gold_first), (~pair_first, ~gold_first)):
+        tuned = tune(score[~test], correct[~test], max(1, int((~test_gold).sum())))
+        kept = test & (score >= tuned.threshold)
+        hits, n, g = int((kept & correct).sum()), int(kept.sum()), int(test_gold.sum())
+        folds.append(
+            Fold(tuned.threshold, hits / n if n else 0.0, hits / g if g else 0.0, _f1(hits, n, g), n, hits, g)
+        )
+        events.append(_counts_by_source(src_of_pair[kept], correct[kept], src_of_gold[test_gold]))
+
+    def mean_f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+        each = [2 * s[:, 0] / np.maximum(s[:, 1] + s[:, 2], 1) for s in sums]
+        return np.asarray((each[0] + each[1]) / 2)
+
+    low, high = bootstrap(events, mean_f1, resamples=resamples, seed=seed)
+    remarks = list(notes)
+    if not len(codes):
+        remarks.append(
+            "there is no mined pair: nothing was found, or the file is not what 'mine --ids' printed"
+        )
+    elif not correct.any():
+        remarks.append("no mined pair is gold: are these the gold pairs of the same two files?")
+    lowest = float(score.min()) if len(score) else float("nan")
+    if len(score) and any(f.threshold <= lowest for f in folds):
+        remarks.append(
+            f"the tuned threshold is the lowest score present ({lowest:.4f}): if the pairs were cut before, mine"
+            " them with --threshold none"
+        )
+    return MiningReport(
+        folds=(folds[0], folds[1]),
+        precision=(folds[0].precision + folds[1].precision) / 2,
+        recall=(folds[0].recall + folds[1].recall) / 2,
+        f1=(folds[0].f1 + folds[1].f1) / 2,
+        low=low,
+        high=high,
+        best=tune(score, correct, len(gold_codes)),
+        candidates=len(codes),
+        correct=int(correct.sum()),
+        gold=len(gold_codes),
+        signature=signature(
+            task="mining",
+            gold=len(gold_codes),
+            folds=2,
+            seed=seed,
+            resamples=resamples,
+            equal="text" if src_groups is not None or tgt_groups is not None else "line",
+            **(made_by or {}),
+        ),
+        notes=tuple(remarks),
+    )
+
+
+def _grouped(lines: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The group of each line; an empty line keeps a number of its own, after all groups."""
+    own = groups[lines]
+    return np.where(own >= 0, own, len(groups) + lines)
+
+
+def _halves(of_gold: NDArray[np.int64], of_pairs: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(seed)
+    rest = np.setdiff1d(of_pairs, of_gold)
+    return np.concatenate([rng.permutation(part)[: (len(part) + 1) // 2] for part in (of_gold, rest)])
+
+
+def _f1(correct: int, kept: int, gold: int) -> float:
+    return 2 * correct / (kept + gold) if kept + gold else 0.0
+
+
+def _counts_by_source(
+    kept_src: NDArray[np.int64], correct: NDArray[np.bool_], gold_src: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(sources, 3): for each source sentence with anything to count: correct pairs, kept pairs, gold pairs."""
+    sources, place = np.unique(np.concatenate([kept_src, gold_src]), return_inverse=True)
+    n, kept = len(sources), place[: len(kept_src)]
+    return np.stack(
+        [
+            np.bincount(kept[correct], minlength=n),
+            np.bincount(kept, minlength=n),
+            np.bincount(place[len(kept_src) :], minlength=n),
+        ],
+        axis=1,
+    )
+
+
+def evaluate_mining(
+    mined: str | os.PathLike[str] | Bitext,
+    *,
+    gold: str | os.PathLike[str],
+    src_corpus: str | os.PathLike[str] | None = None,
+    tgt_corpus: str | os.PathLike[str] | None = None,
+    seed: int = 1,
+    resamples: int = 2000,
+    errors: str = "strict",
+) -> MiningReport:
+    """Precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
+
+    mined: a TSV file as ``mine --ids --threshold none`` writes it (score, source line, target line, ...),
+    or the `Bitext` that `mine` returns. gold: a TSV file of line numbers from 1 (source, target). With both
+    corpora (a Bitext names its own), equal texts are one sentence: a mined pair counts as correct when its
+    texts, up to white space and Unicode form, are those of a gold pair, and copies of one pair count once;
+    without them line numbers decide. seed: of the split and of the bootstrap.
+
+    Raises BitextmineError for unreadable or malformed files, line numbers outside the corpora, one corpus
+    given without the other, and a gold of fewer than two pairs.
+    """
+    if (src_corpus is None) != (tgt_corpus is None):
+        raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
+    standard = read_gold(gold, errors)
+    src: Text | None = None if src_corpus is None else FileText(place(src_corpus), errors=errors)
+    tgt: Text | None = None if tgt_corpus is None else FileText(place(tgt_corpus), errors=errors)
+    made_by: dict[str, object] = {}
+    notes: tuple[str, ...] = ()
+    if isinstance(mined, Bitext):
+        pairs = Mined(mined.src_index, mined.tgt_index, mined.score)
+        src, tgt = src or mined.src, tgt or mined.tgt
+        made_by = {"mined": mined.signature}
+        name = "mined pairs"
+    else:
+        pairs = read_mined(mined, errors)
+        name = os.fspath(mined)
+    src_groups = tgt_groups = None
+    if src is not None and tgt is not None:
+        src_groups = unique_lines(src.lines()).line_to_row
+        tgt_groups = unique_lines(tgt.lines()).line_to_row
+        for text, groups, in_mined, in_gold in (
+            (src, src_groups, pairs.src_index, standard.src),
+            (tgt, tgt_groups, pairs.tgt_index, standard.tgt),
+        ):
+            for where, lines in ((name, in_mined), (os.fspath(gold), in_gold)):
+                check_line_numbers(where, lines, text.name, len(groups))
+    return score_mining(
+        pairs,
+        standard,
+        src_groups=src_groups,
+        tgt_groups=tgt_groups,
+        seed=seed,
+        resamples=resamples,
+        made_by=made_by,
+        notes=notes,
+    )

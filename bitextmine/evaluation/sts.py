@@ -1,0 +1,285 @@
+"""Semantic textual similarity: do the cosines of sentence pairs rise with the similarity that people saw in them?
+
+Spearman's correlation of the two (Reimers, Beyer and Gurevych 2016, "Task-oriented intrinsic evaluation of semantic
+textual similarity", say why not Pearson's), with the 95% percentile interval of the bootstrap: pairs are drawn anew,
+with replacement, the same places in each file of as many pairs, so that means have intervals too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.arguments import a_path, whole_number
+from bitextmine.console import aligned, counted, tab_separated
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluation.pools import language_pairs
+from bitextmine.evaluation.spearman import redrawn, spearman
+from bitextmine.evaluation.sts_files import GoldPairs, gold_pairs_of, read_gold_pairs
+from bitextmine.languages.codes import is_code
+from bitextmine.signature import signature
+
+if TYPE_CHECKING:
+    import pandas
+
+    from bitextmine.encoder import Encoder
+
+__all__ = ["StsReport", "StsResult", "evaluate_sts"]
+
+FileName = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class StsResult:
+    """Spearman's correlation on one set of pairs, from -1 to 1, with its 95% interval.
+
+    name: of the set, or "mean" for the mean of several; languages: of the sentences, as en, or en-de where first and
+    second ones differ, "" where unknown (for a mean: "within" or "across" languages); pairs: how many.
+    """
+
+    name: str
+    languages: str
+    spearman: float
+    low: float
+    high: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class StsReport:
+    """What `evaluate_sts` found: a result for each file, then for each direction across languages, then means of the
+    former and of the latter where there are several."""
+
+    results: tuple[StsResult, ...]
+    means: tuple[StsResult, ...]
+    signature: str
+    notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<StsReport: {counted(len(self.results), 'result')}, {self.signature}>"
+
+    def to_table(self, tabs: bool = False) -> str:
+        """Correlations times 100: aligned for a terminal, or tab-separated without the remarks."""
+        header = ["set", "languages", "Spearman", "low", "high", "pairs"]
+        rows = [
+            [
+                r.name or "-",
+                r.languages or "-",
+                *(f"{100 * x:.2f}" for x in (r.spearman, r.low, r.high)),
+                str(r.pairs),
+            ]
+            for r in (*self.results, *self.means)
+        ]
+        if tabs:
+            return tab_separated(header, rows)
+        return "\n".join(
+            [
+                aligned(header, rows),
+                "Spearman's correlation x 100 of cosine and gold, with the bootstrap's 95% interval",
+                *self.notes,
+                self.signature,
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {"kind": "sts evaluation", **asdict(self)}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row per set and direction, with the fields of `StsResult` as columns; correlations from -1 to 1."""
+        import pandas
+
+        return pandas.DataFrame([asdict(r) for r in self.results])
+
+
+def evaluate_sts(
+    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]],
+    *,
+    pairs: str | None = None,
+    pivot: str | None = "en",
+    model: FileName | Encoder = "default",
+    resamples: int = 2000,
+    seed: int = 1,
+    device: str = "auto",
+    batch_tokens: int | None = None,
+    errors: str = "strict",
+) -> StsReport:
+    """How well cosines follow the similarity that people saw in sentence pairs: Spearman's correlation with a 95%
+    interval, as the command ``evaluate sts`` measures it.
+
+    files: comma- or tab-separated files of sentence pairs with gold scores (`read_gold_pairs`), the language in the
+    name, as stsb.de.csv; or for each language rows (sentence1, sentence2, score). pairs: directions across languages,
+    as "en-de,de-en": en-de has the first sentences of the English file and the second ones of the German file of the
+    same set, whose gold scores must be the same; "all": to and from `pivot` (the first language for "en" where there
+    is no English). model: an encoder of `load_encoder`, measured as it is; or what that takes, and of what has a form
+    for similarity that is measured, unless it is called MODEL:translation. resamples, seed: of the bootstrap.
+
+    The report has results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
+    ``to_dict()``, ``to_table()``, signature and notes.
+
+    Raises BitextmineError for a file that cannot be read, a score that is no number, a blank sentence, files of one set
+    that do not go together, and a direction that is not there; UsageError, one of them, for an argument of the wrong
+    type.
+
+    >>> rows = [("A dog barks.", "A dog is barking.", 4.8), ("A dog barks.", "The train is late.", 0.1)]
+    >>> rows.append(("He eats bread.", "He eats meat.", 2.2))
+    >>> evaluate_sts({"en": rows}).to_frame()[["languages", "spearman", "pairs"]].to_dict("list")
+    {'languages': ['en'], 'spearman': [1.0], 'pairs': [3]}
+    """
+    resamples, seed = whole_number("resamples", resamples), whole_number("seed", seed, 0)
+    sets = _sets(files, errors)
+    measured = [(one, one.first, one.second, one.language) for one in sets]
+    if pairs is not None:
+        measured += _across(sets, pairs, pivot)
+    from bitextmine.encoder import as_encoder
+
+    encoder = as_encoder(model, device)
+    if isinstance(model, (str, os.PathLike)) and encoder.has_similarity and not encoder.form:
+        encoder = encoder.for_similarity()
+    cosines, cut = _cosines(encoder, [(first, second) for _, first, second, _ in measured], batch_tokens)
+    columns = [(found, one.gold) for found, (one, *_) in zip(cosines, measured, strict=True)]
+    draws = _draws(columns, resamples, seed)
+    results, notes = [], []
+    for (one, _, _, languages), column, drawn in zip(measured, columns, draws, strict=True):
+        found = spearman(*column)
+        if found != found:
+            found, drawn[:] = 0.0, 0.0
+            what = " ".join(filter(None, (one.name, languages)))
+            notes.append(f"{what}: all cosines are equal: there is no correlation, counted as 0")
+        results.append(StsResult(one.name, languages, found, *_interval(drawn), len(one)))
+    means = []
+    for name, part in (("within", slice(0, len(sets))), ("across", slice(len(sets), None))):
+        several = results[part]
+        if len(several) > 1:
+            mean = float(np.mean([r.spearman for r in several]))
+            interval = _interval(np.mean(draws[part], axis=0))
+            means.append(StsResult("mean", name, mean, *interval, sum(r.pairs for r in several)))
+    if cut:
+        what = counted(cut, "sentence is", "sentences are")
+        notes.append(f"{what} longer than {encoder.max_pieces} pieces: of these only the beginning counts")
+    return StsReport(
+        tuple(results),
+        tuple(means),
+        signature(
+            task="sts",
+            measure="spearman-cosine",
+            pairs=sum(len(one) for one in sets),
+            interval="bootstrap-95",
+            resamples=resamples,
+            seed=seed,
+            model=encoder.hash,
+            **({"form": encoder.form} if getattr(encoder, "form", "") else {}),
+        ),
+        tuple(notes),
+    )
+
+
+def _sets(
+    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]], errors: str
+) -> list[GoldPairs]:
+    if isinstance(files, Mapping):
+        wrong = next((key for key in files if not isinstance(key, str) or not is_code(key)), None)
+        if wrong is not None:
+            raise UsageError(f"sts: {wrong!r} is not the code of a language, such as fr or pt-BR")
+        found = [gold_pairs_of(rows, language) for language, rows in files.items()]
+    elif isinstance(files, (str, os.PathLike)):
+        found = [read_gold_pairs(a_path("files", files), errors)]
+    elif isinstance(files, Sequence):
+        if sum(isinstance(path, str) and path == "-" for path in files) > 1:
+            raise UsageError("sts: standard input (-) can be read once only")
+        found = [read_gold_pairs(a_path("files", path), errors) for path in files]
+    else:
+        raise UsageError(f"files: expected files, or rows by language, found {files!r}")
+    if not found:
+        raise UsageError("sts: no file is given")
+    return found
+
+
+def _across(
+    sets: Sequence[GoldPairs], pairs: str, pivot: str | None
+) -> list[tuple[GoldPairs, list[str], list[str], str]]:
+    """For each direction and set: what has its gold scores, first sentences, second sentences, and the direction."""
+    languages = list(dict.fromkeys(one.language for one in sets if one.language))
+    if len(languages) < 2:
+        raise BitextmineError(
+            f"pairs {pairs}: sentences of two languages are needed, and the files are of "
+            f"{languages[0] if languages else 'none that their names tell'}; name them like stsb.en.csv and stsb.de.csv"
+        )
+    by_place: dict[tuple[str, str], GoldPairs] = {}
+    for one in sets:
+        twin = by_place.setdefault((one.name, one.language), one)
+        if twin is not one and one.language:
+            raise BitextmineError(
+                f"{one.where}: the set '{one.name}' in '{one.language}' is {twin.where} already; with pairs across "
+                "languages there can be one only"
+            )
+    found = []
+    for src, tgt in language_pairs(pairs, languages, pivot, of="the files"):
+        names = [one.name for one in sets if one.language == src and (one.name, tgt) in by_place]
+        if not names:
+            raise BitextmineError(
+                f"pairs {src}-{tgt}: no file in '{src}' has one in '{tgt}' of the same name but for the language"
+            )
+        for name in names:
+            first, second = by_place[name, src], by_place[name, tgt]
+            _check_alike(first, second)
+            found.append((first, first.first, second.second, f"{src}-{tgt}"))
+    return found
+
+
+def _check_alike(a: GoldPairs, b: GoldPairs) -> None:
+    if len(a) != len(b):
+        raise BitextmineError(
+            f"{a.where} has {len(a):,} pairs, {b.where} has {len(b):,}: they are not the same in two languages"
+        )
+    other = np.flatnonzero(a.gold != b.gold)
+    if len(other):
+        i = int(other[0])
+        raise BitextmineError(
+            f"{b.where}: line {b.lines[i]}: the gold score is {b.gold[i]:g}, but {a.gold[i]:g} in {a.where}, line "
+            f"{a.lines[i]}: these are not the same pairs in two languages"
+        )
+
+
+def _cosines(
+    encoder: Encoder, sides: Sequence[tuple[list[str], list[str]]], batch_tokens: int | None
+) -> tuple[list[NDArray[np.float64]], int]:
+    """For each pair of sides the cosines of row i with row i, and how many distinct sentences were cut."""
+    row: dict[str, int] = {}
+    places = [
+        [np.array([row.setdefault(line, len(row)) for line in side]) for side in both] for both in sides
+    ]
+    pieces, cut, _ = encoder.tokenize(list(row))
+    vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float64)
+    # Of equal sentences the cosine is then 1 to the bit, so that they are tied, as they should be.
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    found = []
+    for a, b in places:
+        products = np.einsum("ij,ij->i", vectors[a], vectors[b])
+        length = np.sqrt(squares[a] * squares[b])
+        found.append(np.divide(products, length, out=np.zeros(len(a)), where=length > 0))
+    return found, cut
+
+
+def _draws(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
+    """(columns, resamples): `redrawn`, of the same places in all columns of one length."""
+    found = np.empty((len(columns), resamples))
+    sizes = np.array([len(x) for x, _ in columns])
+    for size in np.unique(sizes):
+        same = np.flatnonzero(sizes == size)
+        found[same] = redrawn([columns[i] for i in same.tolist()], resamples, seed)
+    return found
+
+
+def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
+    """The middle 95% of correlations; draws that have none are left out."""
+    known = drawn[~np.isnan(drawn)]
+    if not len(known):
+        return -1.0, 1.0
+    low, high = np.quantile(known, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,0 +1,135 @@
+"""A model folder as sentence-transformers loads it, with modules of its own alone.
+
+A sum of pieces is a StaticEmbedding. A model with layers is an ESM of transformers, the one architecture there that is
+as ours: normalisation before attention and before the feed-forward part, learned positions and none before the layers
+(Lin et al. 2023, whose positions may be learned ones).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
+from bitextmine.errors import BitextmineError
+from bitextmine.exporting.tokenizer_json import PAD, write_tokenizer
+
+__all__ = ["write_sentence_transformers"]
+
+WEIGHTS = {"qkv": None, "out": "attention.output.dense", "up": "intermediate.dense", "down": "output.dense"}
+NORMS = {"attention_norm": "attention.LayerNorm", "ffn_norm": "LayerNorm"}
+
+
+def write_sentence_transformers(
+    config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path
+) -> None:
+    """Writes the folder. weights: as `read_weights` has them. Raises BitextmineError without the libraries."""
+    if config.layers:
+        _write_layers(config, weights, tokenizer, out)
+        modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+    else:
+        _write_sums(config, weights, tokenizer, out)
+        modules = [("StaticEmbedding", ""), ("Normalize", "1_Normalize")]
+    for kind, path in modules:
+        if path:
+            (out / path).mkdir(exist_ok=True)
+        if kind == "Pooling":
+            _write(
+                out / path / "config.json",
+                {"word_embedding_dimension": config.dim, "pooling_mode_mean_tokens": True},
+            )
+    _write(
+        out / "config_sentence_transformers.json",
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )
+    kinds = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(modules)
+    ]
+    (out / "modules.json").write_text(json.dumps(kinds, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_sums(config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path) -> None:
+    from safetensors.numpy import save
+
+    write_tokenizer(tokenizer, out / "tokenizer.json", max_pieces=config.max_pieces, pad=False)
+    table = np.ascontiguousarray(piece_vectors(weights), dtype=np.float32)
+    (out / "model.safetensors").write_bytes(save({"embedding.weight": table}))
+
+
+def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path) -> None:
+    import torch
+
+    try:
+        from transformers import EsmConfig, EsmModel
+    except ImportError:
+        raise BitextmineError(
+            "export needs the transformers library: pip install 'bitextmine[transformers]'"
+        ) from None
+    write_tokenizer(tokenizer, out / "tokenizer.json", max_pieces=config.max_pieces, pad=True)
+    _write(
+        out / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "pad_token": PAD,
+            "model_max_length": config.max_pieces,
+            "model_input_names": ["input_ids", "attention_mask"],
+        },
+    )
+    _write(out / "sentence_bert_config.json", {"max_seq_length": config.max_pieces, "do_lower_case": False})
+    model = EsmModel(
+        EsmConfig(
+            vocab_size=config.vocab_size + 1,
+            pad_token_id=0,
+            mask_token_id=None,
+            hidden_size=config.dim,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            intermediate_size=config.ffn,
+            max_position_embeddings=config.max_pieces + 1,
+            position_embedding_type="absolute",
+            layer_norm_eps=1e-5,
+            emb_layer_norm_before=False,
+            token_dropout=False,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        ),
+        add_pooling_layer=False,
+    )
+    state = {name: torch.from_numpy(array) for name, array in _as_esm(config, weights).items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    if unexpected or any("contact_head" not in name and "position_ids" not in name for name in missing):
+        raise BitextmineError(
+            f"export: the ESM of this transformers wants {', '.join(missing)} and has no {', '.join(unexpected)}: "
+            "another version will do"
+        )
+    model.save_pretrained(out, safe_serialization=True)
+
+
+def _as_esm(config: EncoderConfig, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Our tensors under the names of ESM; row 0 of both tables is padding."""
+    w = {name: array for name, array in weights.items() if name not in (PIECES, SCALE)}
+    nothing = np.zeros((1, config.dim), dtype=np.float32)
+    found = {
+        "embeddings.word_embeddings.weight": np.concatenate([nothing, piece_vectors(weights)]),
+        "embeddings.position_embeddings.weight": np.concatenate([nothing, w["positions.weight"]]),
+    }
+    for part in ("weight", "bias"):
+        found[f"encoder.emb_layer_norm_after.{part}"] = w[f"norm.{part}"]
+        for i in range(config.layers):
+            for ours, theirs in {**WEIGHTS, **NORMS}.items():
+                array = w[f"layers.{i}.{ours}.{part}"]
+                if theirs is not None:
+                    found[f"encoder.layer.{i}.{theirs}.{part}"] = array
+                    continue
+                for name, third in zip(("query", "key", "value"), np.split(array, 3), strict=True):
+                    found[f"encoder.layer.{i}.attention.self.{name}.{part}"] = third
+    return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,417 @@
+"""Building FAISS indexes: in memory, or on disk shard by shard, so that a run killed at any moment goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import locked_folder, put_in_place
+from bitextmine.files.jsonfile import plain, read_json, write_json
+from bitextmine.indexing.clusters import find_centres, nearest_centre
+from bitextmine.indexing.faiss_index import Index, core_of, factory_string, reason
+from bitextmine.indexing.kmeans import few_rows_allowed
+from bitextmine.indexing.merge import merge_shards
+from bitextmine.search.pages import release
+from bitextmine.search.rows import Groups, Vectors, check_pair, scan
+from bitextmine.system import processors, size
+
+__all__ = ["Built", "Plan", "build_index", "build_on_disk", "make_plan"]
+
+_ADD_ROWS = 1 << 16
+_TRAIN_ROWS = 1 << 16
+_TRAIN_PER_LIST = 64
+_TRAIN_BYTES = 1 << 31  # of float16 training rows, at most
+_SHARD_COPIES = 3  # a shard in memory: growing arrays, and what is written of them
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build: the kind as asked, the factory string, which rows (ascending), how many vectors those are of."""
+
+    kind: str
+    spec: str
+    rows: int
+    dim: int
+    chosen: NDArray[np.int64]
+    groups: Groups | None
+    seed: int
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "type": self.kind,
+            "factory": self.spec,
+            "metric": "inner product",
+            "rows": self.rows,
+            "distinct_rows": len(self.chosen),
+            "dim": self.dim,
+            "seed": self.seed,
+        }
+
+
+def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
+    """Looks through the vectors (n, d), float16 or float32, in memory or memory-mapped, for what build_index() needs to
+    know; raises what it says there."""
+    if not kind.strip():
+        raise UsageError(
+            "the index type is empty: expected auto, flat, ivf, pq, hnsw or a FAISS factory string"
+        )
+    check_pair(vectors, vectors, "vectors", "vectors")
+    dim = int(vectors.shape[1])
+    groups = scan(vectors, "vectors")
+    chosen = np.arange(len(vectors)) if groups is None else groups.first
+    chosen = chosen[_nonzero(vectors, chosen)]
+    if not len(chosen):
+        raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
+    return Plan(kind, factory_string(kind, len(chosen), dim), len(vectors), dim, chosen, groups, seed)
+
+
+def build_index(
+    vectors: Vectors, kind: str = "auto", *, seed: int = 1, progress: Callable[[int], object] | None = None
+) -> Index:
+    """Builds an index of the vectors (n, d), float16 or float32, in memory.
+
+    kind: auto, flat, ivf, pq, hnsw (see factory_string) or a FAISS factory string. Of identical rows the first
+    goes in, and zero rows stay out: their similarity to everything is 0. Training rows are drawn with
+    `seed`. progress: called with the number of rows added. Raises BitextmineError for a NaN (naming the
+    line), for no rows, for a factory string that FAISS does not know or that does not fit the dimension, and
+    for too few rows to train it.
+    """
+    plan = make_plan(vectors, kind, seed=seed)
+    index = _trained(vectors, plan)
+    _add(index, vectors, plan.chosen, progress)
+    return _finished(index, plan)
+
+
+def _finished(index: Any, plan: Plan) -> Index:
+    made = Index(index, plan.facts())
+    effort = made.effort()
+    if effort is not None:
+        name, _, most = effort
+        made.set_effort(min(8 if name == "nprobe" else 64, most))
+    return made
+
+
+def _nonzero(vectors: Vectors, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the chosen rows are not zero. There is at most one zero row: identical ones are folded."""
+    keep = np.ones(len(chosen), dtype=bool)
+    for start in range(0, len(chosen), _ADD_ROWS):
+        at = chosen[start : start + _ADD_ROWS]
+        keep[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
+        release(vectors, int(at[0]), int(at[-1]) + 1)
+    return keep
+
+
+# --- an empty index, trained ---
+
+
+def _trained(vectors: Vectors, plan: Plan) -> Any:
+    """An empty index that takes ids, trained on a sample of the rows."""
+    faiss.omp_set_num_threads(processors())
+    index = _empty(plan)
+    if not index.is_trained:
+        _train(index, vectors, plan)
+    if isinstance(index, faiss.IndexIVF | faiss.IndexIDMap):
+        return index
+    mapped: Any = faiss.IndexIDMap(index)
+    mapped.own_fields = True  # the map frees what it holds
+    index.this.disown()
+    return mapped
+
+
+def _empty(plan: Plan) -> Any:
+    try:
+        return faiss.index_factory(plan.dim, plan.spec, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise UsageError(
+            f"--type {plan.kind}: FAISS cannot make an index of {plan.dim} dimensions from {plan.spec!r} "
+            f"({reason(error)}); expected auto, flat, ivf, pq, hnsw or a factory string such as 'IVF1024,SQ8'"
+        ) from None
+
+
+def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
+    core, chosen = core_of(index), plan.chosen
+    wanted = _TRAIN_ROWS
+    if isinstance(core, faiss.IndexIVF):
+        core.cp.max_points_per_centroid = _TRAIN_PER_LIST
+        core.cp.seed = plan.seed
+        wanted = max(wanted, _TRAIN_PER_LIST * core.nlist)
+    if isinstance(core, faiss.IndexIVFScalarQuantizer) and core.sq.qtype == faiss.ScalarQuantizer.QT_fp16:
+        core.by_residual = False  # the codes are then the stored vectors, bit for bit
+    wanted = min(wanted, max(_TRAIN_ROWS, _TRAIN_BYTES // (2 * plan.dim)))
+    sample = chosen
+    if len(chosen) > wanted:
+        sample = np.sort(np.random.default_rng(plan.seed).choice(chosen, wanted, replace=False))
+    rows = np.ascontiguousarray(vectors[sample])
+    release(vectors)
+    try:
+        with few_rows_allowed(index):
+            if index is core or faiss.downcast_index(index) is core:
+                _place_centres(core, rows, plan.seed)
+            if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
+                rows = rows[:: max(1, len(rows) // _TRAIN_ROWS)]  # enough for what is left to train
+            index.train(np.ascontiguousarray(rows, dtype=np.float32))
+    except RuntimeError as error:
+        raise BitextmineError(
+            f"index type {plan.spec!r}: {len(chosen):,} distinct rows are too few to train it ({reason(error)}); "
+            "use flat, hnsw or ivf, which fits itself to the number of rows"
+        ) from None
+
+
+def _place_centres(core: Any, rows: Vectors, seed: int) -> None:
+    """The centres of an inverted file with a flat quantiser, found with our search; FAISS then trains the rest."""
+    if not isinstance(core, faiss.IndexIVF) or len(rows) < core.nlist:
+        return
+    quantiser = faiss.downcast_index(core.quantizer)
+    if type(quantiser) not in (faiss.IndexFlat, faiss.IndexFlatIP) or quantiser.ntotal:
+        return
+    quantiser.add(find_centres(rows, int(core.nlist), seed=seed))
+
+
+def _add(
+    index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Callable[[int], object] | None
+) -> None:
+    """Adds the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned.
+
+    Fast-scan codes lie in blocks. Added one row at a time, as assigned rows are, a list of theirs writes past its end
+    when its length is a multiple of a block's bytes (FAISS 1.15, BlockInvertedLists::add_entries), so that FAISS itself
+    has to assign those.
+    """
+    found = faiss.downcast_index(index)
+    centres = None
+    if isinstance(found, faiss.IndexIVF) and not isinstance(found, faiss.IndexIVFFastScan):
+        quantiser = faiss.downcast_index(found.quantizer)
+        if type(quantiser) in (faiss.IndexFlat, faiss.IndexFlatIP):
+            centres = quantiser.reconstruct_n(0, found.nlist)
+    for start in range(0, len(chosen), _ADD_ROWS):
+        at = chosen[start : start + _ADD_ROWS]
+        whole = int(at[-1]) - int(at[0]) + 1 == len(at)
+        rows = vectors[int(at[0]) : int(at[-1]) + 1] if whole else vectors[at]
+        block = np.ascontiguousarray(rows, dtype=np.float32)
+        if centres is None:
+            found.add_with_ids(block, at)
+        else:
+            from faiss.contrib.ivf_tools import add_preassigned
+
+            assign: Any = add_preassigned
+            assign(found, block, nearest_centre(np.asarray(rows), centres), np.ascontiguousarray(at))
+        release(vectors, int(at[0]), int(at[-1]) + 1)
+        if progress is not None:
+            progress(len(at))
+
+
+# --- on disk ---
+
+
+@dataclass(frozen=True)
+class Built:
+    """An index that build_on_disk() has made, in its part folder: the file, and the file of its lists if that is
+    another; how many shards, how many of which were there from a run before."""
+
+    file: Path
+    lists: Path | None
+    shards: int
+    resumed: int
+
+
+def build_on_disk(
+    vectors: Vectors,
+    plan: Plan,
+    folder: Path,
+    identity: dict[str, Any],
+    *,
+    memory: int,
+    shard_rows: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Built:
+    """Builds the planned index as files in `folder` with about `memory` bytes at most: for inverted files, shards that
+    fit, merged on disk in the end (merge_shards); an index of another kind has to fit as a whole, and is saved
+    every so many rows.
+
+    What a run leaves in `folder` when it is killed is taken up by the next one, if it is for the same `identity` (of
+    the vectors) and plan. Files appear under their names when they are complete and on disk. The index is the same,
+    whether or not the run was killed, and for every memory (hnsw apart: its links depend on the threads' timing).
+    Raises BitextmineError for a full disk, saying how much is needed, for too little memory, when another process is
+    at the same index, and as build_index() does.
+    """
+    each = bytes_each(plan)
+    mergeable = plan.spec.startswith("IVF") and not plan.spec.endswith("fs")
+    if not mergeable and each * len(plan.chosen) > memory:
+        raise BitextmineError(
+            f"index type {plan.spec}: takes about {size(each * len(plan.chosen))} of memory, {size(memory)} may be "
+            "used; use ivf, which is built in parts, or allow more (index --memory)"
+        )
+    rows = shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
+    try:
+        folder.mkdir(exist_ok=True)
+        with locked_folder(folder, wait=False):
+            rows = _same_or_empty(folder, {**identity, **plan.facts(), "faiss": faiss.__version__}, rows)
+            shards = [(a, min(a + rows, len(plan.chosen))) for a in range(0, len(plan.chosen), rows)]
+            _check_room(folder, each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1))
+            trained = folder / "trained.faiss"
+            if not _whole(trained, 0):
+                try:
+                    index = _trained(vectors, plan)
+                except BitextmineError:
+                    shutil.rmtree(folder, ignore_errors=True)  # nothing that could go on
+                    raise
+                _write(index, trained)
+                del index
+            build = _build_shards if mergeable else _grow
+            return build(vectors, plan, folder, trained, shards, progress)
+    except BlockingIOError:
+        raise BitextmineError(
+            f"{folder}: another process is building this index; wait for it or stop it"
+        ) from None
+    except OSError as error:
+        raise BitextmineError(
+            f"{folder}: cannot write the index: {error.strerror or error}; what is done is kept, "
+            "run index again to go on"
+        ) from None
+
+
+def _build_shards(
+    vectors: Vectors,
+    plan: Plan,
+    folder: Path,
+    trained: Path,
+    shards: list[tuple[int, int]],
+    progress: Callable[[int], object] | None,
+) -> Built:
+    files, resumed = [], 0
+    for number, (start, stop) in enumerate(shards):
+        file = folder / f"shard-{number:05d}.faiss"
+        files.append(file)
+        if _whole(file, stop - start):
+            resumed += 1
+            if progress is not None:
+                progress(stop - start)
+            continue
+        index = faiss.read_index(str(trained))
+        _add(index, vectors, plan.chosen[start:stop], progress)
+        _write(index, file)
+        del index
+    if len(files) == 1:
+        return Built(files[0], None, 1, resumed)
+    merged, lists = folder / "merged.faiss", folder / "merged.lists"
+    index = faiss.read_index(str(trained))
+    lists.unlink(missing_ok=True)
+    try:
+        merge_shards(index, files, lists)
+    except RuntimeError as error:
+        raise _full(folder, error) from None
+    _write(index, merged)
+    return Built(merged, lists, len(files), resumed)
+
+
+def _grow(
+    vectors: Vectors,
+    plan: Plan,
+    folder: Path,
+    trained: Path,
+    shards: list[tuple[int, int]],
+    progress: Callable[[int], object] | None,
+) -> Built:
+    """What cannot be merged: one index that grows, saved after each part."""
+    done = 0
+    for number in range(len(shards), 0, -1):
+        if _whole(folder / f"grown-{number:05d}.faiss", shards[number - 1][1]):
+            done = number
+            break
+    last = trained if not done else folder / f"grown-{done:05d}.faiss"
+    if progress is not None and done:
+        progress(shards[done - 1][1])
+    index = faiss.read_index(str(last)) if done < len(shards) else None
+    for number in range(done, len(shards)):
+        start, stop = shards[number]
+        _add(index, vectors, plan.chosen[start:stop], progress)
+        file = folder / f"grown-{number + 1:05d}.faiss"
+        _write(index, file)
+        if last != trained:
+            last.unlink()
+        last = file
+    return Built(last, None, len(shards), done)
+
+
+def bytes_each(plan: Plan) -> int:
+    """What a vector takes in the index, roughly: its code, its id, its links. Raises UsageError for a kind of index of
+    which FAISS does not tell."""
+    empty = _empty(plan)
+    core: Any = core_of(empty)
+    if isinstance(core, faiss.IndexIVF):
+        return int(core.code_size) + 8
+    if isinstance(core, faiss.IndexHNSW):
+        graph: Any = core.hnsw
+        return int(core.storage.sa_code_size()) + 8 + 4 * 2 * int(graph.nb_neighbors(1)) + 16
+    try:
+        return int(core.sa_code_size()) + 8
+    except RuntimeError:
+        raise UsageError(
+            f"--type {plan.kind}: FAISS does not tell what a vector takes in such an index ({type(core).__name__}), so "
+            "it cannot be kept within --memory; use flat, ivf, pq, hnsw or a factory string such as 'IVF1024,SQ8'"
+        ) from None
+
+
+def _same_or_empty(folder: Path, wanted: dict[str, Any], rows: int) -> int:
+    """Leaves what is of the same plan, removes everything else. Returns how many rows a shard has: `rows`, or what it
+    had when the work began (memory may have been less or more then)."""
+    state = folder / "plan.json"
+    with contextlib.suppress(BitextmineError):
+        if state.exists():
+            found = read_json(state)
+            begun = found.pop("shard_rows", None)
+            if found == plain(wanted) and type(begun) is int and begun > 0:
+                for left in folder.glob("*.tmp"):
+                    left.unlink()
+                return begun
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    write_json(state, {**wanted, "shard_rows": rows})
+    return rows
+
+
+def _check_room(folder: Path, needed: int) -> None:
+    there = sum(path.stat().st_size for path in folder.iterdir())
+    free = shutil.disk_usage(folder).free
+    if free + there < needed:
+        raise BitextmineError(
+            f"{folder}: the index takes about {needed:,} bytes, and {free + there:,} are to be had on that disk; "
+            "free some space, or use a smaller kind (index --type pq)"
+        )
+
+
+def _whole(file: Path, rows: int) -> bool:
+    """Whether a file of a run before holds an index of so many rows."""
+    if not file.exists():
+        return False
+    try:
+        return int(faiss.read_index(str(file), faiss.IO_FLAG_MMAP).ntotal) == rows
+    except RuntimeError:
+        return False
+
+
+def _write(index: Any, file: Path) -> None:
+    staged = Path(f"{file}.tmp")
+    try:
+        faiss.write_index(index, str(staged))
+    except RuntimeError as error:
+        with contextlib.suppress(OSError):
+            staged.unlink()
+        raise _full(file.parent, error) from None
+    put_in_place(staged, file)
+
+
+def _full(folder: Path, error: BaseException) -> BitextmineError:
+    cause = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
+    return BitextmineError(
+        f"{folder}: cannot write the index ({cause}; {shutil.disk_usage(folder).free:,} bytes are free there); is the "
+        "disk full? What is done is kept: free some space and run index again to go on"
+    )

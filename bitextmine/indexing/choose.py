@@ -1,0 +1,248 @@
+"""Which kind of index pays: times measured on a part of these very vectors, and carried over to all of them.
+
+Times are of the processor, shared among the threads: what else the machine is doing should not decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import read_json
+from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre
+from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
+from bitextmine.indexing.lists import Lists, search_lists
+from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.rows import VectorRows, Vectors
+from bitextmine.system import processors, size
+
+__all__ = ["choose", "resumed_choice"]
+
+_PART = 1 << 15  # rows that times are measured on
+_QUERIES = 1 << 12
+_SMALL = 1 << 12  # rows of the trial graph
+_PER_CENTRE = 64
+_DRAWN = 512
+_K = 4
+
+
+def choose(
+    vectors: Vectors,
+    chosen: NDArray[np.int64],
+    *,
+    queries: int | None,
+    target: float,
+    memory: int,
+    seed: int,
+    disk: int,
+) -> dict[str, Any]:
+    """The kind of index that costs least, building included: for so many queries, or (None) for mining, this side's
+    share of comparing as many rows with another indexed corpus, both directions.
+
+    vectors (n, d), of which the chosen rows are indexed; memory, disk: bytes to be had. Measured on up to 32,768 of the
+    rows: exact search (for mining, half of what both directions take), finding centres, searching lists (as long as
+    they will be), PQ fast-scan in such lists, graphs of 4,096 and of 16,384. Measured on all of them: in how many lists
+    the nearest of 512 rows have to be looked for; in mining both sides' indexes look for a pair (both.py), so that
+    fewer will do. Carried over: exact search and lists by the number of comparisons, a graph as it grew. Up to
+    FLAT_UP_TO rows nothing is measured: exact search is done before.
+
+    Returns {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
+    """
+    n, dim = len(chosen), int(vectors.shape[1])
+    asked = n if queries is None else queries
+    result: dict[str, Any] = {"queries": asked, "target": target}
+    if n <= FLAT_UP_TO:
+        return {**result, "kind": "flat", "reason": f"exact search of {n:,} rows needs no index"}
+    drawn = np.sort(np.random.default_rng(seed).choice(chosen, min(_PART, n), replace=False))
+    part = np.ascontiguousarray(vectors[drawn])
+    mining = queries is None
+    rest = _Rates(part, n, seed, mining)
+    seconds = {"flat": {"build": 0.0, "search": asked * rest.exact(n)}}
+    lists = _lists_of(n, dim)
+    build = rest.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
+    if build < seconds["flat"]["search"]:
+        probes = _probes(vectors, chosen, lists, target, seed, mining)
+        seconds["ivf"] = {"build": build, "search": asked * (rest.route() * lists + probes * rest.list())}
+        close = seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20
+        if close or not _fits("ivf", n * (2 * dim + 8), memory, disk):
+            fast = rest.fast_scan()
+            if fast is not None:  # in mining the lists are compared as they are, whatever the codes
+                scan = seconds["ivf"]["search"] if mining else asked * probes * fast[1]
+                seconds["pq"] = {"build": build + n * fast[0], "search": scan}
+            few, many = rest.graph(_SMALL), rest.graph(4 * _SMALL)
+            grown = n / (4 * _SMALL)
+            adding, searching = (
+                b * grown ** max(0.0, float(np.log(b / a) / np.log(4)))
+                for a, b in zip(few, many, strict=True)
+            )
+            seconds["hnsw"] = {"build": n * adding, "search": asked * searching}
+    each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
+    fits = [kind for kind in seconds if _fits(kind, n * each[kind], memory, disk)]
+    if not fits:
+        least = min(seconds, key=lambda kind: each[kind])
+        raise BitextmineError(
+            f"no kind of index of {n:,} vectors that pays fits: {least} takes {size(n * each[least])}, {size(disk)} "
+            "are free on the disk; use exact search (mine --search exact), which needs none"
+        )
+    total = {kind: seconds[kind]["build"] + seconds[kind]["search"] for kind in seconds}
+    best = min(fits, key=lambda kind: total[kind])
+    words = ", ".join(f"{kind} {_words(total[kind])}" for kind in sorted(total, key=lambda kind: total[kind]))
+    use = "this side of mining" if mining else f"{asked:,} queries"
+    reason = f"estimated for {use}, building included: {words}"
+    if left_out := [kind for kind in total if kind not in fits and total[kind] < total[best]]:
+        reason += f"; no room for {', '.join(left_out)}"
+    result["seconds"] = {
+        kind: {what: float(f"{value:.4g}") for what, value in parts.items()}
+        for kind, parts in seconds.items()
+    }
+    return {**result, "kind": best, "reason": reason, "bytes_each": each[best]}
+
+
+def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | None:
+    """What was chosen when the index that lies unfinished in `part` was begun, if it is of these vectors."""
+    try:
+        plan = read_json(part / "plan.json")
+    except BitextmineError:
+        return None
+    found = plan.get("auto")
+    return (
+        found if plan.get("embedding") == embedding and isinstance(found, dict) and "kind" in found else None
+    )
+
+
+def _fits(kind: str, needed: int, memory: int, disk: int) -> bool:
+    return needed <= disk and (kind in ("flat", "ivf") or needed <= memory)
+
+
+def _lists_of(rows: int, dim: int) -> int:
+    spec = factory_string("ivf", rows, dim)
+    return int(spec.removeprefix("IVF").partition(",")[0])
+
+
+def _words(seconds: float) -> str:
+    if seconds < 600:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 36000 else f"{seconds / 3600:.3g} h"
+
+
+def _time(work: Callable[[], object], times: int = 2) -> float:
+    """Seconds of processor time that it takes, at best, for each of the threads."""
+    best = np.inf
+    for _ in range(times):
+        begin = time.process_time()
+        work()
+        best = min(best, time.process_time() - begin)
+    return float(best) / processors()
+
+
+def _probes(
+    vectors: Vectors, chosen: NDArray[np.int64], lists: int, target: float, seed: int, mining: bool
+) -> float:
+    """In how many of so many lists the nearest other row of a row has to be looked for, measured on 512 of them; for
+    mining, when either of the two may find the other. The centres are found in fewer rounds than the index's."""
+    random = np.random.default_rng(seed)
+    drawn = np.sort(random.choice(chosen, min(_PER_CENTRE // 4 * lists, len(chosen)), replace=False))
+    centres = find_centres(np.ascontiguousarray(vectors[drawn]), lists, seed=seed, rounds=4)
+    rows = np.sort(random.choice(chosen, min(_DRAWN, len(chosen)), replace=False))
+    queries = np.ascontiguousarray(vectors[rows])
+    _, found = search_one(queries, vectors, 2)
+    other = np.where(found[:, 0] == rows, found[:, 1], found[:, 0])
+    queries, others = queries[other >= 0], np.ascontiguousarray(vectors[other[other >= 0]])
+    if not len(queries):
+        return 1.0
+
+    def rank(those: Vectors, in_lists_of: Vectors) -> NDArray[np.int64]:
+        scores = Router(centres, 1).scores(those)
+        own = scores[np.arange(len(those)), nearest_centre(in_lists_of, centres)]
+        places: NDArray[np.int64] = (scores >= own[:, None]).sum(axis=1)
+        return places
+
+    needed = rank(queries, others)
+    if mining:
+        needed = np.minimum(needed, rank(others, queries))
+    return float(np.quantile(needed, target))
+
+
+class _Rates:
+    """Seconds per elementary step, measured on a part of the vectors whose lists are as long as those of all n."""
+
+    def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
+        self._mining = mining
+        self._part, self._queries = (
+            part,
+            np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES]),
+        )
+        self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
+        self._centres = find_centres(part, self.lists, seed=seed, rounds=4)
+        of = nearest_centre(part, self._centres)
+        order = np.argsort(of, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self.lists))]).astype(np.int64)
+        self._ordered = np.ascontiguousarray(part[order])
+        self._lists = Lists(order, bounds, lambda i: self._ordered[bounds[i] : bounds[i + 1]])
+
+    def exact(self, n: int) -> float:
+        """For a query with all n rows."""
+        if self._mining:
+            took = _time(lambda: search_both(self._queries, self._part, _K)) / 2
+        else:
+            took = _time(lambda: search_one(self._queries, self._part, _K))
+        return took / len(self._queries) / len(self._part) * n
+
+    def centre(self) -> float:
+        """For a row with a centre."""
+        centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
+        return _time(lambda: nearest_centre(self._part, centres)) / len(self._part) / len(centres)
+
+    def route(self) -> float:
+        """For a query with a centre, choosing among them."""
+        centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
+        router = Router(centres, 32)
+        return _time(lambda: router.route(self._queries)) / len(self._queries) / len(centres)
+
+    def list(self) -> float:
+        """For a query with a list."""
+        probes = max(1, self.lists // 4)
+        rows = VectorRows(self._queries, self._queries.dtype)
+        took = _time(
+            lambda: search_lists(
+                rows, self._lists, self._centres, probes, _K, both=self._mining, memory=1 << 30
+            )
+        )
+        return max(0.0, took / len(self._queries) / probes)
+
+    def fast_scan(self) -> tuple[float, float] | None:
+        """For adding a row to, and for a query with, a list of 4-bit codes; None where that cannot be made."""
+        dim = self._part.shape[1]
+        spec = factory_string("pq", len(self._part), dim).partition(",")[2]
+        probes = max(1, self.lists // 4)
+        faiss.omp_set_num_threads(processors())
+        rows = self._part.astype(np.float32)
+        try:
+            index: Any = faiss.index_factory(dim, f"IVF{self.lists},{spec}", faiss.METRIC_INNER_PRODUCT)
+            index.quantizer.add(self._centres)
+            index.train(rows[: 1 << 13])
+        except RuntimeError:
+            return None
+        adding = _time(lambda: index.add(rows), 1) / len(rows)
+        index.nprobe = probes
+        queries = self._queries.astype(np.float32)
+        return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries) / probes
+
+    def graph(self, size: int) -> tuple[float, float]:
+        """For adding a row to, and for a query with, a graph of so many."""
+        dim = self._part.shape[1]
+        faiss.omp_set_num_threads(processors())
+        index: Any = faiss.index_factory(dim, factory_string("hnsw", size, dim), faiss.METRIC_INNER_PRODUCT)
+        rows = self._part[:size].astype(np.float32)
+        index.train(rows)
+        adding = _time(lambda: index.add(rows), 1) / len(rows)
+        index.hnsw.efSearch = 512  # a million real sentences took 480 for 99% of the nearest
+        queries = self._queries[:1024].astype(np.float32)
+        return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries)

@@ -1,0 +1,374 @@
+"""FAISS indexes over stored vectors: the kinds there are, and searching them with exact similarities."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import distributions
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.indexing.lists import Lists, search_lists
+from bitextmine.indexing.mapped import MappedLists
+from bitextmine.indexing.merge import list_codes, list_ids
+from bitextmine.search.exact import search_one
+from bitextmine.search.options import SearchOptions
+from bitextmine.search.products import rescore
+from bitextmine.search.rows import Groups, VectorRows, Vectors, check_finite, check_pair, scan, unfold
+from bitextmine.system import budget, processors
+
+log = logging.getLogger(__name__)
+
+FLAT_UP_TO = 50_000
+_QUERY_ROWS = 1 << 12
+_LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
+_LEAST_BY_LIST = 8  # queries per list from which going list by list pays
+_MOST_ON_GPU = 2048  # neighbours, and lists, that faiss can ask a GPU for
+_OLD_WHEELS = ("faiss-gpu-cu12", "faiss-gpu-cu11")  # with machine code for compute capabilities 7 and 8 alone
+
+
+def factory_string(kind: str, rows: int, dim: int) -> str:
+    """The FAISS factory string that a kind stands for at so many rows of so many numbers; any other string stands for
+    itself.
+
+    flat: compares with everything. ivf: the vectors as they are stored, in about 2 sqrt(rows) lists, fewer when there
+    are not 39 rows for each; a list can be read and compared exactly, in one piece, from disk. pq: in such lists, four
+    bits for every two or so numbers, for what would not fit otherwise. hnsw: 8 bits per number and 32 links.
+    auto, asked here, is flat up to FLAT_UP_TO rows and ivf above; choose.choose() measures.
+    """
+    if kind == "auto":
+        kind = "flat" if rows <= FLAT_UP_TO else "ivf"
+    lists = max(1, min(1 << max(0, round(np.log2(2 * np.sqrt(max(1, rows))))), rows // _LEAST_PER_LIST))
+    if kind == "flat":
+        return "Flat"
+    if kind == "ivf":
+        return f"IVF{lists},SQfp16"
+    if kind == "pq":
+        return f"IVF{lists},PQ{next(m for m in range(max(1, dim // 2), 0, -1) if dim % m == 0)}x4fs"
+    if kind == "hnsw":
+        return "HNSW32_SQ8"
+    return kind
+
+
+@dataclass
+class Index:
+    """A FAISS index whose ids are rows of the vectors it was built from; of identical rows it has the first.
+
+    `facts` is what its manifest says about it, besides what store.py adds for an index on disk.
+    """
+
+    faiss: Any
+    facts: dict[str, Any] = field(default_factory=dict)
+    factor: int = 4  # candidates that are rescored, for each neighbour that is wanted
+    mapped: MappedLists | None = None  # of an index on disk
+    _folded: tuple[Vectors, Groups | None] | None = None
+    _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
+    _on_gpu: tuple[Any] | None = (
+        None  # the copy there, None where there can be none; nothing before it is asked for
+    )
+
+    @property
+    def dim(self) -> int:
+        return int(self.faiss.d)
+
+    @property
+    def rows(self) -> int:
+        """How many distinct vectors are in it."""
+        return int(self.faiss.ntotal)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it compares the vectors as they are with everything."""
+        found = faiss.downcast_index(self.faiss)
+        if isinstance(found, faiss.IndexIDMap):
+            found = faiss.downcast_index(found.index)
+        return type(found) in (faiss.IndexFlat, faiss.IndexFlatIP)
+
+    @property
+    def inverted(self) -> Any:
+        """The inverted file, if it is one over the vectors as they are (not rotated or projected), else None."""
+        found = faiss.downcast_index(self.faiss)
+        return found if isinstance(found, faiss.IndexIVF) else None
+
+    @property
+    def centres(self) -> NDArray[np.float32]:
+        """Of an inverted file: the centres of its lists, float32 (lists, d)."""
+        ivf = self.inverted
+        found: NDArray[np.float32] = ivf.quantizer.reconstruct_n(0, ivf.nlist)
+        return found
+
+    def effort(self) -> tuple[str, int, int] | None:
+        """What can be turned up for recall: ("nprobe" or "efSearch", its value, its largest useful value)."""
+        core = core_of(self.faiss)
+        if isinstance(core, faiss.IndexIVF):
+            return "nprobe", int(core.nprobe), int(core.nlist)
+        if isinstance(core, faiss.IndexHNSW):
+            return "efSearch", int(core.hnsw.efSearch), max(16, min(self.rows, 4096))
+        return None
+
+    def set_effort(self, value: int) -> None:
+        core = core_of(self.faiss)
+        if isinstance(core, faiss.IndexIVF):
+            core.nprobe = value
+        elif isinstance(core, faiss.IndexHNSW):
+            core.hnsw.efSearch = value
+        if self._on_gpu is not None and self._on_gpu[0] is not None and value <= _MOST_ON_GPU:
+            faiss.GpuParameterSpace().set_index_parameter(self._on_gpu[0], "nprobe", value)
+
+    def candidates(
+        self, queries: Vectors, count: int, progress: Callable[[int], object] | None = None
+    ) -> NDArray[np.int64]:
+        """The ids (n, count) that FAISS returns, -1 where a list ran empty. Its similarities are not used."""
+        self._check_dim(queries)
+        faiss.omp_set_num_threads(processors())
+        found = np.full((len(queries), count), -1, dtype=np.int64)
+        index = self._searcher(count)
+        for start in range(0, len(queries), _QUERY_ROWS):
+            block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)
+            check_finite(block, "queries", start)
+            found[start : start + len(block)] = index.search(block, count)[1]
+            if progress is not None:
+                progress(len(block))
+        self.check_mapped()
+        found[(found < 0)] = -1
+        return found
+
+    def check_mapped(self) -> None:
+        """BitextmineError where the file of the index lost its end since it was loaded."""
+        if self.mapped is not None:
+            self.mapped.check()
+
+    def _check_dim(self, queries: Vectors) -> None:
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise BitextmineError(
+                f"the index holds vectors of {self.dim} numbers, the queries are {queries.shape[-1]} wide; "
+                "make both with the same model"
+            )
+
+    def check_rows(self, found: int) -> None:
+        """BitextmineError unless the index is of so many rows."""
+        known = self.facts.get("rows", found)
+        if found != known:
+            raise BitextmineError(
+                f"the index is of {known} rows, the vectors beside it are {found}; build the index again"
+            )
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it is searched on GPUs: where this faiss has them and can hold such an index there."""
+        return self._copy() is not None
+
+    def _copy(self) -> Any:
+        if not gpus():
+            return None
+        if self._on_gpu is None:
+            self._on_gpu = (on_gpus(self.faiss),)
+        return self._on_gpu[0]
+
+    def _searcher(self, count: int) -> Any:
+        """What to ask for so many neighbours: the copy on the GPUs, if there is one and that is not too much for it."""
+        effort = self.effort()
+        asked = max(count, 0 if effort is None else effort[1])
+        return self._copy() if self.on_gpu and asked <= _MOST_ON_GPU else self.faiss
+
+    def search(
+        self,
+        queries: Vectors,
+        pool: Vectors,
+        k: int,
+        *,
+        rows: NDArray[np.int64] | None = None,
+        progress: Callable[[int], object] | None = None,
+        memory: int | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The k nearest rows of `pool` that the index finds: (similarity (n, k), id (n, k)) as search_one.
+
+        pool: the vectors that the index was built from; or, with `rows` (one entry per vector of those, the
+        row of `pool` or -1), a selection of them, which then are the ids. The similarities are those of the rows of
+        `pool`, exact and ordered: a flat index is searched by search_one, an inverted file list by list if there are
+        queries enough, and of any other several times k candidates are taken from FAISS and rescored. Where the
+        index finds fewer than k, the rest is -1 with -inf. memory: bytes to take, by default half of what is free.
+        """
+        check_pair(queries, pool, "queries", "indexed vectors")
+        if k < 1:
+            raise BitextmineError(f"k must be at least 1, found {k}")
+        self._check_dim(queries)
+        self.check_rows(len(pool) if rows is None else len(rows))
+        if self.exact and not self.on_gpu:
+            return search_one(queries, pool, k, SearchOptions(memory=memory), progress=progress)
+        ivf = self.inverted
+        if ivf is not None and not self.on_gpu and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
+            return self._by_list(queries, pool, k, rows, progress, memory)
+        groups = self.fold(pool)
+        count = min(max(1, self.rows), self.factor * k + 16)
+        ids = self.candidates(queries, count, progress)
+        return _finish(queries, pool, ids, k, groups, rows)
+
+    def fold(self, pool: Vectors) -> Groups | None:
+        """The groups of identical rows of the pool."""
+        if self._folded is None or self._folded[0] is not pool:
+            self._folded = pool, scan(pool, "indexed vectors")
+        return self._folded[1]
+
+    def _by_list(
+        self,
+        queries: Vectors,
+        pool: Vectors,
+        k: int,
+        rows: NDArray[np.int64] | None,
+        progress: Callable[[int], object] | None,
+        memory: int | None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        check_finite_rows(queries)
+        dtype = check_pair(queries, pool, "queries", "indexed vectors")
+        groups = self.fold(pool)
+        found, _ = search_lists(
+            VectorRows(queries, dtype),
+            self.lists(pool, rows),
+            self.centres,
+            int(self.inverted.nprobe),
+            k,
+            both=False,
+            memory=budget(memory),
+            progress=progress,
+        )
+        self.check_mapped()
+        return unfold(found.sim, found.id, None, groups)
+
+    def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
+        """Of an inverted file: the lists, of rows of `pool` (`rows` as in search()); where rows are identical, of their
+        groups (fold())."""
+        if self._lists is not None and self._lists[0] is pool and self._lists[1] is rows:
+            return self._lists[2]
+        groups = self.fold(pool)
+        stored = self.inverted.invlists
+        sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
+        ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
+        self.check_mapped()
+        of = np.repeat(np.arange(stored.nlist), sizes)
+        row = ids if rows is None else rows[ids]
+        if groups is not None:
+            row = np.where(row < 0, -1, groups.of[row])
+        # A selection's row is the vector of the first line that it stands for: one entry for each row is enough.
+        first = np.lexsort((ids, row))
+        new = np.append(True, np.diff(row[first]) != 0) & (row[first] >= 0)
+        kept = first[new[: len(first)]]
+        kept = kept[np.lexsort((row[kept], of[kept]))]
+        order = row[kept].astype(np.int64)
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=stored.nlist))]).astype(
+            np.int64
+        )
+        raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
+        if raw and np.array_equal(kept, np.arange(len(ids))):
+            found = Lists(
+                order, bounds, lambda i: list_codes(stored, i).view(np.float16).reshape(-1, self.dim)
+            )
+        else:
+            at = order if groups is None else groups.first[order]
+            plain = pool.view(np.ndarray)
+            dtype = check_pair(pool, pool, "indexed vectors", "indexed vectors")
+            found = Lists(
+                order, bounds, lambda i: plain[at[bounds[i] : bounds[i + 1]]].astype(dtype, copy=False)
+            )
+        self._lists = pool, rows, found
+        return found
+
+
+def stored_as_they_are(ivf: Any) -> bool:
+    """Whether an inverted file's codes are the float16 vectors themselves."""
+    return (
+        isinstance(ivf, faiss.IndexIVFScalarQuantizer)
+        and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
+        and not ivf.by_residual
+    )
+
+
+def check_finite_rows(rows: Vectors) -> None:
+    """BitextmineError, which names the row, unless every number of the queries is finite; reads them in blocks."""
+    for start in range(0, len(rows), 1 << 14):
+        check_finite(rows[start : start + (1 << 14)], "queries", start)
+
+
+def gpus() -> int:
+    """How many GPUs the installed faiss can use; 0 for faiss-cpu, and for a wheel that would abort on one of them."""
+    if not hasattr(faiss, "StandardGpuResources"):
+        return 0
+    count = int(faiss.get_num_gpus())
+    return 0 if count and _too_new_for_wheel() else count
+
+
+@cache
+def _too_new_for_wheel() -> bool:
+    """Whether a GPU here is newer than the machine code in the wheel that is installed: faiss then ends the process."""
+    wheels = {d.name.lower().replace("_", "-") for d in distributions() if d.name}
+    old = next((name for name in _OLD_WHEELS if name in wheels), None)
+    if old is None:
+        return False
+    import torch
+
+    new = [i for i in range(torch.cuda.device_count()) if torch.cuda.get_device_capability(i) >= (9, 0)]
+    if new:
+        log.warning(
+            "index: searched on the CPU: %s has no code for %s; pip uninstall %s, then pip install "
+            "--force-reinstall --no-deps 'faiss-gpu>=1.14.3'",
+            old,
+            torch.cuda.get_device_name(new[0]),
+            old,
+        )
+    return bool(new)
+
+
+def on_gpus(index: Any) -> Any:
+    """A copy of the index on all GPUs of this faiss; None where it has none or they cannot hold such an index."""
+    if not gpus():
+        return None
+    try:
+        return faiss.index_cpu_to_all_gpus(index)
+    except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there
+        log.info("index: searched on the CPU: %s", reason(error))
+        return None
+
+
+def _finish(
+    queries: Vectors,
+    pool: Vectors,
+    ids: NDArray[np.int64],
+    k: int,
+    groups: Groups | None,
+    rows: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    if rows is not None:
+        ids = np.where(ids < 0, -1, rows[ids])
+    if groups is None:
+        return rescore(queries, pool, ids, k)
+    ids = np.where(ids < 0, -1, groups.first[groups.of[ids]])
+    sim, found = rescore(queries, pool, ids, k)
+    return unfold(sim, np.where(found < 0, -1, groups.of[found]), None, groups)
+
+
+def core_of(index: Any) -> Any:
+    """What does the work, inside id maps, rotations and refinements."""
+    while True:
+        index = faiss.downcast_index(index)
+        if isinstance(index, faiss.IndexPreTransform | faiss.IndexIDMap):
+            index = index.index
+        elif isinstance(index, faiss.IndexRefine):
+            index = index.base_index
+        else:
+            return index
+
+
+def reason(error: RuntimeError) -> str:
+    """FAISS's message without the C++ signature and the source file."""
+    text = str(error)
+    for mark in ("failed: ", "Error: ", ": "):
+        if mark in text:
+            text = text.rsplit(mark, 1)[1]
+            break
+    return text.strip().rstrip(".")

@@ -1,0 +1,419 @@
+"""Indexes on disk: corpus.fr.faiss beside corpus.fr.npy, with a manifest that says what it is of."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.console import counted
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import sync_folder
+from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.ours import check_index_place
+from bitextmine.files.storage import local
+from bitextmine.files.streams import check_writable
+from bitextmine.indexing.build import Built, build_on_disk, make_plan
+from bitextmine.indexing.choose import choose, resumed_choice
+from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, factory_string
+from bitextmine.indexing.mapped import MappedLists
+from bitextmine.indexing.merge import list_ids
+from bitextmine.indexing.recall import draw, tune
+from bitextmine.search.exact import search_one
+from bitextmine.search.rows import Vectors
+from bitextmine.system import budget
+from bitextmine.version import __version__
+
+_TIMED = 2048
+_NO_TIMES = {"queries": 0, "search_seconds": 0.0, "exact_seconds": 0.0}
+
+
+def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Where an embedding's index goes: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
+    path = local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
+    file = path.with_suffix(".faiss") if path.suffix == ".npy" else Path(f"{path}.faiss")
+    return file, Path(f"{file}.json")
+
+
+def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Raises BitextmineError where the index of an embedding cannot go to its place: the folder cannot be written to,
+    or, without `force`, something is there that this program did not make. To be asked before the work."""
+    file, manifest = index_paths(npy_path)
+    if not file.exists():
+        check_writable(manifest)
+    if not force:
+        check_index_place(
+            file, manifest, lists_path(file), Path(f"{file}.part"), "index a copy of the corpus elsewhere"
+        )
+
+
+def lists_path(index_path: str | os.PathLike[str]) -> Path:
+    """Where the lists of an index lie that was merged from shards: ``corpus.fr.faiss`` -> ``corpus.fr.faiss.lists``."""
+    return Path(f"{os.fspath(index_path)}.lists")
+
+
+def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Moves what was built to its final names, the manifest last; a reader sees all of it or an error, never parts of
+    two. Returns the facts, with the sizes."""
+    manifest, lists = Path(f"{file}.json"), lists_path(file)
+    if built.lists is not None:
+        merged: Any = _read(built.file)
+        held: Any = faiss.extract_index_ivf(merged)
+        stored: Any = faiss.downcast_InvertedLists(held.invlists)
+        stored.filename = lists.name
+        try:
+            faiss.write_index(merged, str(built.file))
+        except RuntimeError as error:
+            raise BitextmineError(
+                f"{file}: cannot write the index ({_cause(error)}); is the disk full?"
+            ) from None
+        del stored, held, merged
+    facts = {**facts, "bytes": built.file.stat().st_size}
+    if built.lists is not None:
+        facts["lists_bytes"] = built.lists.stat().st_size
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            manifest.unlink()  # an index without a manifest is told from one with another's
+        lists.unlink(missing_ok=True)
+        sync_folder(file.parent)
+        if built.lists is not None:
+            built.lists.replace(lists)
+        built.file.replace(file)
+        sync_folder(file.parent)
+    except OSError as error:
+        raise BitextmineError(f"{file}: cannot write: {error.strerror or error}") from None
+    write_json(manifest, {"kind": "index", "version": __version__, **facts})
+    return facts
+
+
+def load_index(path: str | os.PathLike[str]) -> Index:
+    """The index in a file, memory-mapped where FAISS can (inverted files, flat ones); BitextmineError when it, its
+    lists or its manifest are missing, truncated or something else."""
+    file = Path(path)
+    _check_name(file)
+    manifest = Path(f"{file}.json")
+    if not file.exists():
+        raise BitextmineError(f"{file}: no such index; run index first")
+    if not manifest.exists():
+        raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
+    facts = _read_facts(manifest)
+    reason = _sizes(file, facts)
+    if reason is not None:
+        raise BitextmineError(f"{reason}; run index again")
+    found = _read(file)
+    lists = lists_path(file)
+    mapped = MappedLists(found, file, lists if lists.exists() else file)
+    for key, value in (("dim", int(found.d)), ("distinct_rows", int(found.ntotal))):
+        if facts.get(key) != value:
+            raise BitextmineError(
+                f"{file}: {key} is {value}, but {manifest.name} says {facts.get(key)}; run index again"
+            )
+    _check_ids(found, facts["rows"], file)
+    mapped.check()
+    index = Index(found, {key: facts[key] for key in facts if key not in ("kind", "version")}, mapped=mapped)
+    index.factor = facts.get("rescored_per_neighbour", index.factor)
+    for value in facts.get("effort", {}).values():
+        index.set_effort(value)
+    return index
+
+
+def _read_facts(manifest: Path) -> dict[str, Any]:
+    """The manifest of an index; BitextmineError where it describes something else, or what is read from it is of
+    another type."""
+    facts = read_json(manifest)
+    if facts.get("kind") != "index":
+        raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")
+
+    def count(value: object, least: int = 0) -> bool:
+        return type(value) is int and least <= value < 1 << 31
+
+    def table(value: object, numbers: tuple[str, ...]) -> bool:
+        return isinstance(value, dict) and all(type(value.get(name)) in (int, float) for name in numbers)
+
+    effort, recall, auto = facts.get("effort", {}), facts.get("recall", {}), facts.get("auto", {"reason": ""})
+    right = {
+        "rows": type(facts.get("rows")) is int and facts["rows"] >= 0,
+        "factory": isinstance(facts.get("factory"), str),
+        "rescored_per_neighbour": count(facts.get("rescored_per_neighbour", 1), 1),
+        "effort": isinstance(effort, dict) and all(count(value, 1) for value in effort.values()),
+        "recall": table(recall, ("k", "sample", "at_1", "at_k")) and "queries" in recall,
+        "measured": table(facts.get("measured", _NO_TIMES), tuple(_NO_TIMES)),
+        "auto": isinstance(auto, dict) and "reason" in auto,
+    }
+    for key, fits in right.items():
+        if not fits:
+            raise BitextmineError(
+                f"{manifest}: '{key}' is {str(facts.get(key, 'missing'))[:60]}, which no index has; run index again"
+            )
+    return facts
+
+
+def _check_ids(found: Any, rows: int, file: Path) -> None:
+    """BitextmineError unless each id in an index is that of another one of so many rows."""
+    core: Any = faiss.downcast_index(found)
+    if isinstance(core, faiss.IndexIDMap):
+        parts = iter([faiss.vector_to_array(core.id_map)])
+    elif isinstance(core, faiss.IndexIVF):
+        parts = (list_ids(core.invlists, number) for number in range(core.nlist))
+    else:
+        return  # numbered as they were added
+    seen = np.zeros(rows, dtype=bool)
+    total = 0
+    for ids in parts:
+        total += len(ids)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
+            raise BitextmineError(
+                f"{file}: damaged: its ids are not those of {rows:,} rows; run index --force"
+            )
+        seen[ids] = True
+    if not total == np.count_nonzero(seen) == found.ntotal:
+        raise BitextmineError(f"{file}: damaged: it has an id twice; run index --force")
+
+
+def _check_name(file: Path) -> None:
+    """BitextmineError for a path that FAISS cannot take."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        raise BitextmineError(
+            f"{file}: its name is not UTF-8, and FAISS takes no such path; rename it, or search without an index"
+        ) from None
+
+
+def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
+    """None when the files are as long as their manifest says, else what is wrong."""
+    for path, key in ((file, "bytes"), (lists_path(file), "lists_bytes")):
+        if key == "lists_bytes" and key not in facts:
+            continue
+        if not path.exists():
+            return f"{path}: missing: the lists of {file.name} are in it"
+        size = path.stat().st_size
+        if facts.get(key) != size:
+            return f"{path}: {size:,} bytes, but {file.name}.json says {facts.get(key)}"
+    return None
+
+
+def _read(file: Path) -> Any:
+    apart = lists_path(file).exists() or file.with_suffix(".lists").exists()
+    try:
+        if not apart:
+            return faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
+        # The lists are in the same folder, wherever that is now. IO_FLAG_ONDISK_SAME_DIR means that too, but prints.
+        found: Any = faiss.read_index(str(file), faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY)
+        ivf: Any = faiss.extract_index_ivf(found)
+        lists: Any = faiss.downcast_InvertedLists(ivf.invlists)
+        lists.filename = str(file.parent / Path(lists.filename).name)
+        lists.do_mmap()
+        return found
+    except (RuntimeError, MemoryError) as error:
+        raise BitextmineError(f"{file}: not a whole FAISS index ({_cause(error)}); run index again") from None
+
+
+def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> str | None:
+    """None when the embedding's index is there and of these vectors (and kind), else the reason in words."""
+    file, manifest = index_paths(npy_path)
+    if not file.exists() or not manifest.exists():
+        return "not indexed yet"
+    _, embedding = open_embedding(npy_path)
+    try:
+        facts = _read_facts(manifest)
+    except BitextmineError as error:
+        return f"unusable: {error}"
+    if _sizes(file, facts) is not None:
+        return (
+            "truncated"
+            if lists_path(file).exists() or "lists_bytes" not in facts
+            else "its lists are missing"
+        )
+    if facts.get("embedding") != _identity(embedding):
+        return "the vectors changed"
+    if kind is not None and facts.get("type") != kind:
+        return f"made as {facts.get('type')!r}, not {kind!r}"
+    return None
+
+
+def _identity(embedding: Manifest) -> dict[str, Any]:
+    return {
+        "corpus": embedding.corpus,
+        "lang": embedding.lang,
+        "text_sha256": embedding.text_sha256,
+        "model": embedding.model,
+        "model_hash": embedding.model_hash,
+        "vectors_blake2b": embedding.vectors_blake2b,
+    }
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What `index` did: the file, what its manifest says, and how long it took (0 when it was up to date)."""
+
+    path: Path
+    facts: dict[str, Any]
+    build_seconds: float
+    measure_seconds: float
+    built: bool
+    resumed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": str(self.path),
+            **self.facts,
+            "build_seconds": round(self.build_seconds, 3),
+            "measure_seconds": round(self.measure_seconds, 3),
+            "built": self.built,
+        }
+
+    def to_table(self) -> str:
+        """A few lines for a person."""
+        facts, recall = self.facts, self.facts["recall"]
+        effort = facts.get("effort") or {}
+        turned = "".join(f", {name} {value}" for name, value in effort.items())
+        done = f"built in {self.build_seconds:.1f} s" if self.built else "up to date"
+        if self.resumed:
+            done += f", {counted(self.resumed, 'part')} of it by a run before"
+        size = facts["bytes"] + facts.get("lists_bytes", 0)
+        k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
+        more = f", {100 * recall['at_k']:.2f}% of the {k} best" if k > 1 else ""
+        lines = [
+            f"{self.path}: {facts['factory']}{turned}, {counted(facts['distinct_rows'], 'distinct vector')} of "
+            f"{counted(facts['dim'], 'number')}, "
+            f"{size / facts['distinct_rows']:,.0f} bytes each; {done}",
+            f"recall against exact search for {counted(recall['sample'], 'row')} ({recall['queries']}): "
+            f"{100 * recall['at_1']:.2f}% of the best{more}",
+        ]
+        if "measured" in facts:
+            times = facts["measured"]
+            lines.append(
+                f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the "
+                f"index and {times['exact_seconds']:.3g} s by exact search"
+            )
+        if "auto" in facts:
+            lines.append("auto: " + str(facts["auto"]["reason"]))
+        return "\n".join(lines)
+
+
+def index_corpus(
+    npy_path: str | os.PathLike[str],
+    kind: str = "auto",
+    *,
+    recall_sample: int = 1000,
+    recall_target: float = 0.99,
+    k: int = 4,
+    seed: int = 1,
+    force: bool = False,
+    memory: int | None = None,
+    queries: int | None = None,
+    shard_rows: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> IndexReport:
+    """Builds the index of an embedding beside it, unless one of these vectors and kind is there.
+
+    Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own
+    answer; nprobe (ivf) or efSearch (hnsw) is turned up until recall@1 reaches the target. kind auto: what is fastest
+    for `queries` queries (default: as many as rows), building included, at that recall (choose.choose). What was built
+    goes to CORPUS.faiss.part until it is complete, and a run that was killed goes on from there (build_on_disk).
+    memory: bytes that building may take; default half of what is free. shard_rows: rows per shard, instead of what
+    fits there. In every run the index is the same (hnsw apart), and so is its manifest, but for the times in it
+    (measured, auto).
+    Raises BitextmineError as build_on_disk() and open_embedding() do, and, without `force`, for files in the place of
+    the index that this program did not make.
+    """
+    vectors, embedding = open_embedding(npy_path)
+    file, manifest = index_paths(npy_path)
+    _check_name(file)
+    if not force and check_index(npy_path, kind) is None:
+        facts = read_json(manifest)
+        return IndexReport(
+            file, {n: facts[n] for n in facts if n not in ("kind", "version")}, 0.0, 0.0, False
+        )
+    check_index_output(npy_path, force=force)
+    limit = budget(memory)
+    begin = time.perf_counter()
+    plan = make_plan(vectors, kind, seed=seed)
+    part = Path(f"{file}.part")
+    auto: dict[str, Any] = {}
+    if kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
+        # What was decided when the work began holds when it goes on, even if the machine is busier now.
+        choice = resumed_choice(part, _identity(embedding)) or choose(
+            vectors,
+            plan.chosen,
+            queries=queries,
+            target=recall_target,
+            memory=limit,
+            seed=seed,
+            disk=free_bytes(file.parent),
+        )
+        auto = {"auto": choice}
+        plan = replace(plan, spec=factory_string(choice["kind"], len(plan.chosen), plan.dim))
+    identity: dict[str, Any] = {"embedding": _identity(embedding), **auto}
+    built = build_on_disk(
+        vectors, plan, part, identity, memory=limit, shard_rows=shard_rows, progress=progress
+    )
+    index = Index(_read(built.file), plan.facts())
+    middle = time.perf_counter()
+    sample = draw(vectors, k, size=recall_sample, seed=seed)
+    recall = tune(index, vectors, sample, recall_target)
+    end = time.perf_counter()
+    effort = index.effort()
+    search_seconds, exact_seconds = compare_times(index, vectors, plan.chosen, k, seed)
+    facts = {
+        **index.facts,
+        **identity,
+        "effort": {} if effort is None else {effort[0]: effort[1]},
+        "rescored_per_neighbour": index.factor,
+        "recall": recall.to_json(),
+        "shards": built.shards,
+        "measured": {
+            "build_seconds": round(middle - begin, 3),
+            "queries": min(_TIMED, len(plan.chosen)),
+            "search_seconds": round(search_seconds, 4),
+            "exact_seconds": round(exact_seconds, 4),
+        },
+        "faiss": faiss.__version__,
+    }
+    del index
+    facts = _put_in_place(built, file, facts)
+    shutil.rmtree(part, ignore_errors=True)
+    return IndexReport(file, facts, middle - begin, end - middle, True, built.resumed)
+
+
+def compare_times(
+    index: Index, vectors: Vectors, chosen: NDArray[np.int64], k: int, seed: int
+) -> tuple[float, float]:
+    """Seconds that so many of the rows (_TIMED, or all) take as queries: through the index, and by exact search."""
+    drawn = np.sort(np.random.default_rng(seed).permutation(chosen)[:_TIMED])
+    queries = np.ascontiguousarray(vectors[drawn])
+    index.search(queries[:256], vectors, k)  # loads what is loaded once
+    begin = time.perf_counter()
+    index.search(queries, vectors, k)
+    middle = time.perf_counter()
+    search_one(queries, vectors, k)
+    return middle - begin, time.perf_counter() - middle
+
+
+def open_index(npy_path: str | os.PathLike[str]) -> Index:
+    """The index of an embedding, built (auto) when it is missing or of other vectors."""
+    if check_index(npy_path) is not None:
+        index_corpus(npy_path)
+    return load_index(index_paths(npy_path)[0])
+
+
+def free_bytes(folder: Path) -> int:
+    """What may still be written to the disk of a folder, in bytes."""
+    return shutil.disk_usage(folder).free
+
+
+def _cause(error: BaseException) -> str:
+    text = str(error)
+    return text.rsplit(": ", 1)[-1].strip() or type(error).__name__

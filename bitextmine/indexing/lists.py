@@ -1,0 +1,261 @@
+"""Many queries against an inverted file, list by list: each list is compared with all the rows that want it.
+
+FAISS takes a query and goes through its lists; with as many queries as rows that reads every list hundreds of times,
+one row against a few hundred. Here a list is read once for a block of queries and compared by the exact search's
+kernel, so that the similarities are final, the neighbours of both sides come out of one pass, and a list that lies on
+disk is read in one piece. (The idea is that of faiss.contrib.big_batch_search.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.indexing.clusters import ROUTE_ROWS, Router
+from bitextmine.search.engines.select import compiled_runs
+from bitextmine.search.products import best_first
+from bitextmine.search.rows import VectorRows, Vectors
+from bitextmine.search.topk import TopK
+from bitextmine.system import processors
+
+_MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
+_AT_ONCE = 1 << 14
+__all__ = ["Lists", "Run", "block_rows", "in_threads", "number_rows", "search_block", "search_lists"]
+
+_NAMES = ("queries", "indexed vectors")
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Rows parted into lists: list l has the rows order[bounds[l] : bounds[l + 1]], ascending; fetch(l) gives their
+    vectors, in that order, C-contiguous."""
+
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    fetch: Callable[[int], Vectors]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.bounds)
+
+
+def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
+    """How many queries to take at a time with `memory` bytes: their vectors, the lists that they go to, what each
+    thread has found for them. A multiple of what is routed together, so that where a row is looked for does not depend
+    on the memory."""
+    each = 6 * dim + 24 * probes + 24 * k * (threads + 1)
+    return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each)) // ROUTE_ROWS * ROUTE_ROWS
+
+
+def search_lists(
+    queries: VectorRows,
+    lists: Lists,
+    centres: NDArray[np.float32],
+    probes: int,
+    k: int,
+    *,
+    both: bool,
+    memory: int,
+    threads: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[TopK, TopK | None]:
+    """For each query the k best rows of the `probes` lists whose centres (lists, d) are nearest to it; with `both` also
+    the k best queries for each listed row, among those queries that its list was compared with.
+
+    Returns (TopK of the queries, with row numbers as in lists.order; TopK of the listed rows, in the order of
+    lists.order, with query numbers). Similarities are exact (products.products), order and ties as in search_both();
+    the result depends neither on `memory` nor on `threads`. progress: called with the number of queries done.
+    """
+    threads = threads or processors()
+    router = Router(centres, probes)
+    n = len(queries)
+    fwd = TopK.empty(n, k)
+    bwd = TopK.empty(len(lists.order), k) if both else None
+    step = block_rows(queries.dim, min(probes, len(centres)), k, threads, memory)
+    with in_threads(threads) as run:
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            block = queries.block(start, stop)
+            tenth = None if progress is None else _Share(progress, stop - start, len(centres))
+            at, begins = router.route(block)
+            told = None if tenth is None else tenth.done
+            fwd.sim[start:stop], fwd.id[start:stop] = search_block(
+                block, lists, at, begins, start, k, bwd, run, done=told
+            )
+            if tenth is not None:
+                tenth.finish()
+            queries.release(start, stop)
+    number_rows(fwd, lists.order)
+    return fwd, bwd
+
+
+Run = Callable[[Callable[[int], int], list[int]], Iterable[int]]
+
+
+@contextlib.contextmanager
+def in_threads(threads: int) -> Iterator[Run]:
+    """What calls a function with each of some numbers, in so many threads; yields what it returns."""
+    if threads == 1:
+        yield map
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def search_block(
+    block: Vectors,
+    lists: Lists,
+    at: NDArray[np.int32],
+    begins: NDArray[np.int64],
+    start: int,
+    k: int,
+    bwd: TopK | None,
+    run: Run,
+    *,
+    known: TopK | None = None,
+    done: Callable[[int], object] | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Compares queries (b, d) with the lists that they go to: (similarity (b, k), place among the listed rows (b, k)).
+
+    at, begins: the queries of each list (`Router.route`). start: the number of the first query; those that bwd has
+    have lower ones. bwd: the k best so far of each listed row, which is brought up to date. known: of each query; its
+    ids are none of those places. done: told of each list.
+    """
+    work = _Work(block, lists, at, begins, start, k, bwd, known)
+    wanted = np.flatnonzero((np.diff(begins) > 0) & (lists.sizes > 0)).tolist()
+    for each in run(work.compare, wanted):
+        if done is not None:
+            done(each)
+    return work.found()
+
+
+def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
+    """From places among the listed rows to the rows' own numbers, in `order`; equal similarities by the lowest."""
+    known = best.id >= 0
+    best.id[known] = order[best.id[known]]
+    _settle(best)
+
+
+class _Work:
+    """One block of queries: what the threads share, and what each has found."""
+
+    def __init__(
+        self,
+        block: Vectors,
+        lists: Lists,
+        at: NDArray[np.int32],
+        begins: NDArray[np.int64],
+        start: int,
+        k: int,
+        bwd: TopK | None,
+        known: TopK | None,
+    ) -> None:
+        self._known = known
+        self._block, self._lists, self._at, self._begins = block, lists, at, begins
+        self._start, self._k, self._bwd = start, k, bwd
+        self._local = threading.local()
+        self._states: list[TopK] = []
+        self._compiled = compiled_runs(block.shape[1])
+
+    def _begin(self) -> TopK:
+        if self._known is None:
+            return TopK.empty(len(self._block), self._k)
+        return TopK(self._known.sim.copy(), self._known.id.copy())
+
+    def compare(self, number: int) -> int:
+        """Compares list `number` with the queries that want it. Threads share no list, and each has its own state of
+        the queries: whatever the order, the k best are the k best."""
+        state: TopK | None = getattr(self._local, "state", None)
+        if state is None:
+            state = self._local.state = self._begin()
+            self._states.append(state)
+        a, b = int(self._lists.bounds[number]), int(self._lists.bounds[number + 1])
+        cols = self._lists.fetch(number)
+        bwd = None if self._bwd is None else TopK(self._bwd.sim[a:b], self._bwd.id[a:b])
+        first, last = int(self._begins[number]), int(self._begins[number + 1])
+        for begin in range(first, last, _AT_ONCE):
+            at = self._at[begin : min(begin + _AT_ONCE, last)]
+            fwd = TopK(state.sim[at], state.id[at])
+            self._products(self._block[at], cols, fwd, bwd, a, at)
+            state.sim[at], state.id[at] = fwd.sim, fwd.id
+        return number
+
+    def _products(
+        self, rows: Vectors, cols: Vectors, fwd: TopK, bwd: TopK | None, base: int, at: NDArray[np.int32]
+    ) -> None:
+        x, y = VectorRows(rows, rows.dtype), VectorRows(cols, cols.dtype)
+        if self._compiled:
+            from bitextmine.search.engines.compiled import FusedSearch
+
+            # Queries of this block are numbered from its start on, above all that came before: ids stay comparable
+            # until the numbers within the selection become those of the queries.
+            first = self._start if bwd is None or not len(bwd.id) else self._after(bwd)
+            engine = FusedSearch(
+                x, y, names=_NAMES, threads=1, memory=1 << 62, k=self._k, bases=(first, base)
+            )
+            engine.block(0, len(rows), fwd, bwd)
+            if bwd is not None:
+                new = bwd.id >= first
+                bwd.id[new] = self._start + at[bwd.id[new] - first]
+            return
+        from bitextmine.search.engines.blocks import BlockSearch
+
+        part, back = TopK.empty(len(rows), self._k), TopK.empty(len(cols), self._k)
+        BlockSearch(x, y, memory=1 << 30).block(0, len(rows), part, None if bwd is None else back)
+        row, place = np.nonzero(part.id >= 0)
+        fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
+        if bwd is not None:
+            col, place = np.nonzero(back.id >= 0)
+            bwd.merge(col, self._start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
+
+    def _after(self, bwd: TopK) -> int:
+        return max(self._start, int(bwd.id.max()) + 1)
+
+    def found(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        if not self._states:
+            begin = self._begin()
+            return begin.sim, begin.id
+        if len(self._states) == 1:
+            return self._states[0].sim, self._states[0].id
+        sim, ids = np.empty_like(self._states[0].sim), np.empty_like(self._states[0].id)
+        for start in range(0, len(sim), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            sim[part], ids[part] = best_first(
+                np.concatenate([s.sim[part] for s in self._states], axis=1),
+                np.concatenate([s.id[part] for s in self._states], axis=1),
+                self._k,
+            )
+        return sim, ids
+
+
+class _Share:
+    """Progress in queries, told list by list."""
+
+    def __init__(self, progress: Callable[[int], object], queries: int, lists: int) -> None:
+        self._progress, self._queries, self._lists, self._told = progress, queries, max(1, lists), 0
+
+    def done(self, number: int) -> None:
+        so_far = self._queries * (number + 1) // self._lists
+        if so_far - self._told > self._queries // 100:
+            self._progress(so_far - self._told)
+            self._told = so_far
+
+    def finish(self) -> None:
+        self._progress(self._queries - self._told)
+        self._told = self._queries
+
+
+def _settle(best: TopK) -> None:
+    """Equal similarities by lowest id, now that ids are row numbers."""
+    tied = np.flatnonzero(((best.sim[:, 1:] == best.sim[:, :-1]) & (best.id[:, 1:] >= 0)).any(axis=1))
+    if len(tied):
+        best.sim[tied], best.id[tied] = best_first(best.sim[tied], best.id[tied], best.k)

@@ -1,0 +1,336 @@
+"""The passes of a search through two inverted files, by the workers of a Ray cluster.
+
+A pass is cut into tiles, some queries against some consecutive lists (those of about as many rows). Which lists a query
+goes to is found once for each part of the queries, and kept in a file for the tiles of that part. Queries are routed in
+the same blocks as on one machine, similarities are exact, and of equal ones the row that comes first in the lists wins,
+so that a pass finds what `lists.search_lists` finds, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.distributed.grid import Grid, Tile, run_grid, seeded, what_reaches, write_tile
+from bitextmine.distributed.models import check_store
+from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of, workers_here
+from bitextmine.distributed.plan import shard_rows
+from bitextmine.distributed.pool import Call
+from bitextmine.distributed.stages import Stage
+from bitextmine.distributed.tiles import search_tiles
+from bitextmine.errors import BitextmineError
+from bitextmine.files.work import Work, WorkFolder
+from bitextmine.indexing.both import Pass
+from bitextmine.indexing.clusters import ROUTE_ROWS, Router, by_list
+from bitextmine.indexing.lists import Lists, block_rows, in_threads, number_rows, search_block
+from bitextmine.search.checkpoint import Checkpoint
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.topk import TopK
+from bitextmine.system import budget, processors
+
+if TYPE_CHECKING:
+    from bitextmine.distributed.cluster import Cluster
+    from bitextmine.distributed.worker import Kept
+
+__all__ = ["ClusterSearcher"]
+
+_HERE = "bitextmine.indexing.on_cluster"
+
+
+@dataclass(frozen=True)
+class _Routing:
+    """How rows are routed. centres: the object that holds them; kind: in which arithmetic (`_arithmetic`); path: the
+    file for the lists of some rows."""
+
+    key: str
+    centres: Any
+    probes: int
+    kind: str
+    path: str
+
+
+class ClusterSearcher:
+    """Compares rows with lists on a cluster, for `both.search_both_indexed`.
+
+    x, y: the rows that are mined, in files that all nodes see. identity: what says which vectors, and which indexes,
+    these are. folder: where tiles are kept; nodes must share it, and the caller removes it at the end. memory: bytes
+    that each worker may take.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        x: FileRows,
+        y: FileRows,
+        identity: dict[str, Any],
+        *,
+        folder: Path,
+        memory: int | None = None,
+    ) -> None:
+        self._cluster, self._x, self._y = cluster, x, y
+        self._identity, self._folder, self._memory = identity, folder.absolute(), memory
+        self._work: WorkFolder | None = None
+
+    def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
+        """What search_both() returns: the search over tiles, for indexes that compare with everything."""
+        return search_tiles(
+            self._cluster, self._x, self._y, k, memory=self._memory, folder=self._folder, progress=progress
+        )
+
+    def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
+        """One pass. Raises BitextmineError with a worker's message."""
+        files = (self._x, self._y) if which.forward else (self._y, self._x)
+        self._cluster.share([self._folder.parent, *(side.npy.parent for side in files)])
+        stage = Stage(self._cluster, f"search {files[0].npy.stem} in the lists of {files[1].npy.stem}")
+        x, y = _sides(which, *files)
+        n, m = len(x.rows), len(y.rows)
+        fwd, bwd = TopK.empty(n, which.k), TopK.empty(m, which.k)
+        if not (n and m):
+            return fwd, bwd
+        name = "source in the target's lists" if which.forward else "target in the source's lists"
+        size = self._cluster.options.rows or shard_rows(max(n, m))
+        check_store(self._cluster, size * (4 + 8) * 2 + which.centres.nbytes, f"a tile of {size:,} rows")
+        work = self._folder_of(which.k)
+        key = _digest(self._identity, which)
+        prefix = f"{'forward' if which.forward else 'backward'}-{key[:16]}."
+        spans = list(_spans(which.lists, size))
+        across = [(int(which.lists.bounds[a]), int(which.lists.bounds[b])) for a, b in spans]
+        with Checkpoint(work.path / f"{prefix}search.part") as checkpoint:
+            done = checkpoint.resume(key, x.rows, y.rows, fwd, bwd)
+            if progress is not None and done:
+                progress(done)
+            if done < n:
+                down = -(-size // ROUTE_ROWS) * ROUTE_ROWS
+                grid = Grid(x, y, fwd, bwd, done, down, across, work.path, prefix)
+                centres = self._cluster.ray.put(which.centres)
+                routing = _Routing(key, centres, which.probes, _arithmetic(), "")
+                calls = self._calls(grid, which, routing, dict(zip(across, spans, strict=True)))
+                run_grid(
+                    self._cluster,
+                    grid,
+                    calls,
+                    checkpoint,
+                    progress,
+                    stage=stage,
+                    what=f"search: {name}",
+                    merged=lambda start, stop: _routes(grid, start, stop).unlink(missing_ok=True),
+                )
+        number_rows(fwd, which.lists.order)
+        return fwd, bwd
+
+    def _folder_of(self, k: int) -> WorkFolder:
+        if self._work is None:
+            self._work = WorkFolder(self._folder, Work.TILES, {"lists": self._identity, "k": k})
+        return self._work
+
+    def _calls(
+        self, grid: Grid, which: Pass, routing: _Routing, lists: dict[tuple[int, int], tuple[int, int]]
+    ) -> Iterator[Call]:
+        """Each tile, after the call that routes its queries; those of the next ones are routed before it."""
+        ahead: list[list[Tile]] = []
+        for tile in grid.tiles():
+            if not ahead or ahead[-1][0][:2] != tile[:2]:
+                if len(ahead) == 2:
+                    yield from self._row(grid, which, routing, lists, ahead.pop(0))
+                ahead.append([])
+                yield from self._route(grid, routing, tile)
+            ahead[-1].append(tile)
+        for row in ahead:
+            yield from self._row(grid, which, routing, lists, row)
+
+    def _route(self, grid: Grid, routing: _Routing, tile: Tile) -> Iterator[Call]:
+        i0, i1 = tile[:2]
+        if all(grid.path((i0, i1, *span)).exists() for span in grid.across):
+            return
+        here = _routed(routing, _routes(grid, i0, i1))
+        yield Call(
+            f"{_HERE}:route_rows", (grid.x.shard(i0, i1), here), f"finding lists for rows {i0 + 1} to {i1}"
+        )
+
+    def _row(
+        self,
+        grid: Grid,
+        which: Pass,
+        routing: _Routing,
+        lists: dict[tuple[int, int], tuple[int, int]],
+        tiles: list[Tile],
+    ) -> Iterator[Call]:
+        for tile in tiles:
+            i0, i1, j0, j1 = tile
+            first, last = lists[j0, j1]
+            bounds = which.lists.bounds[first : last + 1] - j0
+            here = _routed(routing, _routes(grid, i0, i1))
+            yield Call(
+                f"{_HERE}:compare_lists",
+                (
+                    grid.x.shard(i0, i1),
+                    grid.y.shard(j0, j1),
+                    here,
+                    (first, bounds),
+                    which.k,
+                    self._memory,
+                    grid.limits(tile),
+                    str(grid.path(tile)),
+                ),
+                f"comparing rows {i0 + 1} to {i1} with lists {first + 1} to {last}",
+                key=tile,
+            )
+
+
+def _sides(which: Pass, queries: FileRows, listed: FileRows) -> tuple[Side, Side]:
+    """The queries in their order, the listed rows in that of their lists."""
+    dtype, order = which.queries.dtype, which.lists.order
+    at = order if which.listed_groups is None else which.listed_groups.first[order]
+    first = None if which.query_groups is None else which.query_groups.first
+    return Side(queries, first, dtype), Side(listed, at, dtype)
+
+
+def _spans(lists: Lists, size: int) -> Iterator[tuple[int, int]]:
+    """Consecutive lists of `size` rows or a little more together, from ... to ...; what has no rows is left out."""
+    first, bounds = 0, lists.bounds
+    while first < len(bounds) - 1:
+        last = int(np.searchsorted(bounds, bounds[first] + size))
+        last = max(first + 1, min(last, len(bounds) - 1))
+        if bounds[last] > bounds[first]:
+            yield first, last
+        first = last
+
+
+def _digest(identity: dict[str, Any], which: Pass) -> str:
+    """Of all that a pass depends on. The vectors themselves are those of the identity."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((identity, which.forward, which.probes, which.k, len(which.queries))).encode())
+    parts = [which.lists.order, which.lists.bounds, which.centres]
+    parts += [groups.first for groups in (which.query_groups, which.listed_groups) if groups is not None]
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _routes(grid: Grid, start: int, stop: int) -> Path:
+    """The file that says which lists the rows start..stop go to."""
+    return grid.folder / f"{grid.name}{start}-{stop}.lists.npz"
+
+
+def _routed(routing: _Routing, path: Path) -> _Routing:
+    return _Routing(routing.key, routing.centres, routing.probes, routing.kind, str(path))
+
+
+def _arithmetic() -> str:
+    """In what products with centres are made, on which their last bits depend."""
+    import torch
+
+    from bitextmine.search.precision import default_arithmetic
+
+    return f"{default_arithmetic('cpu')} {torch.backends.cpu.get_cpu_capability()}"
+
+
+# --- on a worker ---
+
+
+def route_rows(kept: Kept, queries: Shard, routing: _Routing) -> None:
+    """Writes to which lists each of some rows goes, where that is not known.
+
+    Raises BitextmineError on a machine that would route in other ways than the driver's.
+    """
+    if not Path(routing.path).exists():
+        _route(kept, queries, routing)
+
+
+def _route(kept: Kept, queries: Shard, routing: _Routing) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    here = _arithmetic()
+    if here != routing.kind:
+        raise BitextmineError(
+            f"a worker of the Ray cluster finds lists in {here}, and the machine that runs the command in "
+            f"{routing.kind}, so that neighbours would depend on who found them; use nodes of one kind, or "
+            "--search exact"
+        )
+    if kept.get("router of") != routing.key:
+        kept["router"] = Router(_centres(routing), routing.probes)
+        kept["router of"] = routing.key
+    router: Router = kept["router"]
+    rows = shard_rows_of(kept, queries, 0)
+    found = [router.near(rows.block(at, at + ROUTE_ROWS)) for at in range(0, len(rows), ROUTE_ROWS)]
+    lists, counts = (np.concatenate(part) for part in zip(*found, strict=True))
+    write_tile(routing.path, {"lists": lists, "counts": counts})
+    kept["lists of"], kept["lists"] = routing.path, (lists, counts)
+    return lists, counts
+
+
+def _centres(routing: _Routing) -> NDArray[np.float32]:
+    centres = routing.centres
+    if not isinstance(centres, np.ndarray):
+        import ray
+
+        centres = ray.get(centres)
+    found: NDArray[np.float32] = centres
+    return found
+
+
+def _lists_of(kept: Kept, queries: Shard, routing: _Routing) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The lists of some rows: those of the last call, or from their file; found here where that is not there."""
+    if kept.get("lists of") != routing.path:
+        try:
+            with np.load(routing.path, allow_pickle=False) as file:
+                kept["lists of"], kept["lists"] = routing.path, (file["lists"], file["counts"])
+        except Exception:  # not there yet, or damaged: zipfile, zlib and NumPy have one each
+            return _route(kept, queries, routing)
+    found: tuple[NDArray[np.int32], NDArray[np.int64]] = kept["lists"]
+    if len(found[1]) != queries.count:
+        return _route(kept, queries, routing)
+    return found
+
+
+def compare_lists(
+    kept: Kept,
+    queries: Shard,
+    listed: Shard,
+    routing: _Routing,
+    lists: tuple[int, NDArray[np.int64]],
+    k: int,
+    memory: int | None,
+    limits: tuple[NDArray[np.float32], NDArray[np.float32]],
+    path: str,
+) -> None:
+    """Writes the k best of some queries among some lists' rows, and of these among those queries, that reach the row's
+    limit. A file that is there already is left as it is.
+
+    lists: the number of the first of them, and where the rows of each begin and end. Raises BitextmineError where the
+    shards are not those that the driver has.
+    """
+    if Path(path).exists():
+        return
+    first, bounds = lists
+    total = len(bounds) - 1
+    rows, of = shard_rows_of(kept, queries, 0), shard_rows_of(kept, listed, 1)
+    near, counts = _lists_of(kept, queries, routing)
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    parts = Lists(np.arange(len(of)), bounds, lambda i: of.block(int(bounds[i]), int(bounds[i + 1])))
+    fwd, bwd = TopK.empty(len(rows), k), TopK.empty(len(of), k)
+    seeded(fwd, limits[0], len(of))
+    # Queries are numbered from k on, behind those that stand for the ones before: these come first where all is equal.
+    seeded(bwd, limits[1], 0)
+    threads = processors()
+    memory = memory or budget() // max(1, workers_here())
+    step = block_rows(rows.dim, max(1, len(near) // max(1, len(rows))), k, threads, memory)
+    with in_threads(threads) as run:
+        for start in range(0, len(rows), step):
+            stop = min(start + step, len(rows))
+            wanted = near[begins[start] : begins[stop]]
+            mine = (wanted >= first) & (wanted < first + total)
+            row = np.repeat(np.arange(stop - start), counts[start:stop])[mine]
+            each = np.bincount(row, minlength=stop - start)
+            at, from_ = by_list(wanted[mine] - first, each, total)
+            known = TopK(fwd.sim[start:stop], fwd.id[start:stop])
+            fwd.sim[start:stop], fwd.id[start:stop] = search_block(
+                rows.block(start, stop), parts, at, from_, k + start, k, bwd, run, known=known
+            )
+    bwd.id[...] = np.where(bwd.id >= k, bwd.id - k, -1)
+    found = what_reaches("fwd", fwd, limits[0], len(of)) | what_reaches("bwd", bwd, limits[1], len(rows))
+    write_tile(path, found)

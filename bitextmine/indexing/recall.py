@@ -1,0 +1,153 @@
+"""How much of the exact answer an index finds, on a sample, and turning it up until that is enough."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.indexing.faiss_index import Index, stored_as_they_are
+from bitextmine.search.exact import search_one
+from bitextmine.search.options import SearchOptions
+from bitextmine.search.products import best_first
+from bitextmine.search.rows import Vectors
+
+_MOST_RESCORED = 64  # candidates per neighbour
+_LITTLE = 0.002
+
+
+@dataclass(frozen=True)
+class Recall:
+    """at_1: share of queries whose best neighbour is the best there is; at_k: share of the k best found, both
+    by similarity, so that a tie counts as found. queries: what the sample was drawn from."""
+
+    at_1: float
+    at_k: float
+    k: int
+    sample: int
+    seed: int
+    queries: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class RecallSample:
+    """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf where there is none.
+
+    `own` (s,) is the row that a query is in the pool itself and that does not count; None for foreign
+    queries."""
+
+    vectors: Vectors
+    sim: NDArray[np.float32]
+    own: NDArray[np.int64] | None
+    seed: int
+
+
+def draw(
+    pool: Vectors,
+    k: int,
+    *,
+    size: int = 1000,
+    seed: int = 1,
+    queries: Vectors | None = None,
+    device: str = "cpu",
+) -> RecallSample:
+    """A seeded sample of the queries (without any: of the pool's own rows), and their exact k best in the
+    pool.
+
+    Zero rows are not drawn: all that they have is ties. A row's own neighbours leave itself out.
+    """
+    if size < 1:
+        raise BitextmineError(f"the recall sample must have at least 1 row, found {size}")
+    source = pool if queries is None else queries
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(source))[:size])
+    own = drawn[(source[drawn] != 0).any(axis=1)].astype(np.int64)
+    vectors = np.ascontiguousarray(source[own])
+    if queries is not None:
+        sim, _ = search_one(vectors, pool, k, SearchOptions(device=device))
+        return RecallSample(vectors, sim, None, seed)
+    sim, ids = search_one(vectors, pool, k + 1, SearchOptions(device=device))
+    return RecallSample(vectors, _without(sim, ids, own, k)[0], own, seed)
+
+
+def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
+    """Recall of the index, rescoring included, on a drawn sample."""
+    k = sample.sim.shape[1]
+    if sample.own is None:
+        sim, _ = index.search(sample.vectors, pool, k)
+    else:
+        sim, ids = index.search(sample.vectors, pool, k + 1)
+        sim, _ = _without(sim, ids, sample.own, k)
+    there = ~np.isneginf(sample.sim)
+    worst = np.where(there, sample.sim, np.inf).min(axis=1, initial=np.inf)
+    hit = (sim >= worst[:, None]) & ~np.isneginf(sim)
+    has = there[:, 0]
+    first = sim[has, 0] >= sample.sim[has, 0]
+    total = int(there.sum())
+    return Recall(
+        at_1=float(first.mean()) if has.any() else 1.0,
+        at_k=float(np.minimum(hit.sum(axis=1), there.sum(axis=1)).sum() / total) if total else 1.0,
+        k=k,
+        sample=len(sample.vectors),
+        seed=sample.seed,
+        queries="vectors of another file"
+        if sample.own is None
+        else "its own rows, each left out of its own answer",
+    )
+
+
+def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99) -> Recall:
+    """The least nprobe or efSearch, to about a tenth, for which recall@1 on the sample reaches the target; the highest
+    there is, if none does.
+
+    Where more of it no longer helps, what is lost is lost in the codes: then more candidates are rescored.
+    """
+    recall = measure(index, pool, sample)
+    below = 0
+    while recall.at_1 < target:
+        before, effort = recall, index.effort()
+        if effort is not None and effort[1] < effort[2]:
+            below = effort[1]
+            index.set_effort(min(2 * effort[1], effort[2]))
+            recall = measure(index, pool, sample)
+        if recall.at_1 >= target:
+            break
+        more = (
+            effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
+        ) and _lossy(index)
+        if more and index.factor < _MOST_RESCORED:
+            index.factor *= 2
+            recall = measure(index, pool, sample)
+        elif effort is None or effort[1] >= effort[2]:
+            break
+    effort = index.effort()
+    if effort is None or not below or recall.at_1 < target:
+        return recall
+    high = effort[1]
+    while high - below > max(1, high // 10):
+        middle = (below + high) // 2
+        index.set_effort(middle)
+        found = measure(index, pool, sample)
+        if found.at_1 >= target:
+            high, recall = middle, found
+        else:
+            below = middle
+    index.set_effort(high)
+    return recall
+
+
+def _lossy(index: Index) -> bool:
+    ivf = index.inverted
+    return not index.exact and (ivf is None or not stored_as_they_are(ivf))
+
+
+def _without(
+    sim: NDArray[np.float32], ids: NDArray[np.int64], own: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    mine = ids == own[:, None]
+    return best_first(np.where(mine, -np.inf, sim).astype(np.float32), np.where(mine, -1, ids), k)

@@ -1,0 +1,1 @@
+"""Mine sentence pairs: margins, retrieval, thresholds, rescoring."""

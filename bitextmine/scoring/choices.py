@@ -1,0 +1,21 @@
+"""The closed choices of `filter`; `bitextmine --help` reads them, so nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from bitextmine.mining.choices import Dedup
+
+__all__ = ["DUPLICATES", "PRESETS", "preset_text"]
+
+DUPLICATES = tuple(level.value for level in Dedup)
+
+_FOLDER = resources.files("bitextmine.scoring") / "presets"
+PRESETS = tuple(
+    sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml"))
+)
+
+
+def preset_text(name: str) -> str:
+    """The text of a preset, TOML."""
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")

@@ -1,0 +1,135 @@
+"""The neighbourhoods that a margin is taken over: of the pairs in the stream, or of two indexed corpora."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.margin import neighbourhood_mean
+from bitextmine.scoring.columns.around import Around, Vectors
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+__all__ = ["IndexNeighbourhood", "WindowNeighbourhood"]
+
+
+class WindowNeighbourhood:
+    """Neighbours among the last `window` pairs of the stream, the pairs themselves included.
+
+    Equal texts of a side count once: a repeated line must not fill its own neighbourhood. Texts that are on both sides
+    count on neither: they are copies and no translations, and nearer to themselves than any translation is.
+
+    Blocks must come in the order of the stream. A block shorter than the window is seen together with the pairs before
+    it, so that the last pairs of a stream have neighbourhoods as large as the first.
+    """
+
+    def __init__(self, k: int = 4, window: int = 4096) -> None:
+        self.k, self.window = k, window
+        self._texts: tuple[list[str], list[str]] = ([], [])
+        self._vectors: list[NDArray[np.float32]] = []
+
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        self.remember(src, tgt, vectors)
+        copies = set(self._texts[0]).intersection(self._texts[1])
+        src_pool, tgt_pool = (
+            _distinct(*side, copies) for side in zip(self._texts, self._vectors, strict=True)
+        )
+        return Around(
+            nearest_mean(vectors[0], tgt_pool, self.k),
+            nearest_mean(vectors[1], src_pool, self.k),
+            min(len(src_pool), len(tgt_pool)),
+        )
+
+    def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> None:
+        """Takes in pairs that the next ones are to be seen together with."""
+        texts = (list(src), list(tgt))
+        keep = max(0, self.window - len(src))
+        before = min(keep, len(self._texts[0]))
+        pool_texts, pool_vectors = [], []
+        for side in (0, 1):
+            old = self._texts[side][len(self._texts[side]) - before :]
+            pool_texts.append(old + texts[side])
+            parts = [self._vectors[side][len(self._vectors[side]) - before :]] if before else []
+            pool_vectors.append(np.concatenate([*parts, vectors[side]]))
+        self._texts = (pool_texts[0], pool_texts[1])
+        self._vectors = pool_vectors
+
+
+def _distinct(
+    texts: Sequence[str], vectors: NDArray[np.float32], without: Collection[str]
+) -> NDArray[np.float32]:
+    """The vectors of the first of equal texts, but for some texts."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        if text not in without:
+            first.setdefault(text, row)
+    return vectors if len(first) == len(texts) else vectors[list(first.values())]
+
+
+def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
+    """The mean of the k largest inner products of each query (n, d) with the rows of a pool (m, d): float64 (n,), NaN
+    where the pool is empty."""
+    from bitextmine.search.exact import search_one
+
+    if not len(pool) or not len(queries):
+        return np.full(len(queries), np.nan)
+    return neighbourhood_mean(*search_one(queries, pool, min(k, len(pool))))
+
+
+class IndexNeighbourhood:
+    """Neighbours among all the lines of two embedded corpora, so that margins compare with those of `mine`.
+
+    src, tgt: each a corpus (embedded as corpus.fr.npy), its .npy or its .faiss; an index that is missing or stale is
+    built. Raises BitextmineError for what is missing, and for vectors of another model.
+    """
+
+    def __init__(
+        self, src: str | os.PathLike[str], tgt: str | os.PathLike[str], encoder: Encoder, k: int = 4
+    ) -> None:
+        from bitextmine.embeddings.store import open_embedding
+        from bitextmine.indexing.file import open_index
+
+        self.k = k
+        self._sides = []
+        for path in (src, tgt):
+            npy = _npy_of(Path(path), encoder.hash)
+            vectors, manifest = open_embedding(npy)
+            if manifest.model_hash != encoder.hash:
+                raise BitextmineError(
+                    f"{npy}: made with model {manifest.model} ({manifest.model_hash}), but the pairs are scored with "
+                    f"{encoder.name} ({encoder.hash}); pass the same --model, or embed the corpus again"
+                )
+            self._sides.append((open_index(npy), vectors))
+
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        x, y = vectors
+        (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
+        half = [
+            index.search(_as_stored(queries, pool), pool, self.k)
+            for queries, index, pool in ((x, tgt_index, tgt_pool), (y, src_index, src_pool))
+        ]
+        size = min(src_index.rows, tgt_index.rows)
+        return Around(neighbourhood_mean(*half[0]), neighbourhood_mean(*half[1]), size)
+
+
+def _as_stored(queries: NDArray[np.float32], pool: NDArray) -> NDArray:
+    """Rounded as the stored vectors are: a line that is in the corpus then finds its very self."""
+    return queries.astype(pool.dtype)
+
+
+def _npy_of(path: Path, model_hash: str) -> Path:
+    from bitextmine.embeddings.places import embedding_paths, place_of
+
+    if path.suffix == ".npy":
+        return path
+    if path.suffix == ".faiss":
+        return path.with_suffix(".npy")
+    npy = place_of(path, model_hash)
+    return npy if npy.exists() else embedding_paths(path)[0]

@@ -1,0 +1,145 @@
+"""Do the numbers of the two sides agree? Digits must; how they are written may differ."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from bitextmine.scoring.columns.numerals import roman_value, word_values
+
+__all__ = ["number_agreement", "numbers_in"]
+
+# Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
+# and dates (10:30, 2001-09-11, 11/9/2001), and what stands between groups of a long number. A plain space counts
+# only between groups of three digits, or "in 1992 300 people" would be one number.
+_NUMBER = re.compile(
+    r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*"
+)
+_DIGIT = re.compile(r"\d")
+_DIGITS = re.compile(r"\d+")
+_ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
+# A decimal part; three digits after a separator are taken for thousands, whose zeros count.
+_DECIMALS = re.compile(r"[.,](?!\d{3}$)(\d*?)0*$")
+_SCALE = re.compile(
+    r"(?i)\b(?:thousand|million|billion|trillion|mille|milliers|millions?|milliards?|tausend|millionen|milliarden|"
+    r"mio|mrd|mil|mill[oó]n(?:es)?|mila|milion[ei]|miliard[oi])\b|\d[km]\b"
+)
+_AFTER_NOON = re.compile(r"(?i)\bp\.? ?m\b|\d ?pm\b")
+_HALF_DAY = 12
+_LONGEST_IN_WORDS = 4  # digits
+# Of a longer text the beginning counts: the search for groups of digits takes quadratic time on some inputs.
+_CHARACTERS = 10_000
+_MANY = 64  # numbers without an equal; a table, which is not looked at more closely
+
+
+def _canonical(number: str) -> str:
+    """The digits alone, in ASCII whatever the script, without leading zeros and those at the end of decimals:
+    "1 234,50" -> "12345"."""
+    number = _DECIMALS.sub(r"\1", number)
+    digits = "".join(_DIGITS.findall(number))
+    if not digits.isascii():
+        digits = "".join(str(int(digit)) for digit in digits)
+    return digits.lstrip("0") or "0"
+
+
+def numbers_in(text: str) -> list[str]:
+    """The numbers that a text has in digits, each as its digits only, in their order."""
+    return [_canonical(number) for number in _NUMBER.findall(text)]
+
+
+def number_agreement(src: str, tgt: str) -> float:
+    """How well the numbers of two sentences agree, from 0 to 1; 1 when neither has one in digits.
+
+    Every number in digits on one side looks for its equal on the other: the same digits whatever the separators
+    (1,234.5 = 1.234,5 = 1 234,5; 1.50 = 1,5), cut up differently (10:30 = 10 h 30), the last two digits of a year,
+    other zeros where a word gives the scale (2 million = 2000000), the other clock (3 pm = 15), in words (in
+    English, French, German, Spanish and Italian) or as a Roman numeral. Then, with ``clash`` the pairs of numbers that
+    are left on both sides, ``lone`` those left on one side only and ``found`` the ones that found their equal,
+
+        agreement = (found + lone / 2) / (found + lone + clash)
+
+    A number that the other side leaves out is half as bad as one that it contradicts.
+    """
+    src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
+    if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
+        return 1.0
+    left, right = Counter(numbers_in(src)), Counter(numbers_in(tgt))
+    if left == right:
+        return 1.0
+    found = (left & right).total()
+    left, right = left - right, right - left
+    if left.total() + right.total() <= _MANY:
+        if left and right:
+            more, left, right = _cut_up(_rest(src, left), _rest(tgt, right), left, right)
+            found += more + _paired(left, right, src, tgt)
+        found += _in_words(left, tgt) + _in_words(right, src)
+    a, b = left.total(), right.total()
+    clash, lone = min(a, b), abs(a - b)
+    total = found + lone + clash
+    return (found + lone / 2) / total if total else 1.0
+
+
+def _rest(text: str, unmatched: Counter[str]) -> list[str]:
+    """The unmatched numbers of a text as they are written."""
+    waiting = unmatched.copy()
+    rest = []
+    for number in _NUMBER.findall(text):
+        key = _canonical(number)
+        if waiting[key] > 0:
+            waiting[key] -= 1
+            rest.append(number)
+    return rest
+
+
+def _cut_up(
+    src: list[str], tgt: list[str], left: Counter[str], right: Counter[str]
+) -> tuple[int, Counter[str], Counter[str]]:
+    """Matches the runs of digits of what is left, if fewer are left then: "10:30" has 10 and 30, as has "10 h 30"."""
+    a = Counter(_canonical(run) for number in src for run in _DIGITS.findall(number))
+    b = Counter(_canonical(run) for number in tgt for run in _DIGITS.findall(number))
+    both = a & b
+    if both and max((a - both).total(), (b - both).total()) < max(left.total(), right.total()):
+        return both.total(), a - both, b - both
+    return 0, left, right
+
+
+def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
+    """How many numbers left on both sides are the same thing in another form; takes them out of both."""
+    scaled = bool(_SCALE.search(src) or _SCALE.search(tgt))
+    clock = bool(_AFTER_NOON.search(src)) != bool(_AFTER_NOON.search(tgt))
+    found = 0
+    for a in sorted(left.elements()):
+        b = next((b for b in sorted(right) if _alike(a, b, scaled, clock)), None)
+        if b is not None:
+            left.subtract((a,))
+            right.subtract((b,))
+            found += 1
+            right += Counter()  # in place: drops what is zero
+    left += Counter()
+    return found
+
+
+def _alike(a: str, b: str, scaled: bool, clock: bool) -> bool:
+    if len(a) < len(b):
+        a, b = b, a
+    if len(a) == 4 and len(b) == 2 and a[:2] in ("18", "19", "20") and a.endswith(b):  # 1990, '90
+        return True
+    if scaled and a.rstrip("0") == b.rstrip("0"):
+        return True
+    return clock and len(a) <= 2 and abs(int(a) - int(b)) == _HALF_DAY
+
+
+def _in_words(numbers: Counter[str], other: str) -> int:
+    """How many of the numbers the other side has in words or as Roman numerals; takes them out."""
+    if not numbers:
+        return 0
+    words = Counter(word_values(other))
+    words.update(value for value in map(roman_value, _ROMAN_WORD.findall(other)) if value)
+    found = 0
+    for number in sorted(numbers.elements()):
+        if len(number) <= _LONGEST_IN_WORDS and words[int(number)] > 0:
+            words.subtract((int(number),))
+            numbers.subtract((number,))
+            found += 1
+    numbers += Counter()
+    return found

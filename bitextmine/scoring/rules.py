@@ -1,0 +1,139 @@
+"""Rules that a pair must meet to be kept: from options, from TOML files, from presets."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bitextmine.errors import BitextmineError
+from bitextmine.scoring.choices import DUPLICATES, PRESETS, preset_text
+
+__all__ = ["KINDS", "Rule", "RuleSet", "choose_rules", "load_preset", "load_rules"]
+
+KINDS = ("min", "max", "equal")
+_SIGNS = {"min": ">=", "max": "<=", "equal": "="}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pair meets it when its value in the column is at least (min), at most (max) or just (equal) `value`; a pair
+    without a value there never does. column: a name, or a number counted from 1."""
+
+    kind: str
+    column: str
+    value: float | str
+
+    def __str__(self) -> str:
+        value = self.value if isinstance(self.value, str) else f"{self.value:g}"
+        return f"{self.column} {_SIGNS[self.kind]} {value}"
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Rules in the order in which they are tried.
+
+    duplicates: which pairs count as the same, of which the first is kept: "exact", "near", or "none".
+    if_present: columns whose rules are skipped where the input has no such column (one that tells languages is computed
+    all the same where they are stated).
+    """
+
+    rules: tuple[Rule, ...] = ()
+    duplicates: str = "none"
+    if_present: frozenset[str] = frozenset()
+    name: str = ""
+
+    def __str__(self) -> str:
+        return ",".join(str(rule).replace(" ", "") for rule in self.rules) or "none"
+
+    def changed(self, rules: Iterable[Rule] = (), duplicates: str | None = None) -> RuleSet:
+        """The same, with other rules besides; one on the same column of the same kind takes the other's place."""
+        merged = {(rule.kind, rule.column): rule for rule in self.rules}
+        merged.update({(rule.kind, rule.column): rule for rule in rules})
+        return RuleSet(
+            tuple(merged.values()),
+            self.duplicates if duplicates is None else _checked(duplicates, "duplicates"),
+            self.if_present - {rule.column for rule in rules},
+            self.name,
+        )
+
+
+def make_rule(kind: str, column: str, value: Any, where: str = "") -> Rule:
+    """A checked rule; `where` opens the message of the BitextmineError for a value that is no number."""
+    if kind == "equal":
+        return Rule(kind, column, str(value))
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise BitextmineError(f"{where}{kind} {column}: expected a number, found {value!r}")
+    try:
+        return Rule(kind, column, float(value))
+    except OverflowError:
+        raise BitextmineError(f"{where}{kind} {column}: {len(str(abs(value)))} digits are too many") from None
+
+
+def load_rules(path: str | os.PathLike[str]) -> RuleSet:
+    """Rules from a TOML file: tables [min], [max] and [equal] of column = value, in the order of the file, and besides
+    them duplicates = "exact|near|none" and if_present = [columns]. Raises BitextmineError for anything else."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not UTF-8"
+        raise BitextmineError(f"{path}: cannot read the rules: {reason}") from None
+    return _parse(text, os.fspath(path), Path(path).stem)
+
+
+def load_preset(name: str) -> RuleSet:
+    """The rules of a preset; BitextmineError for a name that is none."""
+    _checked(name, "preset", PRESETS)
+    return _parse(preset_text(name), f"preset {name}", name)
+
+
+def choose_rules(
+    preset: str | None,
+    file: str | os.PathLike[str] | None,
+    limits: Mapping[str, Iterable[tuple[str, Any]]],
+    duplicates: str | None,
+) -> RuleSet:
+    """A preset's rules, then those of a file, then single ones (kind -> pairs of column and value); later ones take the
+    place of earlier ones on the same column. Without any of them, and without a preset: "mild"; "none" is no preset."""
+    single = [make_rule(kind, column, value) for kind, pairs in limits.items() for column, value in pairs]
+    if preset is None and file is None and not single:
+        # Removing duplicates alone is a job of its own.
+        preset = "mild" if duplicates is None else "none"
+    chosen = RuleSet() if preset in (None, "none") else load_preset(str(preset))
+    if file is not None:
+        more = load_rules(file)
+        chosen = chosen.changed(more.rules, more.duplicates if more.duplicates != "none" else None)
+        chosen = replace(chosen, if_present=chosen.if_present | more.if_present)
+    return chosen.changed(single, duplicates)
+
+
+def _parse(text: str, where: str, name: str) -> RuleSet:
+    try:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as e:  # besides TOML's own errors: thousands of digits, of brackets
+        raise BitextmineError(f"{where}: not valid TOML: {e}") from None
+    rules: list[Rule] = []
+    duplicates = "none"
+    if_present: list[str] = []
+    for key, value in content.items():
+        if key in KINDS and isinstance(value, dict):
+            rules += [make_rule(key, column, limit, f"{where}: ") for column, limit in value.items()]
+        elif key == "duplicates":
+            duplicates = _checked(value, f"{where}: duplicates")
+        elif key == "if_present" and isinstance(value, list) and all(isinstance(v, str) for v in value):
+            if_present = value
+        else:
+            raise BitextmineError(
+                f"{where}: '{key} = {value!r}' is not understood; rules stand in [min], [max] or [equal] as "
+                'column = value, beside duplicates = "exact" and if_present = ["column"]'
+            )
+    return RuleSet(tuple(rules), duplicates, frozenset(if_present), name)
+
+
+def _checked(value: Any, what: str, choices: tuple[str, ...] = DUPLICATES) -> str:
+    if value not in choices:
+        raise BitextmineError(f"{what}: unknown choice {value!r}; choose one of {', '.join(choices)}")
+    return str(value)

@@ -1,0 +1,508 @@
+"""Fits the scorer of `mine` to mined candidates whose translations are known.
+
+A training held pairs out. Each of its corpora gives mining tasks: those pairs, hidden among sentences of either side
+whose translations are not there. The pairs that mining finds are the examples, right if they are held-out pairs. The
+two networks of a scorer (`mine.scorer`) learn the logarithm of the odds; the right examples of a task make up the same
+share of its weight, whatever their number. So that the scorer can also choose among the neighbours
+of a sentence, the second network learns which of them is the translation, too, by the softmax of their scores.
+
+Text repeats itself, and some wrong examples are translations after all. The other sentences have known translations
+elsewhere: a wrong example does not count where either of its sentences is nearly the same as the translation of the
+other one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from bitextmine.console import progress
+from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
+from bitextmine.encoder.ngrams import Ngrams
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.streams import open_output
+from bitextmine.mining.calibration import calibration_error, pair_share, probability
+from bitextmine.mining.candidates import candidates
+from bitextmine.mining.piece_features import PieceFeatures
+from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.scorer import (
+    LOG_RATIO,
+    NEIGHBOURS,
+    SIZE,
+    Network,
+    Scorer,
+    candidate_features,
+    pair_cosines,
+)
+from bitextmine.mining.threshold import tune
+from bitextmine.search.exact import search_both
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.training.cache import PairCache, open_caches
+from bitextmine.training.outputs import check_file_output
+from bitextmine.training.pairs import find_corpora
+from bitextmine.training.recipe import Recipe
+from bitextmine.training.sampling import with_ngrams
+
+__all__ = ["FittedScorer", "Fitting", "TaskScore", "fit_scorer"]
+
+# Among so many neighbours of a held-out sentence the network learns to choose, of so many sentences of each side.
+NEAREST, ASKED = 10, 300
+# What choosing counts beside the odds.
+CHOICE_WEIGHT = 0.1
+# Of the weight of a task, what its right examples make up.
+SHARE = 0.2
+# Sentences of this cosine say the same.
+SAME = 0.8
+# The pieces are compared of all candidates but those of the lowest scores, among which are so many of the right ones.
+GIVEN_UP = 0.01
+# Software manuals make the rest worse, if they take part: lines that differ in one word are no translations there.
+CORPORA = {"europarl": 4.0, "laws": 1.0, "tatoeba": 0.5}
+LEARNING_RATE, MARGIN_LEARNING_RATE = 1e-2, 3e-2
+# So many times the logarithm of the ratio margin is added to what the second network finds. It is fitted to text that
+# the encoder was trained on, where pieces say more than elsewhere.
+LEAN = 30.0
+# A hidden unit that gets so little gives it on as it is, but for a millionth.
+FAINT = 1e-3
+MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY = 8, 150, 0.01
+NETWORK_SEED = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitting:
+    """What a scorer is fitted to, and how.
+
+    corpora: beginnings of the names of those that give tasks, and what all of such a name weigh together; held_out: the
+    fewest held-out pairs that one must have; draws: tasks of each, with other distractors; distractors: sentences
+    without a translation on either side of a task, these numbers in turn; seed: of what is drawn. hidden: units of the
+    second network; steps: of AdamW, on all examples; decay: its weight decay.
+    """
+
+    corpora: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(CORPORA))
+    held_out: int = 500
+    draws: int = 5
+    distractors: tuple[int, ...] = (40_000, 5_000, 15_000, 1_000, 200)
+    seed: int = 1
+    hidden: int = 32
+    steps: int = 600
+    decay: float = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskScore:
+    """A task: its corpus, how many candidates count, how many of them are right, of how many pairs (gold), and the best
+    F1 (per cent) by margin, and by a scorer fitted to the other kinds of text. share: of right ones among the
+    candidates, as that scorer estimates it; calibration_error: of its probabilities, expected, at that share."""
+
+    corpus: str
+    candidates: int
+    right: int
+    gold: int
+    f1_by_margin: float
+    f1_by_scorer: float
+    share: float
+    calibration_error: float
+
+
+@dataclasses.dataclass(frozen=True)
+class FittedScorer:
+    """The scorer, where it is, and how well others like it do on kinds of text that they were not fitted to."""
+
+    scorer: Scorer
+    path: Path
+    tasks: tuple[TaskScore, ...]
+
+
+def fit_scorer(
+    trained: str | os.PathLike[str],
+    recipe: Recipe,
+    out: str | os.PathLike[str] | None = None,
+    fitting: Fitting | None = None,
+    *,
+    model: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    show_progress: bool | None = None,
+) -> FittedScorer:
+    """Writes a scorer (safetensors) to ``out``, a file that ``force`` allows to write over; None: into the folder of
+    the model, where `mine` looks for it.
+
+    trained: a model folder of `bitextmine train`, made by ``recipe``; ``cache`` (or its work/cache) has the tokenised
+    corpora, and tells which pairs were held out. model: the encoder that mines, on the CPU (default: ``trained``).
+
+    A kind of text is what the names of corpora begin with, up to the first dot. Raises UsageError for an impossible
+    fitting; BitextmineError for fewer than two kinds with enough held-out pairs (each is measured with a scorer fitted
+    to the others), an encoder without piece vectors, and files that cannot be read or written.
+    """
+    fitting = fitting or Fitting()
+    _check(fitting)
+    model = trained if model is None else model
+    place = resolve(model) / SCORER if out is None else Path(out)
+    check_file_output(place, force)
+    find_corpora(recipe)
+    encoder = load_encoder(model, "cpu")
+    comparing = PieceFeatures(*encoder.piece_rows())
+    folder = Path(trained) / "work" / "cache" if cache is None else Path(cache)
+    tokenizer, own = Tokenizer(Path(trained) / TOKENIZER), encoder.tokenizer
+    if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
+        raise BitextmineError(
+            f"{tokenizer.path}: another vocabulary than that of {os.fspath(model)}, which is to mine the same pieces; "
+            "name an encoder of this vocabulary with --model"
+        )
+    caches = [
+        cache
+        for cache in open_caches(folder, recipe, tokenizer, show_progress=show_progress)
+        if cache.corpus.name.startswith(tuple(fitting.corpora)) and len(cache.valid) >= fitting.held_out
+    ]
+    if len({_kind(cache.corpus.name) for cache in caches}) < 2:
+        raise BitextmineError(
+            f"{folder}: --corpora {','.join(fitting.corpora)}: {len(caches)} of {fitting.held_out} held-out "
+            "pairs or more, but two kinds of text are needed, to measure on one what was fitted to the other"
+        )
+    tasks: list[MiningTask] = []
+    with progress(len(caches) * fitting.draws, "mine", "tasks", show_progress) as bar:
+        for one in caches:
+            for _ in range(fitting.draws):
+                rng = np.random.default_rng([fitting.seed, len(tasks)])
+                most = fitting.distractors[len(tasks) % len(fitting.distractors)]
+                hidden = _hidden_pairs(one, recipe, own.ngrams, most, rng)
+                tasks.append(_mined(one.corpus.name, encoder, hidden))
+                bar.update(1)
+    _weigh(tasks, fitting.corpora)
+    margin, cut = _margin_network(tasks)
+    with progress(len(tasks), "compare pieces", "tasks", show_progress) as bar:
+        for task in tasks:
+            task.compare(comparing, margin, cut)
+            bar.update(1)
+    measured = _measured(tasks, margin, cut, fitting)
+    scorer = Scorer(margin, _leaning(_piece_network(tasks, fitting), tasks), cut, SHARE)
+    with open_output(place, "binary") as file:
+        file.write(save(scorer.arrays()))
+    return FittedScorer(scorer, place, measured)
+
+
+def _weigh(tasks: Sequence[MiningTask], corpora: Mapping[str, float]) -> None:
+    """Shares the weight of each name out among the tasks of it; the first name that a corpus begins with counts."""
+    names = [next(name for name in corpora if task.corpus.startswith(name)) for task in tasks]
+    for task, name in zip(tasks, names, strict=True):
+        task.share = corpora[name] / names.count(name)
+
+
+def _kind(corpus: str) -> str:
+    return corpus.partition(".")[0]
+
+
+def _check(fitting: Fitting) -> None:
+    for option, value, least in (
+        ("corpora", min(fitting.corpora.values(), default=-1), 0),
+        ("draws", fitting.draws, 1),
+        ("distractors", min(fitting.distractors, default=-1), 0),
+        ("held-out", fitting.held_out, 1),
+        ("hidden", fitting.hidden, 1),
+        ("steps", fitting.steps, 1),
+        ("decay", fitting.decay, 0),
+    ):
+        if not value >= least:
+            raise UsageError(f"--{option} {value}: at least {least}")
+
+
+@dataclasses.dataclass(frozen=True)
+class HiddenPairs:
+    """Source and target sentences, the first ``gold`` of which translate each other in order; and what the sentences of
+    each side have for translations, whether these are there or not."""
+
+    src: Pieces
+    tgt: Pieces
+    of_src: Pieces
+    of_tgt: Pieces
+    gold: int
+
+
+class MiningTask:
+    """The candidates of a corpus, p pairs, and the neighbours that held-out sentences have, q pairs.
+
+    right, counts (p,) bool: what is a held-out pair, and what is not left out for being a translation after all; margin
+    (p,): of each; base (p, CANDIDATE_FEATURES); gold: how many pairs there were. near_base (q, CANDIDATE_FEATURES),
+    near_right (q,), near_of (q,): which sentence a pair belongs to, from 0 on; each has its translation among them.
+    share: what the task weighs.
+    After `compare`: hopeful (p,), whose pieces were compared, features of these, and near of all q.
+    """
+
+    def __init__(
+        self,
+        corpus: str,
+        hidden: HiddenPairs,
+        pairs: tuple[NDArray, NDArray],
+        base: NDArray,
+        counts: NDArray,
+        margin: NDArray,
+        near: tuple[NDArray, NDArray, NDArray, NDArray],
+    ) -> None:
+        self.corpus, self.gold, self.base, self.counts, self.margin = (
+            corpus,
+            hidden.gold,
+            base,
+            counts,
+            margin,
+        )
+        self._hidden, self._pairs = hidden, pairs
+        self.right = (pairs[0] == pairs[1]) & (pairs[0] < hidden.gold)
+        self._near_src, self._near_tgt, self.near_base, self.near_of = near
+        self.near_right = self._near_src == self._near_tgt
+        self.share = 1.0
+        self.hopeful = np.zeros(len(base), dtype=bool)
+        self.features = self.near = np.zeros((0, 0))
+
+    @property
+    def weight(self) -> NDArray:
+        """(p,) what each candidate weighs: together what the task does, of which the right ones make up SHARE."""
+        right, wrong = (self.counts & self.right).sum(), (self.counts & ~self.right).sum()
+        each = np.where(self.right, SHARE / max(1, right), (1 - SHARE) / max(1, wrong))
+        weight: NDArray = np.where(self.counts, each * self.share, 0)
+        return weight
+
+    def compare(self, comparing: PieceFeatures, margin: Network, cut: float) -> None:
+        """Works out the features of the pieces, of candidates that reach ``cut``; what they were taken from goes."""
+        src, tgt = self._hidden.src, self._hidden.tgt
+        self.hopeful = margin.score(margin.drive(self.base)) >= cut
+        s, t = (side[self.hopeful] for side in self._pairs)
+        self.features = np.concatenate(
+            [self.base[self.hopeful], comparing.features(src.take(s), tgt.take(t))], axis=1
+        )
+        found = comparing.features(src.take(self._near_src), tgt.take(self._near_tgt))
+        self.near = np.concatenate([self.near_base, found], axis=1)
+        del self._hidden, self._pairs, self._near_src, self._near_tgt
+
+
+def _hidden_pairs(
+    cache: PairCache, recipe: Recipe, ngrams: Ngrams | None, distractors: int, rng: np.random.Generator
+) -> HiddenPairs:
+    gold = cache.valid.take(np.arange(len(cache.valid)))
+    rows = rng.permutation(len(cache.train))
+    most = min(distractors, len(rows) // 2)
+    here, there = (cache.train.take(np.sort(part)) for part in (rows[:most], rows[most : 2 * most]))
+    src, tgt, of_src, of_tgt = (
+        with_ngrams(Pieces.join(parts), ngrams, recipe.model.max_pieces)
+        for parts in (
+            (gold.src, here.src),
+            (gold.tgt, there.tgt),
+            (gold.tgt, here.tgt),
+            (gold.src, there.src),
+        )
+    )
+    return HiddenPairs(src, tgt, of_src, of_tgt, len(gold))
+
+
+def _mined(corpus: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
+    x, y, of_x, of_y = (
+        encoder.encode_pieces(side).astype(np.float16)
+        for side in (hidden.src, hidden.tgt, hidden.of_src, hidden.of_tgt)
+    )
+    wide = search_both(x, y, NEAREST)
+    found = Neighbours(
+        wide.fwd_sim[:, :NEIGHBOURS],
+        wide.fwd_id[:, :NEIGHBOURS],
+        wide.bwd_sim[:, :NEIGHBOURS],
+        wide.bwd_id[:, :NEIGHBOURS],
+    )
+    pairs = retrieve(candidates(found, NEIGHBOURS))
+    cosine = np.maximum(
+        pair_cosines(pairs.src, pairs.tgt, found.fwd_sim, found.fwd_id),
+        pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
+    )
+    base = candidate_features(pairs.src, pairs.tgt, cosine, found, NEIGHBOURS)
+    same = (
+        np.maximum(_cosines(of_x[pairs.src], y[pairs.tgt]), _cosines(x[pairs.src], of_y[pairs.tgt])) >= SAME
+    )
+    right = (pairs.src == pairs.tgt) & (pairs.src < hidden.gold)
+    near = _near(wide, found, min(hidden.gold, ASKED))
+    return MiningTask(corpus, hidden, (pairs.src, pairs.tgt), base, right | ~same, pairs.score, near)
+
+
+def _cosines(x: NDArray, y: NDArray) -> NDArray:
+    found: NDArray = np.einsum("ij,ij->i", x.astype(np.float32), y.astype(np.float32))
+    return found
+
+
+def _near(wide: Neighbours, found: Neighbours, asked: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """The neighbours of the first sentences of each side, where the translation is one of them: source and target rows,
+    features, whose neighbours they are."""
+    parts = []
+    for ids, sim, forward in ((wide.fwd_id, wide.fwd_sim, True), (wide.bwd_id, wide.bwd_sim, False)):
+        rows = np.flatnonzero((ids[:asked] == np.arange(min(asked, len(ids)))[:, None]).any(axis=1))
+        row, column = np.nonzero(ids[rows] >= 0)
+        one, other = rows[row], ids[rows[row], column]
+        src, tgt = (one, other) if forward else (other, one)
+        cosine = sim[one, column].astype(np.float64)
+        parts.append((src, tgt, candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
+    (*first, of_first), (*second, of_second) = parts
+    of = np.concatenate([of_first, of_second + (of_first[-1] + 1 if len(of_first) else 0)])
+    src, tgt, features = (np.concatenate(both) for both in zip(first, second, strict=True))
+    return src, tgt, features, of
+
+
+def _measured(
+    tasks: Sequence[MiningTask], margin: Network, cut: float, fitting: Fitting
+) -> tuple[TaskScore, ...]:
+    """Each task by a network that is fitted to the other kinds of text, after the margin's, which knows all."""
+    networks = {
+        kind: _leaning(_piece_network(others, fitting), others)
+        for kind in sorted({_kind(task.corpus) for task in tasks})
+        if (others := [task for task in tasks if _kind(task.corpus) != kind])
+    }
+    found = []
+    for task in tasks:
+        network = networks[_kind(task.corpus)]
+        score = margin.score(margin.drive(task.base))
+        score[task.hopeful] = network.score(network.drive(task.features))
+        score, by_margin, right = score[task.counts], task.margin[task.counts], task.right[task.counts]
+        share = pair_share(score, SHARE)
+        p = probability(score + np.log(share / (1 - share)) - np.log(SHARE / (1 - SHARE)))
+        before, after = (100 * tune(one, right, task.gold).f1 for one in (by_margin, score))
+        error = calibration_error(p, right)
+        found.append(
+            TaskScore(task.corpus, len(right), int(right.sum()), task.gold, before, after, share, error)
+        )
+    return tuple(found)
+
+
+def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
+    """The first network, and the score that all but GIVEN_UP of the right candidates reach."""
+    network = _fitted(
+        np.concatenate([task.base for task in tasks]),
+        np.concatenate([task.right for task in tasks]),
+        np.concatenate([task.weight for task in tasks]) / sum(task.share for task in tasks),
+        (MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY, MARGIN_LEARNING_RATE),
+    )
+    right = np.concatenate([network.score(network.drive(task.base[task.right])) for task in tasks])
+    return network, float(np.float32(np.quantile(right, GIVEN_UP)))
+
+
+def _examples(tasks: Sequence[MiningTask]) -> tuple[NDArray, NDArray, NDArray]:
+    """Of the candidates that count and whose pieces were compared: features (p, CANDIDATE_FEATURES + FEATURES), which
+    are right (p,) bool, and what they weigh (p,)."""
+    counted = [task.counts[task.hopeful] for task in tasks]
+    features, right, weight = (
+        np.concatenate([part[some] for part, some in zip(parts, counted, strict=True)])
+        for parts in (
+            [task.features for task in tasks],
+            [task.right[task.hopeful] for task in tasks],
+            [task.weight[task.hopeful] for task in tasks],
+        )
+    )
+    return features, right, weight
+
+
+def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
+    features, right, weight = _examples(tasks)
+    of, sentences = [], 0
+    for task in tasks:
+        of.append(task.near_of + sentences)
+        sentences += int(task.near_of.max(initial=-1)) + 1
+    return _fitted(
+        features,
+        right,
+        weight / sum(task.share for task in tasks),
+        (fitting.hidden, fitting.steps, fitting.decay, LEARNING_RATE),
+        (
+            np.concatenate([task.near for task in tasks]),
+            np.concatenate([task.near_right for task in tasks]),
+            np.concatenate(of),
+        ),
+    )
+
+
+def _leaning(network: Network, tasks: Sequence[MiningTask]) -> Network:
+    """The network with LEAN times the logarithm of the ratio margin added to its score, and that brought to log odds
+    again: times a number, plus another, plus one times the size of the corpora, by logistic regression."""
+    features, right, weight = _examples(tasks)
+    scores = network.score(network.drive(features)) + LEAN * features[:, LOG_RATIO]
+    times, plus, by_size = _logistic(
+        np.stack([scores, np.ones(len(scores)), features[:, SIZE]], axis=1), right, weight / weight.sum()
+    )
+    mean, scale = network.mean.astype(np.float64), network.scale.astype(np.float64)
+    linear = np.zeros((2, len(mean)))
+    linear[0, LOG_RATIO] = linear[1, SIZE] = FAINT
+    slopes = np.array([times * LEAN, by_size])
+    columns = [LOG_RATIO, SIZE]
+    constant = times * network.constant + plus + slopes @ mean[columns]
+    return Network(
+        np.concatenate([network.hidden, linear]).astype(np.float32),
+        np.concatenate([network.bias, np.zeros(2)]).astype(np.float32),
+        np.concatenate([times * network.out, slopes * scale[columns] / FAINT]).astype(np.float32),
+        constant.astype(np.float32),
+        network.mean,
+        network.scale,
+    )
+
+
+def _logistic(columns: NDArray, right: NDArray, weight: NDArray) -> NDArray[np.float64]:
+    """(c,) of columns (n, c): logistic regression, weighted, without a penalty."""
+
+    def loss(at: NDArray) -> tuple[float, NDArray]:
+        z = columns @ at
+        error = expit(z) - right
+        value = float(weight @ (np.logaddexp(0, z) - right * z))
+        return value, columns.T @ (weight * error)
+
+    start = np.zeros(columns.shape[1])
+    start[0] = 1 / (1 + LEAN / 10)
+    found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return found
+
+
+def _fitted(
+    features: NDArray,
+    right: NDArray,
+    weight: NDArray,
+    how: tuple[int, int, float, float],
+    choices: tuple[NDArray, NDArray, NDArray] | None = None,
+) -> Network:
+    """Logistic loss, weighted; full batches, AdamW, a learning rate that falls as a cosine. how: units, steps, decay,
+    learning rate. choices: features of pairs, which are right, and of which sentence each is."""
+    hidden, steps, decay, learning_rate = how
+    torch.manual_seed(NETWORK_SEED)
+    mean, scale = features.mean(0), features.std(0) + 1e-6
+
+    def usual(values: NDArray) -> torch.Tensor:
+        return torch.from_numpy((values - mean) / scale).float()
+
+    x, y, w = usual(features), torch.from_numpy(right).float(), torch.from_numpy(weight).float()
+    network = torch.nn.Sequential(
+        torch.nn.Linear(x.shape[1], hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 1)
+    )
+    optimizer = torch.optim.AdamW(network.parameters(), learning_rate, weight_decay=decay)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    some = None if choices is None else (usual(choices[0]), *map(torch.from_numpy, choices[1:]))
+    for _ in range(steps):
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(x)[:, 0], y, w, reduction="sum")
+        if some is not None:
+            loss = loss + CHOICE_WEIGHT * _choice_loss(network(some[0])[:, 0], *some[1:])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    parts = {key: value.detach().numpy() for key, value in network.state_dict().items()}
+    arrays = parts["0.weight"], parts["0.bias"], parts["2.weight"][0], parts["2.bias"], mean, scale
+    return Network(*(np.ascontiguousarray(array, dtype=np.float32) for array in arrays))
+
+
+def _choice_loss(score: torch.Tensor, right: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
+    """Minus the logarithm of the softmax of the right one, mean over the sentences, each of which has one."""
+    sentences = int(of[-1]) + 1 if len(of) else 0
+    if not sentences:
+        return score.sum() * 0
+    highest = torch.full((sentences,), -torch.inf).scatter_reduce(0, of, score.detach(), "amax")
+    total = torch.zeros(sentences).index_add(0, of, torch.exp(score - highest[of]))
+    return (torch.log(total) + highest).mean() - score[right].sum() / sentences

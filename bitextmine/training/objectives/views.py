@@ -1,0 +1,191 @@
+"""The ways in which objectives look at a batch, each encoded once a step however many objectives share it."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.forward import piece_states, sentence_vectors
+from bitextmine.training.parallel import ALONE, World
+from bitextmine.training.precision import layer_precision
+from bitextmine.training.recipe import Training
+from bitextmine.training.sampling import Batch, drop_pieces
+
+__all__ = ["MASK", "MaskedPieces", "OneMasked", "Views", "mask_like_bert", "mask_one"]
+
+# The vocabulary's unknown piece stands for a masked one: for both, a piece is there and nobody says which. It is
+# never in a target (targets are read from the unmasked sentences), unless the text itself has it.
+MASK = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class OneMasked:
+    """A batch in which each pair has one piece masked, on a side chosen at random (paper, section 3.2).
+
+    side (n,) 0 = source, 1 = target: where; piece (n,) int64: which piece was there (-1: that side has none);
+    pieces: 2n sentences, sources first; vectors (2n, d): their pooled states, not normalised.
+    """
+
+    side: np.ndarray
+    piece: np.ndarray
+    pieces: Pieces
+    vectors: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedPieces:
+    """BERT-style masking: states (m, d) at the chosen positions, piece (m,) int64 that stood there, and row (m,)
+    int64, the pair (0..n-1) of each."""
+
+    states: Tensor
+    piece: np.ndarray
+    row: np.ndarray
+
+
+class Views:
+    """A batch as the objectives of one step see it, each view encoded when it is first asked for.
+
+    Of several processes each encodes its share of the pairs: ``batch``, ``whole`` (its sentences, sources first) and
+    the views hold that share, ``pairs`` and ``keys`` (2, pairs) are of the whole step. A loss over single pairs is
+    summed over the share and divided by ``pairs``; a loss over the batch takes `gather`ed vectors and goes through
+    `shared`. The sum over the processes is then the loss.
+
+    content (V,) bool tells the pieces worth predicting (letters or digits in them). Random choices come from
+    the step's seed, each view with a stream of its own, so that they do not depend on which objectives run, nor on
+    how many processes there are.
+    """
+
+    def __init__(
+        self,
+        model: SentenceModel,
+        batch: Batch,
+        training: Training,
+        content: np.ndarray,
+        step: int,
+        world: World = ALONE,
+    ) -> None:
+        self.model, self.training, self.content = model, training, content
+        self.step, self.world = step, world
+        self.pairs, self.keys = len(batch), batch.keys
+        self._teacher = batch.teacher
+        self.precision = layer_precision(training.autocast, world.device)
+        self._all = Pieces.join([batch.src, batch.tgt])
+        own = np.arange(self.pairs)[world.share(self.pairs)]
+        self._own_pairs, self._own_rows = own, np.concatenate([own, own + self.pairs])
+        if world.size > 1:
+            batch = Batch(batch.corpus, batch.src.take(own), batch.tgt.take(own), batch.keys[:, own])
+        self.batch = batch
+        self.whole = self._own(self._all)
+
+    @property
+    def teacher(self) -> np.ndarray:
+        """(2, pairs, d) float32, rows of length 1: what a teacher makes of the step's sentences."""
+        assert self._teacher is not None, "only a lesson has a teacher"
+        return self._teacher
+
+    def gather(self, vectors: Tensor) -> Tensor:
+        """(2m, d) of this process' pairs, sources first -> (2 pairs, d) of the step's, in their order."""
+        if self.world.size == 1:
+            return vectors
+        m = len(self.batch)
+        side_by_side = torch.cat([vectors[:m], vectors[m:]], dim=1)
+        src, tgt = self.world.gather(side_by_side, self.pairs).chunk(2, dim=1)
+        return torch.cat([src, tgt])
+
+    def shared(self, loss: Tensor) -> Tensor:
+        """This process' share of a loss that every process computes."""
+        return loss / self.world.size
+
+    def _own(self, pieces: Pieces) -> Pieces:
+        return pieces if self.world.size == 1 else pieces.take(self._own_rows)
+
+    def _rng(self, stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.training.seed, self.step, stream])
+
+    def _encode(self, pieces: Pieces) -> Tensor:
+        t = self.training
+        if self._teacher is None or not self.model.config.length_share:
+            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        # A teacher's cosines are what those of the finished model shall be.
+        was = self.model.length_share_in_training
+        self.model.length_share_in_training = self.model.config.length_share
+        try:
+            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        finally:
+            self.model.length_share_in_training = was
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """(2m, d) pooled states of the sentences with some pieces dropped, sources first; not normalised."""
+        return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
+
+    @cached_property
+    def one_masked(self) -> OneMasked:
+        side, position, piece = mask_one(self._all, self.content, self._rng(2))
+        ids = self._all.ids.copy()
+        ids[position[position >= 0]] = MASK
+        pieces = self._own(Pieces(ids, self._all.offsets))
+        return OneMasked(side[self._own_pairs], piece[self._own_pairs], pieces, self._encode(pieces))
+
+    @cached_property
+    def bert_masked(self) -> MaskedPieces:
+        ids, positions = mask_like_bert(self._all, self.content, self._rng(3))
+        pieces = self._own(Pieces(ids, self._all.offsets))
+        if self.world.size > 1:
+            chosen = np.zeros(len(ids), dtype=np.int32)
+            chosen[positions] = 1
+            positions = np.flatnonzero(self._own(Pieces(chosen, self._all.offsets)).ids)
+        states = piece_states(self.model, pieces, positions, self.training.batch_tokens, self.precision)
+        row = np.searchsorted(self.whole.offsets, positions, side="right") - 1
+        return MaskedPieces(states, self.whole.ids[positions].astype(np.int64), row % len(self.batch))
+
+
+def mask_one(
+    whole: Pieces, content: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For 2n sentences (sources first) chooses a side per pair and a piece in that side's sentence.
+
+    Returns side (n,) 0 or 1; position (n,) int64 in whole.ids; piece (n,) int64; the last two -1 where the
+    sentence is empty. Each content piece of the sentence is as likely; a sentence without any (punctuation only)
+    offers all its pieces.
+    """
+    n = len(whole) // 2
+    side = rng.integers(0, 2, n)
+    rows = np.arange(n) + n * side
+    starts, ends = whole.offsets[rows], whole.offsets[rows + 1]
+    counted = np.concatenate([[0], np.cumsum(content[whole.ids])])
+    available = counted[ends] - counted[starts]
+    draw = rng.random(n)
+    # The j-th content piece of a sentence is where the running count first passes those before it by j + 1.
+    wanted = counted[starts] + (draw * available).astype(np.int64) + 1
+    by_content = np.searchsorted(counted, wanted, side="left") - 1
+    by_any = starts + (draw * (ends - starts)).astype(np.int64)
+    position = np.where(ends > starts, np.where(available > 0, by_content, by_any), -1)
+    piece = np.where(position >= 0, whole.ids[np.maximum(position, 0)] if len(whole.ids) else -1, -1)
+    return side, position, piece.astype(np.int64)
+
+
+def mask_like_bert(
+    whole: Pieces, content: np.ndarray, rng: np.random.Generator, share: float = 0.15
+) -> tuple[np.ndarray, np.ndarray]:
+    """BERT's masking (Devlin et al. 2019): 15% of the pieces, of which 80% become MASK, 10% a random piece and
+    10% stay; every sentence with pieces has at least one. Returns the new ids and the chosen positions."""
+    chosen = rng.random(len(whole.ids)) < share
+    starts = whole.offsets[:-1][whole.lengths > 0]
+    if len(starts):
+        lengths = whole.lengths[whole.lengths > 0]
+        none = ~np.logical_or.reduceat(chosen, starts)
+        chosen[(starts + (rng.random(len(starts)) * lengths).astype(np.int64))[none]] = True
+    positions = np.flatnonzero(chosen)
+    ids = whole.ids.copy()
+    fate = rng.random(len(positions))
+    ids[positions[fate < 0.8]] = MASK
+    swapped = positions[(fate >= 0.8) & (fate < 0.9)]
+    ids[swapped] = rng.integers(0, len(content), len(swapped))
+    return ids, positions

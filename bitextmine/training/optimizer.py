@@ -1,0 +1,67 @@
+"""Optimiser and learning rate schedule."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.training.recipe import Training
+
+__all__ = ["falling", "layer_parameters", "make_optimizer", "rate_share", "set_rates"]
+
+
+def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
+    """All that is learned but the piece vectors; what the objectives share comes once."""
+    rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
+    return rest + list(objectives.parameters())
+
+
+def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
+    """AdamW; piece vectors have a learning rate of their own and no decay, biases and norms have no decay."""
+    groups: list[dict[str, object]] = [
+        {
+            "params": list(model.embedding.parameters()),
+            "peak": training.embedding_learning_rate,
+            "weight_decay": 0.0,
+        }
+    ]
+    rest = layer_parameters(model, objectives)
+    for decay, params in (
+        (training.weight_decay, [p for p in rest if p.ndim > 1]),
+        (0.0, [p for p in rest if p.ndim <= 1]),
+    ):
+        if params:
+            groups.append({"params": params, "peak": training.learning_rate, "weight_decay": decay})
+    return torch.optim.AdamW(groups, lr=training.learning_rate, fused=True)
+
+
+def rate_share(step: int, steps: int, training: Training) -> float:
+    """Learning rate at ``step`` (from 0) as a share of the peak: a linear rise over the warm-up, then the schedule.
+
+    cosine (half a period) and linear reach the floor with the last step; inverse-sqrt is sqrt(warm-up / step), as in
+    Vaswani et al. 2017, and stays above the floor.
+    """
+    warmup = max(1, round(training.warmup * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    if training.schedule == "inverse-sqrt":
+        return max(training.floor, math.sqrt(warmup / (step + 1)))
+    if training.schedule == "cosine":
+        return falling(1.0, training.floor, progress)
+    left = 1 - progress if training.schedule == "linear" else 1.0
+    return training.floor + (1 - training.floor) * left
+
+
+def falling(top: float, floor: float, progress: float) -> float:
+    """From `top` to `floor` as half a period of a cosine, where `progress` goes from 0 to 1."""
+    return floor + (top - floor) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
+    """Sets the learning rate of each group to ``share`` of its peak, as `rate_share` gives it."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * share

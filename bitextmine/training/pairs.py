@@ -1,0 +1,208 @@
+"""Sentence pairs from TSV or paired files."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from bitextmine.errors import BitextmineError, InvalidUtf8
+from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.names import Form, form_of
+from bitextmine.files.lines import iter_lines
+from bitextmine.files.storage import Place
+from bitextmine.files.tables import open_table
+from bitextmine.languages import identify as languages
+from bitextmine.training.recipe import Corpus, Recipe
+
+__all__ = ["check_corpora", "corpus_files", "filter_codes", "find_corpora", "pair_chunks"]
+
+log = logging.getLogger(__name__)
+
+# Pairs from the beginning of a corpus that its languages are guessed by, and the fewest that tell anything.
+GUESSED, FEWEST = 400, 50
+
+
+def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
+    """The file of a TSV corpus, or the two of a paired one.
+
+    Raises BitextmineError for a file that is missing, and for one that can be read only once, as a pipe.
+    """
+    paths = [recipe.corpus(name) for name in corpus.files]
+    for path in paths:
+        try:
+            regular = path.is_file() or not path.exists()  # what is missing is told better when it is opened
+        except OSError as e:
+            raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
+        if not regular and not path.is_dir():
+            raise BitextmineError(
+                f"{path}: not a regular file; a corpus is read more than once: save it first"
+            )
+    return paths
+
+
+def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The pairs of a corpus in file order, ``size`` of them at a time, as sources and targets; streams.
+
+    A suffix .jsonl, .tmx or .parquet tells another form than TSV.
+
+    Raises BitextmineError for a line without a second column, for a row that is no pair, for invalid UTF-8 (unless
+    data.errors is "replace"), for paired files of different lengths, and for files that cannot be read.
+    """
+    paths = corpus_files(recipe, corpus)
+    try:
+        if corpus.pairs:
+            yield from (
+                _columns(paths[0], recipe.data.errors, size)
+                if form_of(paths[0]) == Form.TSV
+                else _rows(paths[0], corpus.langs, size)
+            )
+        else:
+            yield from _side_by_side(paths[0], paths[1], recipe.data.errors, size)
+    except InvalidUtf8 as e:
+        replace = 'set data.errors = "replace" in the recipe'
+        raise InvalidUtf8(e.file, e.line, e.problem, e.cure, replace) from None
+
+
+def _columns(path: Place, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    lines = iter_lines(path, errors)
+    done = 0
+    while part := [line.split("\t", 2) for line in islice(lines, size)]:
+        for i, columns in enumerate(part):
+            if len(columns) < 2:
+                raise BitextmineError(
+                    f"{path}: line {done + i + 1}: one column, but a pair is source, tab, target; for two files with "
+                    "a side each, name them as src and tgt instead of pairs in the recipe"
+                )
+        done += len(part)
+        yield [columns[0] for columns in part], [columns[1] for columns in part]
+
+
+def _rows(path: Place, langs: Sequence[str], size: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The pairs of a file in another form than TSV; the languages that it names say which side is which."""
+    table = open_table(path)
+    if table.rows.empty:
+        return
+    sides = [table.layout.src, table.layout.tgt]
+    if (table.layout.src_lang, table.layout.tgt_lang) == (langs[1], langs[0]):
+        sides.reverse()
+    for block in table.rows.blocks(size):
+        if bad := block.bad():
+            place = min(bad)
+            raise BitextmineError(f"{path}: row {block.start + place}: {bad[place]}")
+        sources, targets = (list(map(one_cell, block.texts(at, range(len(block))))) for at in sides)
+        yield sources, targets
+
+
+def _side_by_side(src: Place, tgt: Place, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    sides = [iter_lines(path, errors) for path in (src, tgt)]
+    done = 0
+    while True:
+        sources, targets = (list(islice(side, size)) for side in sides)
+        if len(sources) != len(targets):
+            found = [
+                done + len(part) + sum(1 for _ in side)
+                for part, side in zip((sources, targets), sides, strict=True)
+            ]
+            raise BitextmineError(
+                f"{src} has {found[0]} lines, but {tgt} has {found[1]}: they are not aligned"
+            )
+        if not sources:
+            return
+        done += len(sources)
+        yield sources, targets
+
+
+# --- before training ----------------------------------------------------------------------------------------
+
+
+def find_corpora(recipe: Recipe) -> None:
+    """Raises BitextmineError for files of corpora that are not there: before hours of work on the others."""
+    paths = [path for corpus in recipe.data.corpora for path in map(recipe.corpus, corpus.files)]
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        more = f"; {len(missing)} of {len(paths)} are missing" if len(missing) > 1 else ""
+        raise BitextmineError(
+            f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
+            "FOLDER names another folder, train --pairs FILE other corpora"
+        )
+
+
+def check_corpora(recipe: Recipe) -> None:
+    """Looks at the beginning of every corpus, so that what is plainly wrong is told at once.
+
+    Raises BitextmineError for what pair_chunks raises on the first lines, for a language filter that cannot work,
+    and for columns that are in each other's language; warns of a column that is mostly in another one. Languages are
+    looked at where py3langid is installed and data.check_languages is not off.
+    """
+    d = recipe.data
+    known = functools.cache(lambda: languages.Languages("data.language_filter"))
+    check = d.check_languages and (d.language_filter or languages.is_installed())
+    for number, corpus in enumerate(d.corpora, 1):
+        if d.language_filter:
+            filter_codes(known(), corpus, number)
+        sides = next(pair_chunks(recipe, corpus, GUESSED), ([], []))
+        if check and len(sides[0]) >= FEWEST:
+            _check_languages(recipe, corpus, known(), sides)
+
+
+def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tuple[str, str]:
+    """What the language identifier calls a corpus' two languages (``number``: of the corpus in the recipe).
+
+    Raises BitextmineError for a language that it does not know, and for two that it takes for one (en-GB, en-US).
+    """
+    codes = [known.code(lang) for lang in corpus.langs]
+    for lang, code in zip(corpus.langs, codes, strict=True):
+        if code is None:
+            raise BitextmineError(
+                f"recipe: data.corpora {number}: langs: '{lang}' is none of the {len(known.codes)} languages that "
+                f"data.language_filter can tell ({', '.join(sorted(known.codes))}); turn the filter off"
+            )
+    if codes[0] == codes[1]:
+        raise BitextmineError(
+            f"recipe: data.corpora {number}: langs: data.language_filter cannot tell {' from '.join(corpus.langs)}; "
+            "turn the filter off"
+        )
+    return str(codes[0]), str(codes[1])
+
+
+def _check_languages(
+    recipe: Recipe, corpus: Corpus, known: languages.Languages, sides: tuple[list[str], list[str]]
+) -> None:
+    codes = [known.code(lang) for lang in corpus.langs]
+    shares: list[Counter[str]] = []
+    for lines in sides:
+        guesses = Counter(known.guess(lines))
+        del guesses["und"]
+        total = sum(guesses.values())
+        if total < FEWEST:
+            return
+        shares.append(Counter({code: round(100 * n / total) for code, n in guesses.items()}))
+    one, other = codes
+    if one is None or other is None or one == other:
+        return
+    columns = ("first column", "second column") if corpus.pairs else (corpus.src, corpus.tgt)
+    where = ", ".join(str(path) for path in corpus_files(recipe, corpus))
+    swapped = min(shares[0][other], shares[1][one]), max(shares[0][one], shares[1][other])
+    if swapped[0] > 50 and swapped[1] < 10:
+        a, b = corpus.langs
+        raise BitextmineError(
+            f"{where}: swapped languages: {shares[0][other]}% of the first lines of the {columns[0]} are {b} and "
+            f'{shares[1][one]}% of the {columns[1]} are {a}, but langs says {a}, {b}; write langs = ["{b}", "{a}"] '
+            f"(of a file given by --pairs the name tells it: NAME.{b}-{a}.tsv), or data.check_languages = false if "
+            "that is wrong"
+        )
+    for column, lang, code, share in zip(columns, corpus.langs, codes, shares, strict=True):
+        best, most = share.most_common(1)[0]
+        if best != code and most > 50:
+            log.warning(
+                "%s: %d%% of the first lines of the %s look like %s, and %d%% like %s, as langs says",
+                where,
+                most,
+                column,
+                best,
+                share[str(code)],
+                lang,
+            )

@@ -1,0 +1,41 @@
+"""Recipes: what a training run is, as TOML; every key has a default, a meaning and a check."""
+
+from __future__ import annotations
+
+from bitextmine.training.recipe.check import check_recipe
+from bitextmine.training.recipe.keys import (
+    Corpus,
+    Data,
+    Distil,
+    Model,
+    Recipe,
+    Similarity,
+    Teacher,
+    Training,
+    Vocabulary,
+)
+from bitextmine.training.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
+from bitextmine.training.recipe.start import start_name, with_start
+from bitextmine.training.recipe.template import recipe_settings, recipe_template, recipe_text
+
+__all__ = [
+    "Corpus",
+    "Data",
+    "Distil",
+    "Model",
+    "Recipe",
+    "Similarity",
+    "Teacher",
+    "Training",
+    "Vocabulary",
+    "check_recipe",
+    "load_recipe",
+    "recipe_from_pairs",
+    "recipe_names",
+    "recipe_path",
+    "recipe_settings",
+    "recipe_template",
+    "recipe_text",
+    "start_name",
+    "with_start",
+]

@@ -1,0 +1,161 @@
+"""Piece vectors that know how pieces are spelled: in training each is a vector of its own plus twice the mean of the
+vectors of its n-grams.
+
+What is spelled alike (amendement, emendamento; kommission, commission) then shares part of its vector, over all
+languages, and a piece that training seldom meets is better than its random start (Bojanowski et al. 2017, "Enriching
+word vectors with subword information"). When training ends the sums are taken once: the finished model has a vector
+per piece. The commonest n-grams may stay as pieces of their own (`Ngrams`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bitextmine.encoder.model import PieceVectors, SentenceModel
+from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded, is_word
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.cache import PairCache
+from bitextmine.training.frequencies import sample_pieces
+
+__all__ = ["SpelledVectors", "commonest_ngrams", "finished", "piece_ngrams", "spell"]
+
+# An n-gram of fewer pieces connects none.
+FEWEST_PIECES = 2
+# How much the mean of a piece's n-grams counts beside its own vector, and how much an n-gram that is a piece itself;
+# train/quality.md has what was tried.
+MEAN_WEIGHT = 2.0
+ACROSS_WEIGHT = 0.25
+
+
+def spellings(piece: str) -> list[str]:
+    """The n-grams of a piece, each once, in order: those of its letters (and of the space before them), and the whole
+    piece where it is longer, all without case and accents."""
+    plain = folded(piece)
+    found: dict[str, None] = {}
+    for length in (*LENGTHS, len(plain)):
+        if length < LENGTHS[0]:
+            continue
+        for begin in range(len(plain) - length + 1):
+            ngram = plain[begin : begin + length]
+            if is_word(ngram.removeprefix(SPACE)):
+                found[ngram] = None
+    return list(found)
+
+
+def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
+    """The n-grams that FEWEST_PIECES pieces or more share, sorted, and for each piece the numbers of its own."""
+    each = [spellings(piece) for piece in pieces]
+    counts = Counter(ngram for found in each for ngram in found)
+    names = sorted(ngram for ngram, count in counts.items() if count >= FEWEST_PIECES)
+    number = {ngram: i for i, ngram in enumerate(names)}
+    return names, Pieces.from_lists([[number[n] for n in found if n in number] for found in each])
+
+
+def commonest_ngrams(
+    caches: Sequence[PairCache], pieces: Sequence[str], shared: Sequence[str], count: int
+) -> list[str]:
+    """Up to ``count`` of the n-grams that pieces share (``shared``, by `piece_ngrams`) and that are of LENGTHS: those
+    that most often reach across the cuts of words in what training will see, the commonest first."""
+    names = [name for name in shared if len(name) in LENGTHS]
+    letters = Counter(letter for name in names for letter in name)
+    kept = {letter for letter, _ in letters.most_common(MOST_LETTERS)}
+    names = [name for name in names if kept.issuperset(name)]
+    ngrams = Ngrams(names, pieces)
+    total = np.zeros(len(names))
+    for sides, weight in sample_pieces(caches):
+        for side in sides:
+            ids = ngrams.extend(side).ids
+            total += weight * np.bincount(ids[ids >= len(pieces)] - len(pieces), minlength=len(names))
+    order = np.argsort(-total, kind="stable")[:count]
+    return [names[i] for i in order if total[i] > 0]
+
+
+class SpelledVectors(nn.Module):
+    """In place of a model's piece vectors while it is trained. Parameters: own (pieces, d), ngrams (n-grams, d)."""
+
+    ids: Tensor
+    offsets: Tensor
+
+    def __init__(
+        self, vectors: PieceVectors, names: Sequence[str], lists: Pieces, across: Sequence[str]
+    ) -> None:
+        """vectors: of the pieces, then of the n-grams ``across`` cuts; their values are where the new ones begin.
+        names, lists: the pieces' n-grams, as `piece_ngrams` has them."""
+        super().__init__()
+        # Those across come first, so that n-gram g is row g of the parameter and row len(pieces) + g of the table.
+        order = [*across, *sorted(set(names) - set(across))]
+        row = {name: i for i, name in enumerate(order)}
+        place = np.array([row[name] for name in names], dtype=np.int64)
+        self.register_buffer("ids", torch.from_numpy(place[lists.ids]), persistent=False)
+        self.register_buffer("offsets", torch.from_numpy(lists.offsets), persistent=False)
+        self.pieces, self.table_rows = len(lists), len(lists) + len(across)
+        weight = vectors.weight.detach()
+        self.own = nn.Parameter(weight[: self.pieces].clone())
+        self.ngrams = nn.Parameter(weight.new_empty(len(order), weight.shape[1]))
+        with torch.no_grad():
+            self.ngrams.normal_(0.0, float(weight.std()) if len(order) else 0.0)
+
+    def keep(self, table: Tensor) -> None:
+        """Takes the values at which `table` is ``table`` (pieces + n-grams across, d): the n-grams of ``across`` have
+        their vectors, the others none, and the pieces' own vectors are what is left."""
+        with torch.no_grad():
+            across = self.table_rows - self.pieces
+            self.ngrams.zero_()
+            self.ngrams[:across] = table[self.pieces :] / ACROSS_WEIGHT
+            self.own.zero_()
+            self.own.copy_(table[: self.pieces] - self.table()[: self.pieces])
+
+    def rows(self, wanted: Tensor) -> Tensor:
+        """The vectors (m, d) of pieces and n-grams ``wanted`` (m,) int64, increasing."""
+        pieces = wanted[: int((wanted < self.pieces).sum())]
+        starts = self.offsets[pieces]
+        lengths = self.offsets[pieces + 1] - starts
+        offsets = functional.pad(lengths.cumsum(0), (1, 0))
+        ids = self.ids[
+            torch.arange(int(offsets[-1]), device=wanted.device)
+            + (starts - offsets[:-1]).repeat_interleave(lengths)
+        ]
+        mean = functional.embedding_bag(ids, self.ngrams, offsets, mode="mean", include_last_offset=True)
+        own = functional.embedding(pieces, self.own)
+        across = functional.embedding(wanted[len(pieces) :] - self.pieces, self.ngrams)
+        return torch.cat([own + MEAN_WEIGHT * mean, ACROSS_WEIGHT * across])
+
+    def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """As `PieceVectors.gathered`; each vector that the sentences need is put together once."""
+        here = torch.zeros(self.table_rows, dtype=torch.bool, device=ids.device)
+        here[ids] = True
+        place = here.cumsum(0) - 1
+        return place[ids], self.rows(here.nonzero()[:, 0])
+
+    def table(self) -> Tensor:
+        """(pieces + n-grams across, d): what the finished model has for vectors."""
+        return self.rows(torch.arange(self.table_rows, device=self.own.device)).detach()
+
+
+def spell(
+    model: SentenceModel, names: Sequence[str], lists: Pieces, across: Sequence[str], *, keep: bool = False
+) -> None:
+    """Gives a model without layers vectors that know how pieces are spelled; names, lists: by `piece_ngrams`. keep:
+    the sums are what the model's vectors were."""
+    vectors = SpelledVectors(model.embedding, names, lists, across)
+    if keep:
+        vectors.keep(model.embedding.weight.detach())
+    model.embedding = vectors  # type: ignore[assignment]  # which has all that a model without layers asks for
+
+
+def finished(model: SentenceModel) -> SentenceModel:
+    """The model with a vector per piece, as it is to be saved."""
+    if not isinstance(model.embedding, SpelledVectors):
+        return model
+    plain = SentenceModel(model.config)
+    with torch.no_grad():
+        plain.embedding.weight.copy_(model.embedding.table())
+        if model.config.length_share:
+            plain.characters.copy_(model.characters)
+    return plain

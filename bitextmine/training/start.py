@@ -1,0 +1,105 @@
+"""The encoder that a training goes on from: its weights, as the parameters of a model that is to be trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bitextmine.encoder.columns.lengths import piece_characters
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, read_ngrams
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors, read_weights
+from bitextmine.errors import BitextmineError
+from bitextmine.training.recipe import Recipe
+from bitextmine.training.recipe.start import disagreement, start_config, start_folder
+
+__all__ = ["Start", "open_start"]
+
+# Root mean square of the numbers in the piece vectors of encoders as training leaves them. Only directions count
+# without layers, but a learning rate is a length: `encoder join` and `encoder reduce` leave other scales.
+USUAL_SIZE = 0.125
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """An encoder to train on from. tokenizer: with its n-grams; hash: `folder_hash`."""
+
+    name: str
+    folder: Path
+    config: EncoderConfig
+    tokenizer: Tokenizer
+    ngrams: tuple[str, ...]
+    hash: str
+
+    def digest(self, recipe: Recipe) -> str:
+        """As `Recipe.digest`, of the encoder, too."""
+        return hashlib.sha256(f"{recipe.digest()} {self.hash}".encode()).hexdigest()[:16]
+
+    def grown_config(self, vocab_size: int, languages: Sequence[str], dropout: float) -> EncoderConfig:
+        """What the model is that goes on from it with so many pieces."""
+        return dataclasses.replace(
+            self.config,
+            vocab_size=vocab_size,
+            languages=tuple(sorted({*self.config.languages, *languages})),
+            dropout=dropout,
+        )
+
+    def load_into(self, model: SentenceModel, pieces: Sequence[str]) -> None:
+        """Gives a model of `grown_config` the encoder's weights. pieces: the model's vocabulary, which begins with the
+        encoder's.
+
+        A new piece gets what the encoder made of it so far: the sum of the vectors of the pieces and n-grams it was cut
+        into (with layers their mean), so that a sentence keeps its vector but for where else it is cut otherwise.
+        Vectors of a model without layers are scaled to USUAL_SIZE by a power of two, which changes no direction.
+        """
+        state = dict(read_weights(self.config, self.folder / WEIGHTS))
+        old = piece_vectors(state)
+        state.pop(SCALE, None)
+        known = self.config.vocab_size
+        new = [piece.replace("▁", " ") for piece in pieces[known:]]
+        vectors = np.concatenate([old[:known], self._cut_up(new, old), old[known:]])
+        if not self.config.layers:
+            size = float(np.sqrt(np.square(vectors[:known], dtype=np.float64).mean()))
+            if size > 0:
+                vectors = vectors * np.float32(2.0 ** round(np.log2(USUAL_SIZE / size)))
+        state[PIECES] = vectors
+        if self.config.length_share:
+            state[CHARACTERS] = np.concatenate(
+                [state[CHARACTERS][:known], piece_characters(pieces[known:]), state[CHARACTERS][known:]]
+            )
+        model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in state.items()})
+
+    def _cut_up(self, texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """(texts, d) float32: what the encoder makes of new pieces."""
+        found = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
+        # One from inside a word is taken for a word of its own, which is near enough to begin with.
+        plain, _ = self.tokenizer.encode([text.lstrip(" ") for text in texts])
+        for i, (a, b) in enumerate(zip(plain.offsets[:-1], plain.offsets[1:], strict=True)):
+            if b > a:
+                found[i] = vectors[plain.ids[a:b]].sum(axis=0)
+                if self.config.layers:
+                    found[i] /= b - a
+        return found
+
+
+def open_start(recipe: Recipe) -> Start | None:
+    """The encoder of model.start_from, None without one.
+
+    Raises BitextmineError where it is missing, damaged, of another kind, or of another shape than the recipe says.
+    """
+    if not recipe.model.start_from:
+        return None
+    folder = start_folder(recipe)
+    config = start_config(recipe)
+    if wrong := disagreement(recipe, config):
+        raise BitextmineError(f"recipe: {wrong}")
+    config, tokenizer = read_folder(folder)
+    ngrams = tuple(read_ngrams(folder, config.ngrams))
+    return Start(recipe.model.start_from, folder, config, tokenizer, ngrams, folder_hash(folder))

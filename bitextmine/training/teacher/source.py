@@ -1,0 +1,115 @@
+"""The teacher of a recipe: an encoder, or vectors that another tool made of the corpora."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+
+import numpy as np
+
+from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
+from bitextmine.encoder.forms import SIMILARITY_FORM
+from bitextmine.encoder.load import load_encoder
+from bitextmine.encoder.precomputed import PRECOMPUTED
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
+from bitextmine.errors import BitextmineError
+from bitextmine.training.recipe import Corpus, Recipe
+
+__all__ = ["TeacherSource", "open_teacher", "taught_sides", "teacher_pieces"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherSource:
+    """Who teaches. encoder: None where the corpora bring its vectors; hash: changes with the vectors."""
+
+    name: str
+    hash: str
+    encoder: Encoder | None
+
+    def digest(self, digest: str) -> str:
+        """A run's digest with the teacher in it."""
+        return hashlib.sha256(f"{digest} {self.hash}".encode()).hexdigest()[:16]
+
+
+def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
+    """The teacher of the recipe, None where it has none.
+
+    Raises BitextmineError for an encoder that cannot be loaded, and for vectors that cannot be read.
+    """
+    name = recipe.teacher.model
+    if not name:
+        return None
+    if name == PRECOMPUTED:
+        return TeacherSource(PRECOMPUTED, _hash_of_vectors(recipe), None)
+    path = recipe.path(name)
+    model = name if name in PACKAGED or not path.exists() else os.fspath(path)
+    try:
+        encoder = load_encoder(model, device)
+    except BitextmineError as e:
+        raise type(e)(f"recipe: teacher.model: {e}; --set teacher.model=FOLDER names another") from None
+    return TeacherSource(encoder.name, encoder.hash, encoder)
+
+
+def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
+    """Which column's vector each side of a pair is taught: its own where the teacher reads it, else that of the other
+    side; None where it reads neither, and for a corpus that it does not teach on."""
+    teacher = recipe.teacher
+    if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
+        return None
+    there = (True, True)
+    if teacher.model == PRECOMPUTED:
+        there = (bool(corpus.src_vectors), bool(corpus.tgt_vectors))
+    src, tgt = (
+        found and (not teacher.languages or lang in teacher.languages)
+        for found, lang in zip(there, corpus.langs, strict=True)
+    )
+    if not (src or tgt):
+        return None
+    return 0 if src else 1, 1 if tgt else 0
+
+
+def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np.ndarray:
+    """(V, dim) float32: what the teacher makes of each piece, before its layers.
+
+    Raises BitextmineError for a teacher that 'bitextmine train' did not make, and for one of another vocabulary or of
+    another number of dimensions than the student.
+    """
+    folder = teacher.encoder.folder if teacher.encoder else None
+    if folder is None or (teacher.encoder and teacher.encoder.form == SIMILARITY_FORM):
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name} has no piece vectors that could be learned (embedding): only "
+            "encoders of 'bitextmine train' have"
+        )
+    config, theirs = read_folder(folder)
+    if theirs.pieces() != tokenizer.pieces():
+        raise BitextmineError(
+            f"recipe: teacher.model: {folder}: teacher and student disagree: its vocabulary, of {config.vocab_size} "
+            f"pieces, is not the student's, of {tokenizer.vocab_size}"
+        )
+    if config.piece_dim != dim:
+        raise BitextmineError(
+            f"recipe: teacher.model: {folder}: teacher and student disagree: its pieces have {config.piece_dim} "
+            f"numbers, the student's {dim}"
+        )
+    _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
+    return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
+
+
+def _hash_of_vectors(recipe: Recipe) -> str:
+    digest = hashlib.sha256()
+    for corpus in recipe.data.corpora:
+        for name in (corpus.src_vectors, corpus.tgt_vectors):
+            digest.update(b"\0")
+            if name:
+                path = recipe.path(name)
+                try:
+                    with path.open("rb") as file:
+                        digest.update(hashlib.file_digest(file, "sha256").digest())
+                except OSError as e:
+                    raise BitextmineError(
+                        f"{path}: cannot read the teacher's vectors: {e.strerror}"
+                    ) from None
+    return digest.hexdigest()[:16]

@@ -1,0 +1,139 @@
+"""The questions that decide whether an encoder is better, and what they are asked about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.adaptation.held_out import (
+    DRAWS,
+    Measured,
+    choose_held_out,
+    found_again,
+    half_of,
+    is_better,
+    measure,
+)
+from bitextmine.adaptation.mining import MinedPairs, gold_shares
+from bitextmine.adaptation.piles import Piles, check_gold
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.gold import Gold
+from bitextmine.mining.texts import FileText
+
+
+def mined(precision: list[float], lines: int = 0) -> MinedPairs:
+    at = np.arange(len(precision))
+    every = np.arange(lines or len(precision))
+    return MinedPairs(at, at[::-1].copy(), np.array(precision), (every, every))
+
+
+def test_the_best_pairs_are_as_many_as_the_error_rate_allows() -> None:
+    pairs = mined([1.0, 1.0, 0.97, 0.96, 0.951, 0.94, 0.5])
+    assert [pairs.best(rate) for rate in (0.01, 0.035, 0.05, 0.5, 0.001)] == [2, 3, 5, 7, 2]
+    assert mined([0.4, 0.3]).best(0.05) == 0
+
+
+def test_questions_are_found_again_as_the_plain_way_finds_them() -> None:
+    """Over more rows than a block has, with equal rows, against one argsort a question."""
+    rng = np.random.default_rng(1)
+    pool = rng.standard_normal((40_000, 16))
+    pool = (pool / np.linalg.norm(pool, axis=1, keepdims=True)).astype(np.float16)
+    pool[39_999] = pool[7]
+    right = np.array([0, 7, 39_999, 20_000, 20_001, 39_998])
+    noise = np.array([0.01, 0.01, 0.01, 0.01, 0.5, 0.5])[:, None] * rng.standard_normal((6, 16))
+    queries = (pool[right] + noise).astype(np.float32)
+    nearest = (queries.astype(np.float64) @ pool.T.astype(np.float64)).argmax(1)
+    plain = [bool((pool[best] == pool[row]).all()) for best, row in zip(nearest, right, strict=True)]
+    assert found_again(queries, right, pool).tolist() == plain
+    assert True in plain and False in plain
+
+
+def test_half_of_a_line() -> None:
+    line = "one two three four five six seven"
+    half = half_of(line, 1)
+    words = half.split()
+    assert len(words) == 4 and [word for word in line.split() if word in words] == words
+    assert half_of(line, 1) == half
+    assert {half_of(line, seed) for seed in range(20)} != {half}
+    assert len(half_of("原子力発電", 1)) == 3
+    assert half_of("a", 1) == "a"
+
+
+def test_pairs_set_aside_are_of_the_surest_and_stay_when_others_come() -> None:
+    pairs = mined([1.0] * 100 + [0.97] * 100)
+    sources = [f"sentence {i}" for i in range(200)]
+    chosen = choose_held_out(pairs, sources, 0.05, 1000)
+    assert len(chosen) == 20 and chosen.max() < 100 and (np.diff(chosen) > 0).all()
+    assert len(choose_held_out(pairs, sources, 0.05, 7)) == 7
+    fewer = choose_held_out(pairs, sources, 0.05, 10)
+    assert set(fewer.tolist()) <= set(chosen.tolist())
+
+
+def answers(right: int, of: int = 1000) -> np.ndarray:
+    found: np.ndarray = np.arange(of) < right
+    return found
+
+
+def test_better_is_more_than_chance() -> None:
+    old = Measured(answers(980), answers(600))
+    assert is_better(Measured(answers(980), answers(640)), old)
+    assert not is_better(Measured(answers(980), answers(602)), old)  # two more of a thousand
+    assert not is_better(Measured(answers(980), answers(560)), old)
+    assert not is_better(old, old)
+    # Better with half of the words, but whole sentences are lost.
+    assert not is_better(Measured(answers(900), answers(640)), old)
+    # As many, but others.
+    assert not is_better(Measured(answers(980), ~answers(400)), old)
+    # 1 in 8 by chance, 1 in 16, 1 in 32; and 7 gained for one lost, 9 in 256.
+    assert [is_better(Measured(answers(980), answers(600 + n)), old) for n in (3, 4, 5)] == [
+        False,
+        False,
+        True,
+    ]
+    for gained, better in ((6, False), (7, True)):
+        found = answers(600 + gained)
+        found[0] = False
+        assert is_better(Measured(answers(980), found), old) is better
+    # Whole sentences lost: 9 may be chance, 10 are not (1 in 1,024).
+    assert [is_better(Measured(answers(980 - n), answers(640)), old) for n in (9, 10)] == [True, False]
+
+
+def test_a_question_counts_by_how_often_it_is_answered() -> None:
+    whole = answers(980)
+    old = Measured(whole, np.full(1000, 3))
+    assert old.percent() == (98.0, 100 * 3 / DRAWS)
+    for more, better in ((4, False), (5, True)):
+        assert is_better(Measured(whole, np.where(answers(more), DRAWS, 3)), old) is better
+    # As many questions are answered better as worse.
+    assert not is_better(Measured(whole, np.where(answers(500), 5, 1)), old)
+
+
+def test_questions_are_asked_with_several_halves() -> None:
+    lines = [f"{a} house stands on hill number {i}" for i, a in enumerate(["The", "A", "No", "One"] * 5)]
+    encoder, at = load_encoder("europe5-fast"), np.arange(20)
+    vectors = encoder.encode(lines)
+    found = measure(encoder, (lines, lines), (at, at), (vectors, vectors), 1)
+    assert found.whole.all()
+    asked = np.stack([encoder.encode([half_of(line, 1 + draw) for line in lines]) for draw in range(DRAWS)])
+    slow = ((asked @ vectors.T).argmax(axis=2) == at).sum(axis=0)
+    np.testing.assert_array_equal(found.half, np.concatenate([slow, slow]))
+    assert 0 < slow.sum() < DRAWS * 20
+
+
+def test_gold_counts_lines_that_are_equal_as_one() -> None:
+    """Lines 3 and 1 are equal, and the pair of the second is mined as that of the first."""
+    firsts = (np.array([0, 1, 2, 1, -1]), np.arange(6))
+    pairs = MinedPairs(np.array([1, 0, 2]), np.array([4, 0, 5]), np.ones(3), firsts)
+    gold = Gold(np.array([3, 0]), np.array([4, 1]))
+    assert gold_shares(pairs, 3, gold) == {"precision": 50.0, "recall": 50.0}
+    assert gold_shares(pairs, 1, gold) == {"precision": 100.0, "recall": 50.0}
+
+
+def test_gold_of_other_files_is_refused() -> None:
+    piles = Piles(FileText(Path("a.en")), FileText(Path("a.de")))
+    check_gold(Gold(np.array([4]), np.array([5])), piles, (5, 6))
+    with pytest.raises(BitextmineError, match=r"--gold: line number 8, but a\.de has 6 lines"):
+        check_gold(Gold(np.array([0]), np.array([7])), piles, (5, 6))

@@ -1,0 +1,162 @@
+"""The dynamic program against an oracle, compiled against NumPy, banded against whole."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitextmine.alignment import native
+from bitextmine.alignment.aligner import Alignment, align_vectors, align_windows
+from bitextmine.alignment.costs import Costs, Prices, kinds
+from bitextmine.alignment.program import Band, cheapest, full_band
+from bitextmine.alignment.search import Settings, find_path
+from bitextmine.alignment.windows import VectorWindows
+
+_spec = importlib.util.spec_from_file_location("align_oracle", Path(__file__).with_name("oracle.py"))
+oracle = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(oracle)
+
+
+def side(
+    rng: np.random.Generator, rows: np.ndarray, noise: float, sizes: int, lengths: np.ndarray | None = None
+) -> VectorWindows:
+    lengths = rng.integers(20, 200, len(rows)) if lengths is None else lengths
+    rows = rows + noise * rng.normal(size=rows.shape)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return VectorWindows(rows.astype(np.float32), sizes, lengths)
+
+
+def made(seed: int, n: int, drop: float = 0.1, noise: float = 0.3, dim: int = 64, sizes: int = 5):
+    """Two sides of about n sentences, from each of which some are left out, and the numbers of those that are in."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, dim))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    kept = [np.flatnonzero(rng.random(n) >= drop) for _ in range(2)]
+    lengths = rng.integers(20, 200, n)
+    return (*(side(rng, rows[k], noise / dim**0.5, sizes, lengths[k]) for k in kept), *kept)
+
+
+def steps_of(path) -> list[tuple[int, int, int, int]]:
+    return np.stack([path.x[:-1], np.diff(path.x), path.y[:-1], np.diff(path.y)], axis=1).tolist()
+
+
+@pytest.mark.parametrize("largest", [2, 3, 4, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
+    src, tgt, *_ = made(seed, 4 + 2 * seed, drop=0.3)
+    if not len(src) or not len(tgt):
+        pytest.skip("empty")
+    prices = Prices()
+    path, costs = find_path(src, tgt, Settings(max_size=largest, prices=prices))
+    assert costs.skip == pytest.approx(oracle.skip(src, tgt, prices), rel=1e-4)
+    best = oracle.least(src, tgt, largest, prices)
+    assert oracle.total(src, tgt, steps_of(path), prices) == pytest.approx(best, rel=1e-4, abs=1e-4)
+    assert path.cost.sum() == pytest.approx(best, rel=1e-4, abs=1e-4)
+    assert all(s + t <= largest for _, s, _, t in steps_of(path))
+
+
+@pytest.mark.skipif(native.library() is None, reason="not compiled")
+@pytest.mark.parametrize("largest", [2, 6])
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 9), (40, 7), (130, 120), (300, 2)])
+def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: int) -> None:
+    rng = np.random.default_rng(3)
+    n, m = lengths
+    src, tgt = (side(rng, rng.normal(size=(size, 8)), 0, 5) for size in lengths)
+    steps = kinds(largest)
+    costs = Costs(src, tgt, steps, Prices())
+    centre = np.round(np.linspace(0, m, n + m + 1)).astype(np.int64)
+    for band in (full_band(n, m), Band(centre - 6, 13)):
+        fast, slow = (cheapest(costs, steps, n, m, band, compiled=c) for c in (True, False))
+        for name in ("x", "y", "cost"):
+            assert np.array_equal(getattr(fast, name), getattr(slow, name))
+        assert fast.on_edge == slow.on_edge
+
+
+def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt, *_ = made(1, 400)
+    with_it = align_windows(src, tgt, Settings(whole=0))
+    monkeypatch.setattr("bitextmine.alignment.program.library", lambda: None)
+    without = align_windows(src, tgt, Settings(whole=0))
+    assert np.array_equal(with_it.src_ends, without.src_ends)
+    assert np.array_equal(with_it.tgt_ends, without.tgt_ends)
+    assert np.array_equal(with_it.score, without.score)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_band_loses_nothing(seed: int) -> None:
+    """Neither from a coarse beginning, nor with a long stretch left out, far wider than the band."""
+    src, tgt, *_ = made(seed, 900)
+    rows = tgt.vectors(1, 0, len(tgt))
+    tgt = VectorWindows(
+        np.delete(rows, slice(200, 500), axis=0), 5, np.delete(tgt.characters, slice(200, 500))
+    )
+    whole = align_windows(src, tgt, Settings(whole=1 << 30))
+    banded = align_windows(src, tgt, Settings(whole=0, dense=10_000))
+    assert np.array_equal(whole.src_ends, banded.src_ends)
+    assert np.array_equal(whole.tgt_ends, banded.tgt_ends)
+
+
+def test_what_belongs_together_is_found() -> None:
+    src, tgt, a, b = made(7, 2000, drop=0.05, noise=0.5)
+    found = align_windows(src, tgt, Settings())
+    place = {row: j for j, row in enumerate(b.tolist())}
+    true = {(i, place[row]) for i, row in enumerate(a.tolist()) if row in place}
+    pairs = {(link.src[0], link.tgt[0]) for link in found if len(link.src) == len(link.tgt) == 1}
+    assert len(pairs & true) > 0.97 * len(true)
+    assert len(pairs - true) < 0.01 * len(true)
+
+
+def check(alignment: Alignment, n: int, m: int, largest: int) -> None:
+    """Every sentence in one link, in order, and no link too large."""
+    links = list(alignment)
+    assert [i for link in links for i in link.src] == list(range(n))
+    assert [j for link in links for j in link.tgt] == list(range(m))
+    for link in links:
+        sizes = len(link.src), len(link.tgt)
+        assert sum(sizes) == 1 or (min(sizes) and sum(sizes) <= largest)
+        assert link.score == 0 or min(sizes)
+        assert np.isfinite(link.score)
+
+
+vectors = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(2, 8),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 200, 1 << 30]),
+    st.booleans(),
+)
+def test_monotone_complete_and_no_line_twice(
+    n: int, m: int, largest: int, seed: int, whole: int, few: bool
+) -> None:
+    """few: of a handful of vectors, equal ones and zeros among them."""
+    rng = np.random.default_rng(seed)
+    x, y = (rng.normal(size=(size, 5)).astype(np.float32) for size in (n, m))
+    if few:
+        stock = np.concatenate([np.zeros((1, 5)), np.eye(5)]).astype(np.float32)
+        x, y = (stock[rng.integers(0, 6, size)] for size in (n, m))
+    for rows in (x, y):
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    found = align_vectors(x, y, Settings(max_size=largest, whole=whole, dense=100, radius=3))
+    check(found, n, m, largest)
+
+
+def test_documents_that_do_not_belong_together_are_told() -> None:
+    src, tgt, *_ = made(1, 100)
+    _, other, *_ = made(2, 100)
+    assert not align_windows(src, tgt, Settings()).doubtful
+    assert align_windows(src, other, Settings()).doubtful
+
+
+def test_the_same_sentence_again_and_again() -> None:
+    rows = np.tile(np.eye(4, dtype=np.float32)[0], (30, 1))
+    check(align_vectors(rows, rows[:20]), 30, 20, 6)

@@ -1,0 +1,85 @@
+"""Vectors of windows against encoding the text that they make together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.alignment.windows import EncodedWindows, SumWindows, VectorWindows, make_windows
+from bitextmine.encoder import load_encoder
+
+LINES = [
+    "The committee met on Tuesday to discuss the budget.",
+    "No.",
+    "",
+    "Last year, 3,412 visitors came to the museum, and more than half of them bought a ticket in advance.",
+    "Unaccustomed photolithography notwithstanding, everyone was pleased.",
+    "The committee met on Tuesday to discuss the budget.",
+    "Der Ausschuss trat am Dienstag zusammen.",
+    "¿Quién sabe?",
+]
+
+
+@pytest.mark.parametrize("model", ["europe5", "europe5-fast"])
+def test_running_sums_are_what_encoding_gives(model: str) -> None:
+    encoder = load_encoder(model)
+    (windows,) = make_windows(encoder, [LINES * 3], 5)
+    assert isinstance(windows, SumWindows)
+    for size in range(1, 6):
+        count = len(LINES) * 3 - size + 1
+        found = windows.vectors(size, 0, count)
+        true = encoder.encode([" ".join((LINES * 3)[i : i + size]) for i in range(count)])
+        some = np.linalg.norm(true, axis=1) > 0
+        assert np.allclose(np.linalg.norm(found, axis=1), some, atol=1e-5)
+        # The columns for the order are fitted, not exact; all others are.
+        assert (np.einsum("ij,ij->i", found, true)[some] > (0.99999 if size == 1 else 0.998)).all()
+
+
+def test_without_columns_for_order_they_are_exact(tiny_model: Path) -> None:
+    encoder = load_encoder(tiny_model)
+    (windows,) = make_windows(encoder, [LINES], 4)
+    for size in (2, 3, 4):
+        texts = [" ".join(LINES[i : i + size]) for i in range(len(LINES) - size + 1)]
+        assert np.allclose(windows.vectors(size, 0, len(texts)), encoder.encode(texts), atol=1e-5)
+
+
+def test_documents_encoded_together_are_as_alone() -> None:
+    encoder = load_encoder("europe5-fast")
+    both = make_windows(encoder, [LINES, LINES[3:], []], 3)
+    for windows, lines in zip(both, (LINES, LINES[3:], []), strict=True):
+        (alone,) = make_windows(encoder, [lines], 3)
+        assert len(windows) == len(lines)
+        for size in range(1, 4):
+            count = max(0, len(lines) - size + 1)
+            assert np.array_equal(windows.vectors(size, 0, count), alone.vectors(size, 0, count))
+        assert windows.characters.tolist() == [len(line) for line in lines]
+
+
+def test_any_part_in_any_order() -> None:
+    encoder = load_encoder("europe5-fast")
+    (windows,) = make_windows(encoder, [LINES * 500], 2)
+    whole = windows.vectors(2, 0, 3999)
+    for start, stop in ((0, 1), (1020, 1030), (5, 3000), (3998, 3999), (7, 7), (0, 3999)):
+        assert np.array_equal(windows.vectors(2, start, stop), whole[start:stop])
+
+
+def test_other_encoders_encode_the_text() -> None:
+    encoder = load_encoder("europe5-fast")
+    windows = EncodedWindows(encoder, LINES, 3)
+    for size in (1, 2, 3):
+        texts = [" ".join(LINES[i : i + size]) for i in range(len(LINES) - size + 1)]
+        assert np.allclose(windows.vectors(size, 0, len(texts)), encoder.encode(texts), atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+def test_halves(n: int) -> None:
+    rows = np.random.default_rng(1).normal(size=(n, 6)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    half = VectorWindows(rows, 1, np.arange(n)).halved()
+    assert len(half) == (n + 1) // 2
+    for i, row in enumerate(half.vectors(1, 0, len(half))):
+        mean = rows[2 * i : 2 * i + 2].sum(axis=0)
+        assert np.allclose(row, mean / np.linalg.norm(mean), atol=1e-6)
+        assert half.characters[i] == np.arange(n)[2 * i : 2 * i + 2].sum()

@@ -1,0 +1,155 @@
+"""Zero-shot classification: the classifier against slow oracles, the protocol on documents in five languages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError
+from bitextmine.evaluation.classification import _tenth_of_each, evaluate_classification, read_labelled
+from bitextmine.evaluation.classifier import fit, predict
+
+LANGS = ("de", "es", "fr", "it")
+
+
+@pytest.fixture(scope="module")
+def topics(root: Path) -> Path:
+    return root / "mine" / "samples" / "topics"
+
+
+def cost(weights: np.ndarray, x: np.ndarray, y: np.ndarray, l2: float) -> float:
+    """Slow and plain: one document after another."""
+    total = 0.0
+    for row, label in zip(x, y, strict=True):
+        scores = [float(w[:-1] @ row + w[-1]) for w in weights]
+        total -= scores[label] - np.log(np.sum(np.exp(scores)))
+    return total / len(x) + l2 / 2 * float((weights[:, :-1] ** 2).sum())
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("l2", [1e-3, 0.1])
+def test_the_classifier_is_at_the_minimum(classes: int, l2: float) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(40, 3)), rng.integers(0, classes, 40)
+    weights = fit(x, y, classes, l2)
+    least = cost(weights, x, y, l2)
+    for _ in range(30):  # in every direction it goes up
+        assert cost(weights + 1e-3 * rng.normal(size=weights.shape), x, y, l2) > least - 1e-10
+    slow = np.zeros_like(weights)  # plain gradient descent ends in the same place
+    truth = np.eye(classes)[y]
+    for _ in range(60_000):
+        scores = np.exp(x @ slow[:, :-1].T + slow[:, -1])
+        off = (scores / scores.sum(1, keepdims=True) - truth) / len(x)
+        slow -= 0.5 * np.column_stack([off.T @ x + l2 * slow[:, :-1], off.sum(0)])
+    np.testing.assert_allclose(cost(slow, x, y, l2), least, atol=1e-7)
+    np.testing.assert_allclose(fit(x, y, classes, l2, weights + 1)[:, :-1], weights[:, :-1], atol=1e-3)
+
+
+def test_predicting_takes_the_highest_score_and_of_equal_ones_the_first() -> None:
+    weights = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.5]])
+    x = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
+    assert predict(weights, x).tolist() == [0, 1, 0, 2]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.integers(0, 100))
+def test_a_tenth_of_every_label_is_held_out(found: list[int], seed: int) -> None:
+    labels = np.array(found)
+    rows = _tenth_of_each(labels, np.random.default_rng(seed))
+    assert len(set(rows.tolist())) == len(rows)
+    for label, count in zip(*np.unique(labels, return_counts=True), strict=True):
+        assert (labels[rows] == label).sum() == max(1, count // 10)
+
+
+def test_topics_learnt_in_english_are_told_in_other_languages(topics: Path) -> None:
+    encoder = load_encoder("default", "cpu")
+    tests = [topics / f"test.{lang}" for lang in LANGS]
+    report = evaluate_classification(topics / "train.en", tests, model=encoder)
+    assert report.labels == ("cooking", "money", "sport", "weather")
+    assert [r.test for r in report.results] == [f"test.{lang}" for lang in LANGS]
+    for r in report.results:
+        assert r.accuracy > 0.7 and r.largest == 0.25 and r.documents == 20
+        assert len(r.runs) == 5
+        assert (r.accuracy, r.std) == pytest.approx((np.mean(r.runs), np.std(r.runs, ddof=1)))
+        assert r.low <= r.accuracy <= r.high
+    again = evaluate_classification(topics / "train.en", tests, model=encoder)
+    assert again == report, "the same words in, the same numbers out"
+    for part in (f"model:{encoder.hash}", "train:48", "labels:4", "dev:held-out", "runs:5", "seed:1"):
+        assert part in report.signature.split("|")
+    one = evaluate_classification(
+        topics / "train.en", tests[:1], dev=topics / "train.en", model=encoder, runs=1, seed=7
+    )
+    assert one.results[0].std == 0
+    assert "dev:48" in one.signature.split("|")
+
+
+def test_labels_dealt_at_random_are_not_learnt(topics: Path, tmp_path: Path) -> None:
+    """Nothing of the test's labels leaks into the classifier."""
+    rng = np.random.default_rng(5)
+    labels, texts = read_labelled(topics / "train.en")
+    dealt = rng.permutation(labels)
+    (tmp_path / "train.en").write_text("".join(f"{a}\t{b}\n" for a, b in zip(dealt, texts, strict=True)))
+    report = evaluate_classification(tmp_path / "train.en", [topics / f"test.{lang}" for lang in LANGS])
+    assert np.mean([r.accuracy for r in report.results]) < 0.5
+
+
+def test_a_document_that_is_too_long_is_cut_and_counted(topics: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.fr").write_text("sport\t" + "le match " * 2000 + "\nmoney\tla banque\n")
+    report = evaluate_classification(topics / "train.en", [tmp_path / "long.fr"], runs=1)
+    assert "1 document is longer than 200 pieces" in report.to_table()
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=60)
+def test_any_bytes_are_documents_or_an_error_with_a_line(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("d") / "x.en"
+    path.write_bytes(data)
+    try:
+        labels, texts = read_labelled(path, "replace")
+    except BitextmineError as e:
+        assert str(path) in str(e)
+        assert "line " in str(e) or "empty" in str(e)
+    else:
+        assert len(labels) == len(texts) > 0
+        assert all(label == label.strip() != "" for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "words"),
+    [
+        ("a\tx\nb y\n", "a\tx\n", ["train.en: line 2", "no tab"]),
+        ("a\tx\n\ty\n", "a\tx\n", ["train.en: line 2", "no label"]),
+        ("", "a\tx\n", ["train.en", "empty"]),
+        ("a\tx\na\ty\n", "a\tx\n", ["train.en", "one label, 'a'"]),
+        ("a\tx\na\ty\nb\tz\n", "a\tx\n", ["train.en", "one document with the label 'b'"]),
+        ("a\tx\na\ty\nb\tz\nb\tw\n", "a\tx\nc\tx\n", ["test.fr: line 2", "'c'", "a, b"]),
+    ],
+)
+def test_files_that_are_wrong(bitextmine, tmp_path: Path, train: str, test: str, words: list[str]) -> None:
+    (tmp_path / "train.en").write_text(train)
+    (tmp_path / "test.fr").write_text(test)
+    message = bitextmine.fails(
+        "evaluate", "classification", "--train", "train.en", "--test", "test.fr", cwd=tmp_path
+    )
+    assert all(word in message for word in words), message
+
+
+def test_by_the_command(bitextmine, topics: Path) -> None:
+    args = ["evaluate", "classification", "--train", "train.en", "--test", "test.de", "--test", "test.fr"]
+    table = bitextmine(*args, cwd=topics).out
+    assert "trained on 48 documents of train.en with 4 labels" in table
+    assert table.splitlines()[-1].startswith("task:classification|model:")
+    tsv = bitextmine(*args, "--format", "tsv", cwd=topics).out.splitlines()
+    assert [line.split("\t")[0] for line in tsv] == ["test", "test.de", "test.fr"]
+    found = json.loads(bitextmine(*args, "--format", "json", "--runs", "2", cwd=topics).out)
+    assert found["kind"] == "classification evaluation"
+    assert [len(r["runs"]) for r in found["results"]] == [2, 2]
+    assert bitextmine("evaluate", "classification", "--train", "x.en", code=2, cwd=topics).err

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.evaluation.mining import evaluate_mining, score_mining
+from bitextmine.mining.bitext import Bitext, Mined
+from bitextmine.mining.gold import Gold
+from bitextmine.mining.texts import FileText
+
+
+def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0) -> tuple[Mined, Gold]:
+    """n gold pairs of which a share is found, scored around 1.5, among noise scored around 1.1."""
+    rng = np.random.default_rng(seed)
+    lines = rng.permutation(n + noise)
+    gold = Gold(np.sort(lines[:n]), lines[:n][np.argsort(lines[:n])] + 1)
+    hits = rng.random(n) < found
+    src = np.concatenate([gold.src[hits], lines[n:]])
+    tgt = np.concatenate([gold.tgt[hits], lines[n:]])
+    score = np.concatenate([rng.normal(1.5, 0.1, hits.sum()), rng.normal(1.1, 0.1, noise)])
+    return Mined(src, tgt, score), gold
+
+
+def by_hand(mined: Mined, gold: Gold, threshold: float, sources: set[int]) -> tuple[float, float]:
+    kept = {
+        (s, t)
+        for s, t, v in zip(mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score, strict=True)
+        if v >= threshold and s in sources
+    }
+    true = {(s, t) for s, t in zip(gold.src.tolist(), gold.tgt.tolist(), strict=True) if s in sources}
+    return len(kept & true) / len(kept), len(kept & true) / len(true)
+
+
+def test_each_half_is_cut_at_the_threshold_of_the_other():
+    mined, gold = made_up()
+    report = score_mining(mined, gold)
+    first, second = report.folds
+    assert first.gold + second.gold == report.gold == 2000
+    assert abs(first.gold - second.gold) <= 1
+    assert first.threshold != second.threshold
+    assert report.f1 == pytest.approx((first.f1 + second.f1) / 2)
+    for fold in report.folds:
+        assert fold.f1 == pytest.approx(2 * fold.correct / (fold.kept + fold.gold))
+        assert fold.precision == fold.correct / fold.kept
+        assert fold.recall == fold.correct / fold.gold
+    assert report.low < report.f1 < report.high
+    assert report.f1 <= report.best.f1 + 0.01
+    assert report.best.f1 == pytest.approx(0.934, abs=0.02)
+
+
+def test_the_numbers_are_those_of_a_count_by_hand():
+    """With every score far from the threshold both halves cut the same, and everything can be counted at
+    once.
+    """
+    rng = np.random.default_rng(1)
+    gold = Gold(np.arange(300), np.arange(300))
+    mined = Mined(
+        np.arange(400),
+        np.concatenate([np.arange(250), rng.integers(500, 600, 150)]),
+        np.concatenate([np.full(270, 2.0), np.full(130, 1.0)]),
+    )
+    report = score_mining(mined, gold)
+    precision, recall = by_hand(mined, gold, 1.5, set(range(400)))
+    assert (precision, recall) == (250 / 270, 250 / 300)
+    assert (report.best.precision, report.best.recall) == (precision, recall)
+    assert sum(f.correct for f in report.folds) == 250
+    assert sum(f.kept for f in report.folds) == 270
+    assert report.precision == pytest.approx(precision, abs=0.02)
+    assert report.correct == 250
+
+
+def test_perfect_and_hopeless():
+    mined, gold = made_up(found=1, noise=0)
+    report = score_mining(mined, gold)
+    assert report.f1 > 0.99
+    nothing = Mined(np.array([], dtype=np.int64), np.array([], dtype=np.int64), np.array([]))
+    report = score_mining(nothing, gold)
+    assert (report.f1, report.low, report.high, report.candidates) == (0, 0, 0, 0)
+    report.to_table()
+
+
+def test_the_seed_decides_the_split():
+    mined, gold = made_up()
+    assert score_mining(mined, gold) == score_mining(mined, gold)
+    assert score_mining(mined, gold).folds != score_mining(mined, gold, seed=2).folds
+
+
+def test_the_interval_covers_the_truth():
+    """F1 of other draws from the same source falls inside about 95 times of 100."""
+    truth = np.mean([score_mining(*made_up(400, seed=s), resamples=2).f1 for s in range(100, 140)])
+    inside = 0
+    for seed in range(40):
+        report = score_mining(*made_up(400, seed=seed), resamples=400)
+        inside += report.low <= truth <= report.high
+    assert inside >= 34
+
+
+def test_pairs_cut_before_are_remarked():
+    mined, gold = made_up()
+    high = mined.score >= 1.55
+    report = score_mining(Mined(mined.src_index[high], mined.tgt_index[high], mined.score[high]), gold)
+    assert any("--threshold none" in note for note in report.notes)
+    assert score_mining(mined, gold).notes == ()
+
+
+def write(folder, name, lines):
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def repeated(tmp_path):
+    """Source lines 1 and 3 are the same; gold names 3, mining names 1."""
+    return {
+        "src_corpus": write(tmp_path, "c.en", ["Hello.", "Good bye.", "Hello. ", "Thanks."]),
+        "tgt_corpus": write(tmp_path, "c.fr", ["Salut.", "Merci.", "Au revoir.", "Merci."]),
+        "gold": write(tmp_path, "gold.tsv", ["3\t1", "2\t3", "4\t4"]),
+        "mined": write(
+            tmp_path, "mined.tsv", ["1.5\t1\t1\tHello.\tSalut.", "1.4\t2\t3", "1.3\t4\t2", "1.2\t3\t1"]
+        ),
+    }
+
+
+def test_equal_texts_are_one_sentence_when_the_corpora_are_given(repeated):
+    report = evaluate_mining(**repeated)
+    assert (report.correct, report.candidates, report.gold) == (3, 3, 3)
+    assert "equal:text" in report.signature
+    by_line = evaluate_mining(repeated["mined"], gold=repeated["gold"])
+    assert (by_line.correct, by_line.candidates) == (2, 4)
+    assert "equal:line" in by_line.signature
+
+
+def test_a_bitext_brings_its_corpora_and_its_signature(repeated):
+    mined = Bitext(
+        np.array([0, 1, 3]),
+        np.array([0, 2, 1]),
+        np.array([1.5, 1.4, 1.3]),
+        FileText(repeated["src_corpus"]),
+        FileText(repeated["tgt_corpus"]),
+        "k:4|margin:ratio|version:0",
+    )
+    report = evaluate_mining(mined, gold=repeated["gold"])
+    assert report.correct == 3
+    assert "margin:ratio" in report.signature
+
+
+def test_output(repeated):
+    report = evaluate_mining(**repeated)
+    table = report.to_table()
+    assert "F1" in table
+    assert report.signature in table
+    rows = [row.split("\t") for row in report.to_table(tabs=True).splitlines()]
+    assert [row[0] for row in rows] == ["part", "half 1", "half 2", "mean", "best"]
+    assert {len(row) for row in rows} == {8}
+    assert json.loads(json.dumps(report.to_dict()))["gold"] == 3
+
+
+def test_files_that_do_not_belong_together(repeated, tmp_path):
+    far = write(tmp_path, "far.tsv", ["1\t1", "5\t1"])
+    with pytest.raises(BitextmineError, match=r"far.tsv: line number 5, but c.en has 4 lines"):
+        evaluate_mining(**{**repeated, "gold": far})
+    with pytest.raises(BitextmineError, match=r"mined.tsv: line number 3, but short.fr has 2 lines"):
+        short = write(tmp_path, "short.fr", ["a", "b"])
+        evaluate_mining(
+            **{**repeated, "tgt_corpus": short, "gold": write(tmp_path, "g.tsv", ["1\t1", "2\t2"])}
+        )
+    with pytest.raises(BitextmineError, match="both corpora"):
+        evaluate_mining(repeated["mined"], gold=repeated["gold"], src_corpus=repeated["src_corpus"])
+    with pytest.raises(BitextmineError, match="too few"):
+        evaluate_mining(repeated["mined"], gold=write(tmp_path, "one.tsv", ["1\t1"]))

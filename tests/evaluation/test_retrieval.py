@@ -1,0 +1,462 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitextmine import encoder as encoder_room
+from bitextmine.embeddings import embed as embed_room
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluation import muse
+from bitextmine.evaluation import retrieval as module
+from bitextmine.evaluation.bench import RankingOptions
+from bitextmine.evaluation.muse import evaluate_muse, muse_keys
+from bitextmine.evaluation.pools import find_distractors, language_pairs, queries_of, read_queries
+from bitextmine.evaluation.ranking import rank_in_pool, rank_muse
+from bitextmine.evaluation.retrieval import evaluate_retrieval
+from bitextmine.files.lines import read_lines
+from bitextmine.mining.margin import RATIO_FLOOR
+from bitextmine.mining.scorer import Rescorer, candidate_features, packaged_scorer
+
+# --- ranking ---------------------------------------------------------------------------------------------
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+
+
+def top_mean(cos: np.ndarray, k: int) -> np.ndarray:
+    return -np.sort(-cos, axis=1)[:, :k].mean(axis=1)
+
+
+def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x.astype(np.float64) @ y.astype(np.float64).T).astype(np.float32).astype(np.float64)
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(3)
+    meaning = rng.standard_normal((400, 12))
+    src_pool = unit(meaning[:300] + 0.8 * rng.standard_normal((300, 12)))
+    pool = unit(meaning + 0.8 * rng.standard_normal((400, 12)))
+    return src_pool[:100], pool, src_pool
+
+
+@pytest.mark.parametrize(("k", "csls"), [(4, 10), (1, 3), (500, 7)])
+def test_pool_ranking_is_the_formula(world, k, csls):
+    queries, pool, src_pool = world
+    cos = cosines(queries, pool)
+    back = cosines(pool, src_pool)
+    ranked = rank_in_pool(queries, pool, src_pool, k=k, csls=csls, candidates=len(pool))
+    assert np.array_equal(ranked.cosine, cos.argmax(axis=1))
+    ratio = cos / np.maximum((top_mean(cos, k)[:, None] + top_mean(back, k)) / 2, RATIO_FLOOR)
+    assert np.array_equal(ranked.ratio, ratio.argmax(axis=1))
+    score = 2 * cos - top_mean(cos, csls)[:, None] - top_mean(back, csls)
+    assert np.array_equal(ranked.csls, score.argmax(axis=1))
+
+
+def test_pool_ranking_chooses_among_the_nearest_by_cosine(world):
+    queries, pool, src_pool = world
+    ranked = rank_in_pool(queries, pool, src_pool, candidates=1)
+    assert np.array_equal(ranked.ratio, ranked.cosine)
+    assert ranked.rescored is None
+    ten = rank_in_pool(queries, pool, src_pool, candidates=10)
+    everything = rank_in_pool(queries, pool, src_pool, candidates=400)
+    assert (ten.ratio == everything.ratio).mean() > 0.95
+
+
+@pytest.mark.parametrize(("k", "candidates"), [(4, 10), (2, 1), (12, 3)])
+def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
+    """Scores that are a sum of the features, of which each is worked out anew; two of the queries are one row."""
+    _, pool, src_pool = world
+    query_rows = np.array([5, 90, 5, 0, 41, 299])
+    weights = np.array([1.0, -0.5, 4.0, -2.0, 0.3])
+
+    @dataclass
+    class Again:
+        rows: np.ndarray
+        targets: np.ndarray
+
+        def scores(self, src, tgt, cosine, neighbours, k):
+            asked.append(set(zip(self.rows[src].tolist(), self.targets[tgt].tolist(), strict=True)))
+            return candidate_features(src, tgt, cosine, neighbours, k) @ weights + 2 * cosine
+
+    with pytest.raises(ValueError, match="go together"):
+        rank_in_pool(src_pool[query_rows], pool, src_pool, rescorer=Again)
+    asked = []
+    found = rank_in_pool(
+        src_pool[query_rows],
+        pool,
+        src_pool,
+        k=k,
+        candidates=candidates,
+        rescorer=Again,
+        query_rows=query_rows,
+    ).rescored
+    cos = cosines(src_pool, pool)
+
+    def score(row, target):
+        means, gaps = [], []
+        for sims, other in ((cos[row], target), (cos[:, target], row)):
+            near = np.argsort(-sims)[:k]
+            means.append(sims[near].mean())
+            gaps.append(cos[row, target] - max(sims[i] for i in near if i != other))
+        ratio = cos[row, target] / max(sum(means) / 2, 0.05)
+        return weights @ [ratio, np.log(np.clip(ratio, 0.05, 4)), *gaps, 3.0] + 2 * cos[row, target]
+
+    nearest = {int(row): np.argsort(-cos[row])[:candidates] for row in query_rows}
+    assert asked == [{(row, int(target)) for row, near in nearest.items() for target in near}]
+    assert found.tolist() == [
+        max(nearest[int(row)], key=lambda t, row=row: score(row, t)) for row in query_rows
+    ]
+
+
+@pytest.mark.parametrize("block", [1, 1 << 22])
+@pytest.mark.parametrize(("k", "csls"), [(4, 10), (200, 1)])
+def test_muse_ranking_is_the_formula_over_the_whole_pool(world, k, csls, block, monkeypatch):
+    monkeypatch.setattr("bitextmine.evaluation.ranking._BLOCK", block)
+    queries, pool, _ = world
+    cos = cosines(queries, pool)
+    ranked = rank_muse(queries, pool, k=k, csls=csls)
+    assert np.array_equal(ranked.cosine, cos.argmax(axis=1))
+    ratio = cos / np.maximum((top_mean(cos, k)[:, None] + top_mean(cos.T, k)) / 2, RATIO_FLOOR)
+    assert np.array_equal(ranked.ratio, ratio.argmax(axis=1))
+    score = 2 * cos - top_mean(cos, csls)[:, None] - top_mean(cos.T, csls)
+    assert np.array_equal(ranked.csls, score.argmax(axis=1))
+
+
+def test_ties_go_to_the_lower_row():
+    x = unit(np.array([[1.0, 0.0]]))
+    pool = unit(np.array([[0.0, 1], [1, 0], [1, 0], [1, 0]]))
+    for ranked in (rank_in_pool(x, pool, x), rank_muse(x, pool)):
+        assert (ranked.cosine[0], ranked.ratio[0], ranked.csls[0]) == (1, 1, 1)
+
+
+# --- MUSE's sentences ------------------------------------------------------------------------------------
+
+
+def as_muse_does(src: list[str], tgt: list[str], keys: int, queries: int):
+    """Line for line what load_europarl_data and get_sent_translation_accuracy do, on object arrays of
+    lists.
+    """
+    data = {}
+    for lang, lines in (("src", src), ("tgt", tgt)):
+        data[lang] = np.empty(len(lines), dtype=object)
+        data[lang][:] = [tuple(line.lower().rstrip().split()) for line in lines]
+    data["src"], indices = np.unique(data["src"], return_index=True)
+    data["tgt"] = data["tgt"][indices]
+    data["tgt"], indices = np.unique(data["tgt"], return_index=True)
+    data["src"] = data["src"][indices]
+    rng = np.random.RandomState(1234)
+    perm = rng.permutation(len(data["src"]))
+    keys = min(keys, len(perm))
+    rng = np.random.RandomState(1234)
+    idx_query = rng.choice(range(keys), size=min(queries, keys), replace=False)
+    return *([" ".join(s) for s in data[lang][perm][:keys]] for lang in ("src", "tgt")), idx_query
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(*[st.text(st.sampled_from("aBc \t!\u00c9"), min_size=1, max_size=4)] * 2),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_muse_keys_are_those_of_muse(drawn):
+    src, tgt = (list(side) for side in zip(*drawn, strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(muse, "MUSE_KEYS", 12)
+        patch.setattr(muse, "MUSE_QUERIES", 5)
+        got = muse_keys(iter(src), iter(tgt), ("a.en", "b.fr"))
+    expected = as_muse_does(src, tgt, 12, 5)
+    assert got[0] == expected[0]
+    assert got[1] == expected[1]
+    assert got[2].tolist() == expected[2].tolist()
+
+
+def test_muse_queries_of_the_full_size():
+    """The 2,000 positions that the published protocol draws."""
+    lines = [str(i) for i in range(200_100)]
+    src, tgt, queries, sentences = muse_keys(iter(lines), iter(lines), ("a", "b"))
+    assert len(src) == 200_000
+    assert sentences == 200_100
+    assert (
+        queries.tolist()
+        == np.random.RandomState(1234).choice(range(200_000), size=2000, replace=False).tolist()
+    )
+    assert src == tgt
+    assert src[0] == sorted(lines)[np.random.RandomState(1234).permutation(200_100)[0]]
+
+
+def test_muse_refuses_files_that_are_not_aligned():
+    with pytest.raises(BitextmineError, match=r"b.fr ends after 1 lines"):
+        muse_keys(iter(["a", "b"]), iter(["c"]), ("a.en", "b.fr"))
+    with pytest.raises(BitextmineError, match="no sentence"):
+        muse_keys(iter([]), iter([]), ("a.en", "b.fr"))
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_queries(tmp_path):
+    path = write(tmp_path / "q.tsv", ["en\tfr", "one\tun", "two\tdeux"])
+    assert read_queries(path).sentences == {"en": ["one", "two"], "fr": ["un", "deux"]}
+
+
+def test_queries_from_lists():
+    assert queries_of({"en": ["one\ttwo"], "pt-BR": ("um",)}).sentences == {
+        "en": ["one two"],
+        "pt-BR": ["um"],
+    }
+    for wrong, message in (
+        ({"en": ["one"]}, "1 language"),
+        ({"en": ["one"], "../fr": ["un"]}, "not the code of a language"),
+        ({"en": ["one"], "fr": ["\u200b"]}, "row 1: no sentence in 'fr'"),
+        ({"en": ["one"], "fr": ["un", "deux"]}, "1 in 'en', 2 in 'fr'"),
+        ({"en": [], "fr": []}, "at least one"),
+    ):
+        with pytest.raises(BitextmineError, match=message):
+            queries_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "empty"),
+        (["en"], "line 1: expected a header"),
+        (["en\ten"], "line 1: expected a header"),
+        (["en\t"], "line 1: expected a header"),
+        (["en\tfr"], "no row"),
+        (["en\tfr", "a\tb", "c"], "line 3: 1 cell, but the header has 2"),
+        (["en\tfr", "a\tb\tc"], "line 2: 3 cells"),
+        (["en\tfr", "a\t "], "line 2: no sentence in 'fr'"),
+        (["en\tfr", "\u200b\tb"], "line 2: no sentence in 'en'"),
+    ],
+)
+def test_what_is_no_queries_file(tmp_path, lines, message):
+    with pytest.raises(BitextmineError, match=message):
+        read_queries(write(tmp_path / "q.tsv", lines))
+
+
+def test_pairs():
+    langs = ["en", "fr", "pt-BR"]
+    assert language_pairs("all", langs, "en") == [
+        ("en", "fr"),
+        ("fr", "en"),
+        ("en", "pt-BR"),
+        ("pt-BR", "en"),
+    ]
+    assert len(language_pairs("all", langs)) == 6
+    assert language_pairs("fr-en, en-pt-BR,fr-en", langs) == [("fr", "en"), ("en", "pt-BR")]
+    for wrong in ("en-de", "en", "en-en", "en_fr", ""):
+        with pytest.raises(BitextmineError, match="no pair"):
+            language_pairs(wrong, langs)
+    with pytest.raises(BitextmineError, match="pivot 'de'"):
+        language_pairs("all", langs, "de")
+
+
+def test_distractors(tmp_path):
+    assert find_distractors(tmp_path, "fr") is None
+    zst = write(tmp_path / "distractors.fr.txt.zst", [])
+    assert find_distractors(tmp_path, "fr") == zst
+    plain = write(tmp_path / "distractors.fr.txt", [])
+    assert find_distractors(tmp_path, "fr") == plain
+    with pytest.raises(BitextmineError, match="no such folder"):
+        find_distractors(tmp_path / "x", "fr")
+
+
+# --- end to end, with an encoder that knows nothing but words ---------------------------------------------
+
+
+@dataclass
+class WordEncoder:
+    """A sentence is the sum of its words' random vectors; a word of any language ends in its number."""
+
+    hash: str = "0123456789abcdef"
+    device: str = "cpu"
+    seen: list[str] = field(default_factory=list)
+
+    def vector(self, line: str) -> np.ndarray:
+        total = np.zeros(16)
+        for word in line.lower().split():
+            total += np.random.default_rng(int("".join(filter(str.isdigit, word)) or 0)).standard_normal(16)
+        return total / max(np.linalg.norm(total), 1e-9)
+
+    def embed(self, path, encoder, *, lang=None, batch_tokens=None, **_):
+        lines = read_lines(path)
+        self.seen.append(path.name)
+        npy, _ = embedding_paths(path)
+        with EmbeddingWriter(npy, len(lines), 16, {"text": lines}) as writer:
+            writer.write(0, np.array([self.vector(line) for line in lines]).astype(np.float16))
+            writer.finish(Manifest(rows=len(lines), dim=16, lang=lang or "", corpus=path.name))
+        return npy
+
+
+@pytest.fixture
+def encoder(monkeypatch):
+    fake = WordEncoder()
+    monkeypatch.setattr(encoder_room, "as_encoder", lambda model, device="auto": fake)
+    monkeypatch.setattr(embed_room, "embed_corpus", fake.embed)
+    return fake
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """60 queries in three languages of which the French of five is missing its words, and distractors for
+    en, fr.
+    """
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 300, 6) for _ in range(60)]
+    text = {lang: [" ".join(f"{lang}{w}" for w in row) for row in rows] for lang in ("en", "fr", "de")}
+    text["fr"][:5] = [f"rien{i + 900}" for i in range(5)]
+    write(
+        tmp_path / "q.tsv", ["en\tfr\tde", *("\t".join(cells) for cells in zip(*text.values(), strict=True))]
+    )
+    folder = tmp_path / "pools"
+    folder.mkdir()
+    for lang in ("en", "fr"):
+        extra = [" ".join(f"{lang}{w}" for w in rng.integers(0, 300, 6)) for _ in range(400)]
+        write(folder / f"distractors.{lang}.txt", [*extra, extra[0], "", f" {text[lang][7]}"])
+    return tmp_path / "q.tsv", folder
+
+
+def test_pools_end_to_end(encoder, bench, tmp_path):
+    queries, folder = bench
+    report = evaluate_retrieval(queries, distractors=folder, work=tmp_path / "work")
+    by = {(r.src, r.tgt, r.measure): r for r in report.results}
+    assert list(by)[:3] == [("en", "fr", "cosine"), ("en", "fr", "ratio-4"), ("en", "fr", "csls-10")]
+    assert {key[:2] for key in by} == {("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en")}
+    found = by["en", "fr", "cosine"]
+    assert (found.queries, found.pool, found.correct) == (60, 460, 55)
+    assert found.p_at_1 == 55 / 60
+    assert found.low < found.p_at_1 < found.high
+    assert by["en", "de", "cosine"].pool == 60, "German has no distractors"
+    assert by["de", "en", "ratio-4"].correct == 60
+    assert any("no distractors.de.txt" in note for note in report.notes)
+    assert sum("3 blank or repeated" in note for note in report.notes) == 2
+    assert "pools:en=460,fr=460,de=60" in report.signature
+    assert "neighbourhood:source-pool" in report.signature
+    assert (tmp_path / "work" / "pool.fr.npy").exists()
+
+
+def test_rescored_pools(tmp_path, monkeypatch):
+    lines = [
+        "en\tde",
+        "The cat sleeps on the table.\tDie Katze schläft auf dem Tisch.",
+        "The dog sleeps under the table.\tDer Hund schläft unter dem Tisch.",
+        "We buy bread in the morning.\tWir kaufen morgens Brot.",
+        "Three children play in the garden.\tDrei Kinder spielen im Garten.",
+    ]
+    made = []
+
+    class Seen(Rescorer):
+        def __init__(self, features, src, tgt, scorer, sizes):
+            assert sizes == (4, 4), "those of the pools"
+            made.append((src, tgt))
+            super().__init__(features, src, tgt, scorer, sizes=sizes)
+
+    monkeypatch.setattr(module, "Rescorer", Seen)
+    queries = write(tmp_path / "q.tsv", lines)
+    report = evaluate_retrieval(queries, ranking=RankingOptions(rescore=True))
+    tokenizer = load_encoder("default", "cpu").tokenizer
+    sides = [tokenizer.encode([row.split("\t")[i] for row in lines[1:]])[0] for i in (0, 1)]
+    assert len(made) == 2
+    for found, expected in zip(made, (sides, sides[::-1]), strict=True):
+        for one, other in zip(found, expected, strict=True):
+            assert one.ids.tolist() == other.ids.tolist(), "the pieces of the rows that they score"
+            assert one.offsets.tolist() == other.offsets.tolist()
+    assert [r.measure for r in report.results] == ["cosine", "ratio-4", "csls-10", "rescored-4"] * 2
+    assert [r.correct for r in report.results if r.measure == "rescored-4"] == [4, 4]
+    assert f"scorer:{packaged_scorer().hash}" in report.signature
+    with pytest.raises(UsageError, match="-k 1"):
+        RankingOptions(rescore=True, k=1)
+    with pytest.raises(UsageError, match="goes with --queries"):
+        evaluate_muse(tmp_path / "a.en", tmp_path / "a.de", RankingOptions(rescore=True))
+
+
+def test_a_repeated_translation_is_right_wherever_it_stands(encoder, tmp_path):
+    """Two queries with one French translation: both are found, though only one row can come first."""
+    queries = write(tmp_path / "q.tsv", ["en\tfr", "a1 b2\tu1 v2", "a1 c2\tu1  v2", "a5\tu5"])
+    report = evaluate_retrieval(queries, pairs="en-fr")
+    assert [r.correct for r in report.results] == [3, 3, 3]
+    assert report.results[0].pool == 2
+
+
+def test_output(encoder, bench):
+    queries, folder = bench
+    report = evaluate_retrieval(queries, distractors=folder, pairs="en-fr,de-en")
+    lines = report.to_table().splitlines()
+    assert lines[0].split() == ["P@1", "queries", "pool", "cosine", "ratio-4", "csls-10"]
+    assert lines[1].startswith("en-fr")
+    assert "91.67 [" in lines[1]
+    assert lines[-1] == report.signature
+    rows = [row.split("\t") for row in report.to_table(tabs=True).splitlines()]
+    assert rows[0] == ["direction", "measure", "P@1", "low", "high", "correct", "queries", "pool"]
+    assert len(rows) == 7
+    assert rows[1][:3] == ["en-fr", "cosine", "91.67"]
+    assert len(json.loads(json.dumps(report.to_dict()))["results"]) == 6
+    assert report.to_frame()["p_at_1"].tolist() == [r.p_at_1 for r in report.results]
+
+
+def test_all_without_the_pivot_takes_the_first_language(encoder, tmp_path):
+    queries = write(tmp_path / "q.tsv", ["fr\tde\tit", "a1\tb1\tc1", "a2\tb2\tc2"])
+    report = evaluate_retrieval(queries)
+    assert {(r.src, r.tgt) for r in report.results} == {
+        ("fr", "de"),
+        ("de", "fr"),
+        ("fr", "it"),
+        ("it", "fr"),
+    }
+
+
+def test_muse_end_to_end(encoder, tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [rng.integers(0, 300, 5) for _ in range(80)]
+    for lang in ("en", "fr"):
+        write(
+            tmp_path / f"c.{lang}", [" ".join(f"{lang.upper()}{w}" for w in row) for row in [*rows, rows[0]]]
+        )
+    report = evaluate_muse(tmp_path / "c.en", tmp_path / "c.fr")
+    assert [(r.src, r.tgt, r.queries, r.pool) for r in report.results[::3]] == [
+        ("en", "fr", 80, 80),
+        ("fr", "en", 80, 80),
+    ]
+    assert all(r.correct == 80 for r in report.results)
+    assert "this is 80 against 80, not 2,000 against 200k" in report.notes[0]
+    assert "200k" not in report.signature
+    assert "protocol:muse-sent-translation" in report.signature
+
+
+def test_inputs_that_do_not_go_together(encoder, bitextmine, tmp_path):
+    for options in (
+        ["--queries", "q.tsv", "--src-file", "a.en", "--tgt-file", "b.fr"],
+        ["--src-file", "a.en"],
+        ["--queries", "q.tsv", "--tgt-file", "b.fr"],
+    ):
+        assert "queries, or else" in bitextmine("evaluate", "retrieval", *options, code=2).err
+    assert "give --queries, or" in bitextmine("evaluate", "retrieval", code=2).err
+    with pytest.raises(BitextmineError, match="at least 1"):
+        RankingOptions(k=0)
+    same = write(tmp_path / "a.en", ["x"]), write(tmp_path / "b.en", ["x"])
+    with pytest.raises(BitextmineError, match="both in 'en'"):
+        evaluate_muse(same[0], same[1])
+
+
+def test_a_header_that_names_no_languages_is_refused(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("Good morning.\tBonjour.\nGood night.\tBonne nuit.\n")
+    with pytest.raises(BitextmineError, match="line 1: expected a header"):
+        read_queries(tmp_path / "pairs.tsv")

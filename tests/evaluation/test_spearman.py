@@ -1,0 +1,95 @@
+"""Spearman's correlation against slow definitions of it, ties among them, and against SciPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from bitextmine.evaluation import spearman as module
+from bitextmine.evaluation.spearman import redrawn, spearman
+
+
+def rank(value: float, values: np.ndarray) -> float:
+    """From 1; equal values share the mean of their places."""
+    return float((values < value).sum() + ((values == value).sum() + 1) / 2)
+
+
+def oracle(x: np.ndarray, y: np.ndarray) -> float:
+    """Pearson's correlation of ranks, one value after another."""
+    a, b = (np.array([rank(v, values) for v in values]) for values in (x, y))
+    a, b = a - a.mean(), b - b.mean()
+    squares = float((a * a).sum() * (b * b).sum())
+    return float((a * b).sum()) / squares**0.5 if squares else float("nan")
+
+
+def made(n: int, levels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns that go together a little; x has so many values, y as many as there are rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, levels, n).astype(float)
+    return x, x / levels + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 101, 1000])
+@pytest.mark.parametrize("levels", [2, 7, 10_000])
+def test_it_is_the_correlation_of_ranks(n: int, levels: int) -> None:
+    x, y = made(n, levels, n + levels)
+    np.testing.assert_allclose(spearman(x, y), oracle(x, y), atol=1e-12)
+    np.testing.assert_allclose(
+        spearman(np.round(y), x), oracle(np.round(y), x), atol=1e-12
+    )  # ties on both sides
+
+
+def test_it_is_scipys() -> None:
+    x, y = made(500, 6, 1)
+    assert spearman(x, y) == pytest.approx(float(spearmanr(x, y).statistic), abs=1e-12)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=12))
+def test_any_pattern_of_ties(rows: list[tuple[int, int]]) -> None:
+    x, y = np.array(rows, dtype=float).T
+    np.testing.assert_allclose(spearman(x, y), oracle(x, y), atol=1e-12)
+
+
+def test_order_alone_counts() -> None:
+    x, y = made(50, 1000, 2)
+    assert spearman(np.exp(x / 100), -y) == pytest.approx(-spearman(x, y))
+    assert spearman(x, x) == pytest.approx(1.0)
+    assert np.isnan(spearman(x, np.ones(50)))
+
+
+@pytest.mark.parametrize("block", [1, 64, 1 << 21])
+def test_drawn_anew_is_as_if_the_pairs_were_copied(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK", block)
+    columns = [made(23, 5, 3), made(23, 100, 4)]
+    found = redrawn(columns, 40, seed=7)
+    assert found.shape == (2, 40)
+    rng = np.random.default_rng(7)
+    for draw in range(40):
+        times = rng.multinomial(23, np.full(23, 1 / 23))
+        for at, (x, y) in enumerate(columns):
+            copies = oracle(np.repeat(x, times), np.repeat(y, times))
+            np.testing.assert_allclose(found[at, draw], copies, atol=1e-12)
+
+
+def test_a_draw_of_one_value_has_no_correlation() -> None:
+    x = np.array([0.0, 0.0, 1.0])
+    found = redrawn([(x, x)], 200, seed=1)[0]
+    assert np.isnan(found).any()
+    assert (found[~np.isnan(found)] > 0.999).all()
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    """Bivariate normal pairs of r = 0.6, whose ranks correlate by 6 / pi asin(r / 2)."""
+    rng = np.random.default_rng(5)
+    truth = 6 / np.pi * np.arcsin(0.3)
+    inside = 0
+    for trial in range(100):
+        x = rng.normal(size=200)
+        y = 0.6 * x + 0.8 * rng.normal(size=200)
+        low, high = np.quantile(redrawn([(x, y)], 300, seed=trial)[0], [0.025, 0.975])
+        inside += low < truth < high
+    assert 87 <= inside <= 99

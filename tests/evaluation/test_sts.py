@@ -1,0 +1,295 @@
+"""Semantic textual similarity: files as they are found, one table of several languages, directions across them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import bitextmine as package
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluation.sts import evaluate_sts
+from bitextmine.evaluation.sts_files import read_gold_pairs
+
+EN = [
+    ("A man is playing a guitar.", "A man plays the guitar.", 4.8),
+    ("A woman is slicing an onion, slowly.", "Someone cuts a tomato.", 2.0),
+    ('He said "no" to them.', "He refused.", 3.5),
+    ("The dog runs in the park.", "Parliament votes tomorrow.", 0.0),
+    ("Two boys swim.", "Two boys are swimming.", 4.8),
+    ("The train is late.", "The bus is late.", 2.4),
+]
+DE = [
+    ("Ein Mann spielt Gitarre.", "Ein Mann spielt die Gitarre.", 4.8),
+    ("Eine Frau schneidet langsam eine Zwiebel.", "Jemand schneidet eine Tomate.", 2.0),
+    ("Er sagte nein zu ihnen.", "Er lehnte ab.", 3.5),
+    ("Der Hund läuft im Park.", "Das Parlament stimmt morgen ab.", 0.0),
+    ("Zwei Jungen schwimmen.", "Zwei Jungen schwimmen gerade.", 4.8),
+    ("Der Zug hat Verspätung.", "Der Bus hat Verspätung.", 2.4),
+]
+Rows = list[tuple[str, str, float]]
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if {",", '"'} & set(text) else text
+
+
+def csv_text(rows: Rows) -> str:
+    return "".join(f"{quoted(a)},{quoted(b)},{score}\n" for a, b, score in rows)
+
+
+def benchmark_text(rows: Rows) -> str:
+    """As the STS benchmark is published: tab-separated, quotes as they are, some rows with two more columns."""
+    return "".join(
+        f"main-news\tMSRvid\t2012\t{i:04d}\t{score:.3f}\t{a}\t{b}{chr(9) + 'source' if i % 2 else ''}\n"
+        for i, (a, b, score) in enumerate(rows)
+    )
+
+
+FORMS: dict[str, Callable[[Rows], str]] = {
+    "csv": csv_text,
+    "csv with a header": lambda rows: "sentence1,sentence2,score\n" + csv_text(rows),
+    "tsv": lambda rows: "".join(f"{a}\t{b}\t{score}\n" for a, b, score in rows),
+    "tsv, score first": lambda rows: "".join(f"{score}\t{a}\t{b}\n" for a, b, score in rows),
+    "STS benchmark": benchmark_text,
+    "GLUE": lambda rows: (
+        "index\tgenre\tsentence1\tsentence2\tscore\n"
+        + "".join(f"{i}\tx\t{a}\t{b}\t{score}\n" for i, (a, b, score) in enumerate(rows))
+    ),
+    "SICK": lambda rows: (
+        "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tlabel\n"
+        + "".join(f"{i}\t{a}\t{b}\t{score}\tNEUTRAL\n" for i, (a, b, score) in enumerate(rows))
+    ),
+    "Windows": lambda rows: "\ufeff" + csv_text(rows).replace("\n", "\r\n"),
+    "blank lines": lambda rows: "\n" + csv_text(rows).replace("\n", "\n\n"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_holds_the_same_pairs(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "stsb.en.dev.csv"  # the published one is tab-separated under such a name
+    path.write_text(FORMS[form](EN), encoding="utf-8")
+    found = read_gold_pairs(path)
+    assert list(zip(found.first, found.second, found.gold.tolist(), strict=True)) == EN
+
+
+def test_a_quoted_cell_may_hold_a_line_break(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('"one\nmore",two,1\nthree,four,2\nfive,six,3\n')
+    found = read_gold_pairs(path)
+    assert found.first == ["one\nmore", "three", "five"]
+    assert found.lines == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "language"),
+    [
+        ("stsb.de.dev.csv", "stsb.dev", "de"),
+        ("stsb-de-dev.csv", "stsb-dev", "de"),
+        ("stsb_de.tsv.gz", "stsb", "de"),
+        ("sts.pt-BR.csv", "sts", "pt-BR"),
+        ("sts17.en-de.tsv", "sts17", "en-de"),
+        ("STS2017-en-ar.txt", "STS2017", "en-ar"),
+        ("sts-dev.csv", "sts-dev", ""),
+        ("pairs", "pairs", ""),
+    ],
+)
+def test_a_files_name_tells_set_and_language(file: str, name: str, language: str, tmp_path: Path) -> None:
+    import gzip
+
+    data = csv_text(EN).encode()
+    (tmp_path / file).write_bytes(gzip.compress(data) if file.endswith("gz") else data)
+    found = read_gold_pairs(tmp_path / file)
+    assert (found.name, found.language) == (name, language)
+
+
+def test_the_number_is_that_of_plain_code() -> None:
+    encoder = load_encoder()
+    a, b, gold = (list(column) for column in zip(*EN, strict=True))
+    cosines = (encoder.encode(a) * encoder.encode(b)).sum(1)
+    found = evaluate_sts({"en": EN}, model=encoder, resamples=500)
+    (result,) = found.results
+    assert result.spearman == pytest.approx(float(spearmanr(cosines, gold).statistic), abs=1e-12)
+    assert result.low <= result.spearman <= result.high
+    assert f"resamples:500|seed:1|model:{encoder.hash}" in found.signature
+
+
+def test_equal_sentences_are_tied() -> None:
+    """Their cosines are 1 to the last bit, whatever their vectors are."""
+    encoder = load_encoder()
+    lines = [f"Sentence number {i} of the report about fish number {i * i}." for i in range(40)]
+    rows = [(line, line, float(i % 2)) for i, line in enumerate(lines)]
+    rows += [("A dog barks.", "It rains in Rome.", 0.5)]
+    found = evaluate_sts({"en": rows}, model=encoder, resamples=10).results[0].spearman
+    want = spearmanr([1.0] * 40 + [0.0], [row[2] for row in rows]).statistic
+    assert found == pytest.approx(float(want), abs=1e-12)
+
+
+def test_across_languages_takes_one_side_of_each() -> None:
+    encoder = load_encoder()
+    found = evaluate_sts({"en": EN, "de": DE}, pairs="en-de,de-en", model=encoder, resamples=200)
+    assert [r.languages for r in found.results] == ["en", "de", "en-de", "de-en"]
+    for result, (first, second) in zip(found.results, [(EN, EN), (DE, DE), (EN, DE), (DE, EN)], strict=True):
+        cosines = (encoder.encode([r[0] for r in first]) * encoder.encode([r[1] for r in second])).sum(1)
+        assert result.spearman == pytest.approx(
+            float(spearmanr(cosines, [r[2] for r in EN]).statistic), abs=1e-12
+        )
+    within, across = found.means
+    assert (within.languages, across.languages) == ("within", "across")
+    assert within.spearman == pytest.approx(np.mean([r.spearman for r in found.results[:2]]))
+    assert across.spearman == pytest.approx(np.mean([r.spearman for r in found.results[2:]]))
+    both = evaluate_sts({"en": EN, "de": DE}, pairs="all", model=encoder, resamples=200)
+    assert both.results == found.results
+    frame = both.to_frame()
+    assert list(frame.columns) == ["name", "languages", "spearman", "low", "high", "pairs"]
+
+
+def test_draws_are_the_same_whatever_else_is_measured() -> None:
+    encoder = load_encoder()
+    alone = evaluate_sts({"de": DE}, model=encoder, resamples=100)
+    both = evaluate_sts({"en": EN, "de": DE}, model=encoder, resamples=100)
+    assert both.results[1] == alone.results[0]
+    assert (
+        evaluate_sts({"de": DE}, model=encoder, resamples=100, seed=2).results[0].low != alone.results[0].low
+    )
+
+
+def test_an_encoder_that_tells_nothing_apart_counts_as_0() -> None:
+    rows = [("ⵣⵣ", "ⴰⴰ", 1.0), ("ⵖⵖ", "ⵔⵔ", 2.0), ("ⵍⵍ", "ⵎⵎ", 3.0)]
+
+    class Same:
+        hash, max_pieces = "0", 9
+
+        def tokenize(self, lines: list[str]) -> tuple[list[str], int, None]:
+            return lines, 0, None
+
+        def encode_pieces(self, pieces: list[str], batch_tokens: int | None = None) -> np.ndarray:
+            return np.zeros((len(pieces), 2), dtype=np.float32)
+
+    found = evaluate_sts({"ber": rows}, model=Same(), resamples=20)  # type: ignore[arg-type]
+    assert (found.results[0].spearman, found.results[0].low, found.results[0].high) == (0, 0, 0)
+    assert found.notes == ("ber: all cosines are equal: there is no correlation, counted as 0",)
+
+
+def test_the_package_offers_it() -> None:
+    assert package.evaluate_sts is evaluate_sts
+    assert isinstance(evaluate_sts({"en": EN}, resamples=5), package.StsReport)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty; a row is"),
+        ("a,b,1\nc,d,high\ne,f,2\n", "line 2: the gold score 'high' is not a finite number"),
+        ("a,b,1\nc,d,nan\ne,f,2\n", "line 2: the gold score 'nan' is not a finite number"),
+        ("a\tb\t1\nc\td\tinf\ne\tf\t2\n", "line 2: the gold score 'inf' is not a finite number"),
+        ("one,two,three\na,b,1\n", "line 1: the gold score 'three' is not a finite number"),
+        ("a,b\n", "line 1: 2 cells; a row is"),
+        ("a,b,1\nc,d\n", "line 2: 2 cells, not 3"),
+        ("x\tx\tx\tx\t1\ta\tb\nx\tx\tx\tx\t1\ta\n", "line 2: 6 cells, not 7 or more"),
+        ("a,b,1\nc, ,2\n", "line 2: a sentence is blank"),
+        ('a,b,1\n"c"d,e,2\n', "line 2: not a row of comma-separated cells"),
+        ('a,b,1\n"c,d,2\n', "not a row of comma-separated cells: unexpected end of data"),
+        ("a,b,1\nc,d,2\n", "2 sentence pairs; a correlation needs 3"),
+        ("a,b,1\nc,d,1\ne,f,1\n", "every gold score is 1"),
+    ],
+)
+def test_files_that_are_wrong_are_named_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "sts.en.csv"
+    path.write_text(text)
+    with pytest.raises(BitextmineError) as raised:
+        read_gold_pairs(path)
+    assert str(raised.value).startswith(str(path))
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "kind", "message"),
+    [
+        ({"en": [("a", "b")]}, {}, UsageError, "expected (sentence1, sentence2, score)"),
+        ({"en": [("a", 2, 3)]}, {}, UsageError, "expected two texts and a score"),
+        ({"en": [("a", "b", "much")]}, {}, BitextmineError, "en: row 1: the gold score 'much'"),
+        ({"en": [("a", "b", True)]}, {}, BitextmineError, "en: row 1: the gold score True"),
+        ({"en": "file.csv"}, {}, UsageError, "expected rows"),
+        ({"e n": EN}, {}, UsageError, "not the code of a language"),
+        ([], {}, UsageError, "no file"),
+        (7, {}, UsageError, "expected files"),
+        (["-", "-"], {}, UsageError, "once only"),
+        ({"en": EN}, {"resamples": 0}, UsageError, "resamples must be at least 1"),
+        (
+            {"en": EN},
+            {"pairs": "en-de"},
+            BitextmineError,
+            "two languages are needed, and the files are of en",
+        ),
+        (
+            {"en": EN, "de": DE},
+            {"pairs": "en-fr"},
+            BitextmineError,
+            "no pair of different languages of the files",
+        ),
+        ({"en": EN, "de": DE[:-1]}, {"pairs": "all"}, BitextmineError, "en has 6 pairs, de has 5"),
+        (
+            {"en": EN, "de": DE[::-1]},
+            {"pairs": "all"},
+            BitextmineError,
+            "the gold score is 2.4, but 4.8 in en, line 1",
+        ),
+    ],
+)
+def test_arguments_that_are_wrong(given: object, options: dict, kind: type, message: str) -> None:
+    with pytest.raises(kind) as raised:
+        evaluate_sts(given, **options)  # type: ignore[arg-type]
+    assert message in str(raised.value)
+    assert type(raised.value) is kind
+
+
+def test_the_command(bitextmine, tmp_path: Path) -> None:
+    for lang, rows in (("en", EN), ("de", DE)):
+        (tmp_path / f"stsb.{lang}.dev.csv").write_text(csv_text(rows), encoding="utf-8")
+    files = ["stsb.en.dev.csv", "stsb.de.dev.csv"]
+    run = lambda *args: bitextmine("evaluate", "sts", *args, "--resamples", "50", cwd=tmp_path)  # noqa: E731
+    table = run(*files, "--pairs", "en-de").out.splitlines()
+    assert table[0].split() == ["set", "languages", "Spearman", "low", "high", "pairs"]
+    assert [line.split()[:2] for line in table[1:5]] == [
+        ["stsb.dev", "en"],
+        ["stsb.dev", "de"],
+        ["stsb.dev", "en-de"],
+        ["mean", "within"],
+    ]
+    assert table[-1].startswith("task:sts|")
+    told = json.loads(run(*files, "--format", "json").out)
+    assert told["kind"] == "sts evaluation"
+    assert f"{100 * told['results'][1]['spearman']:.2f}" == table[2].split()[2]
+    tsv = run(*files, "--format", "tsv").out.splitlines()
+    assert [line.count("\t") for line in tsv] == [5] * 4
+    data = (tmp_path / files[1]).read_bytes()
+    piped = bitextmine("evaluate", "sts", "-", "--resamples", "50", "--format", "tsv", stdin=data).out
+    assert piped.splitlines()[1].split("\t")[2:] == tsv[2].split("\t")[2:]
+
+
+def test_the_command_says_what_is_wrong(bitextmine, tmp_path: Path) -> None:
+    (tmp_path / "sts.en.csv").write_text(csv_text(EN).replace("3.5", "much"))
+    (tmp_path / "other.de.csv").write_text(csv_text(DE), encoding="utf-8")
+    (tmp_path / "good.en.csv").write_text(csv_text(EN))
+    said = bitextmine.fails("evaluate", "sts", "sts.en.csv", cwd=tmp_path)
+    assert "sts.en.csv: line 3: the gold score 'much' is not a finite number" in said
+    said = bitextmine.fails(
+        "evaluate", "sts", "good.en.csv", "other.de.csv", "--pairs", "en-de", cwd=tmp_path
+    )
+    assert "no file in 'en' has one in 'de' of the same name but for the language" in said
+    assert "no such file" in bitextmine.fails("evaluate", "sts", "none.csv", cwd=tmp_path).lower()
+    assert bitextmine("evaluate", "sts", code=2).out == ""
+    assert "en" in bitextmine("evaluate", "sts", "good.en.csv", "--pairs", "en", code=2, cwd=tmp_path).err
+
+
+def test_a_pivot_that_is_not_there_is_told_and_english_is_the_first_language() -> None:
+    with pytest.raises(BitextmineError, match="pivot 'fr': no such language; there are de, it"):
+        evaluate_sts({"de": DE, "it": EN}, pairs="all", pivot="fr")
+    found = {r.languages for r in evaluate_sts({"de": DE, "it": EN}, pairs="all").results}
+    assert found == {"de", "it", "de-it", "it-de"}

@@ -1,0 +1,245 @@
+"""Exported encoders, loaded by the real libraries without bitextmine: the same vectors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import piece_characters
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import packaged, read_folder, write_folder
+from bitextmine.encoder.forms import AXES, FACTORS, write_similarity
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import CHARACTERS, PIECES, weight_shapes
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.exporting.run import export_encoder
+from bitextmine.exporting.spm import read_sentencepiece
+
+LINES = [
+    "The doctor buys a red bicycle in the harbour.",
+    "Le  médecin achète un vélo rouge\u00a0dans le port,   avant midi.  ",
+    "ﬁve Ⅳ ½ — “quoted” naïve CAFÉ",
+    "an old map " * 60,
+    "日本 x 語",
+    "a",
+]
+
+SHIPPED_NGRAMS = read_folder(packaged("europe5"))[0].ngrams
+
+# Runs where nothing of bitextmine can be imported.
+THEIRS = {
+    "sentence-transformers": """
+from sentence_transformers import SentenceTransformer
+vectors = SentenceTransformer(folder, device="cpu").encode(lines)
+""",
+    "onnx": """
+import onnxruntime, tokenizers
+tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer.json")
+tokenizer.enable_padding()
+found = tokenizer.encode_batch(lines)
+session = onnxruntime.InferenceSession(folder + "/model.onnx", providers=["CPUExecutionProvider"])
+inputs = {"input_ids": [f.ids for f in found], "attention_mask": [f.attention_mask for f in found]}
+(vectors,) = session.run(["sentence_embedding"], {k: np.array(v, dtype=np.int64) for k, v in inputs.items()})
+""",
+}
+
+
+def need(library: str) -> None:
+    """Skips the test where the library is not there."""
+    for module in {"onnx": ("onnx", "onnxruntime"), "sentence-transformers": ("sentence_transformers",)}[
+        library
+    ]:
+        pytest.importorskip(module)
+
+
+def theirs(library: str, folder: Path, lines: list[str]) -> np.ndarray:
+    need(library)
+    code = (
+        "import json, sys\nsys.modules['bitextmine'] = None\nimport numpy as np\n"
+        "folder, lines = json.load(sys.stdin)\n"
+        f"{THEIRS[library]}\nnp.save(folder + '/vectors.npy', np.asarray(vectors))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps([str(folder), lines]).encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return np.load(folder / "vectors.npy")
+
+
+@pytest.fixture(scope="session")
+def vocabulary(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SentencePiece model of 150 pieces, made as training makes it."""
+    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.vocabulary import train_vocabulary
+
+    path = tmp_path_factory.mktemp("vocabulary") / "tokenizer.model"
+    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 150})
+    train_vocabulary(recipe, path, [side for pair in sentence_pairs[:400] for side in pair])
+    return path
+
+
+@pytest.fixture
+def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A model folder with random weights."""
+
+    def make(dtype: str = "int8", **settings: object) -> Path:
+        tokenizer = Tokenizer(vocabulary)
+        config = EncoderConfig(
+            tokenizer.vocab_size, **{"dim": 48, "heads": 4, "ffn": 64, "max_pieces": 40, **settings}
+        )
+        rng = np.random.default_rng(7)
+        weights = {
+            name: rng.normal(0, 0.4, shape).astype(np.float32)
+            for name, shape in weight_shapes(config).items()
+        }
+        if config.length_share:
+            weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
+        assert weights[PIECES].shape == (config.rows, config.stored_dim)
+        ngrams = ["▁le", "ach", "bicy"][: config.ngrams]
+        write_folder(tmp_path / "model", config, weights, vocabulary, ngrams=ngrams, dtype=dtype)
+        return tmp_path / "model"
+
+    return make
+
+
+def check(library: str, folder: Path, out: Path, form: str = "") -> None:
+    need(library)
+    model = f"{folder}:{form}" if form else folder
+    assert export_encoder(model, out, to=library) == out
+    found = theirs(library, out, LINES)
+    wanted = load_encoder(model, "cpu", precision="float32").encode(LINES)
+    assert found.shape == wanted.shape
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert ((found * wanted).sum(1) > 0.9999).all()
+
+
+@pytest.mark.parametrize("library", THEIRS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": 0},
+        {"layers": 2},
+        {"layers": 0, "dtype": "int4"},
+        {"layers": 4, "recurrent": 2, "bottleneck": 16},
+    ],
+    ids=str,
+)
+def test_it_gives_the_same_vectors(
+    library: str, settings: dict, made: Callable[..., Path], tmp_path: Path
+) -> None:
+    check(library, made(**settings), tmp_path / "out")
+
+
+def test_onnx_has_the_columns_for_order_and_length(made: Callable[..., Path], tmp_path: Path) -> None:
+    folder = made(layers=0, dim=56, order_columns=16, order_weight=0.6, length_share=0.12)
+    check("onnx", folder, tmp_path / "out")
+
+
+@pytest.mark.parametrize("library", THEIRS)
+def test_the_form_for_similarity_goes_without_these_columns(
+    library: str, made: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = made(layers=0, dim=56, order_columns=16, order_weight=0.6, length_share=0.12)
+    rng = np.random.default_rng(8)
+    config, _ = read_folder(folder)
+    axes = rng.normal(0, 1, (config.piece_dim, config.piece_dim)).astype(np.float32)
+    factors = rng.uniform(0.2, 2, config.rows).astype(np.float32)
+    write_similarity(folder, {AXES: axes, FACTORS: factors})
+    check(library, folder, tmp_path / "out", "similarity")
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_no_pieces_are_zeros_in_onnx(layers: int, made: Callable[..., Path], tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    out = export_encoder(
+        made(layers=layers, **({} if layers else {"length_share": 0.1})), tmp_path / "out", to="onnx"
+    )
+    session = onnxruntime.InferenceSession(out / "model.onnx", providers=["CPUExecutionProvider"])
+    ids, mask = np.array([[5, 6], [0, 0]]), np.array([[1, 1], [0, 0]])
+    (found,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
+    assert np.linalg.norm(found[0]) == pytest.approx(1, abs=1e-5)
+    assert not found[1].any()
+
+
+def test_the_folder_of_sentence_transformers_loads_here_too(
+    made: Callable[..., Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("tokenizers")
+    folder = made(layers=0)
+    out = export_encoder(folder, tmp_path / "out", to="sentence-transformers")
+    again, wanted = load_encoder(out).encode(LINES), load_encoder(folder).encode(LINES)
+    np.testing.assert_allclose(again, wanted, atol=1e-5)
+
+
+def test_the_vocabulary_is_read_as_sentencepiece_reads_it(vocabulary: Path) -> None:
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary))
+    found = read_sentencepiece(vocabulary)
+    assert [piece for piece, _ in found.pieces] == [theirs.id_to_piece(i) for i in range(len(found.pieces))]
+    assert [score for _, score in found.pieces] == [theirs.get_score(i) for i in range(len(found.pieces))]
+    assert found.unknown == theirs.unk_id()
+    assert found.rules
+
+
+@pytest.mark.parametrize("library", THEIRS)
+def test_what_cannot_be_said_there_is_an_error(
+    library: str, made: Callable[..., Path], tmp_path: Path
+) -> None:
+    with pytest.raises(BitextmineError, match="has 3 n-grams, which reach across the pieces"):
+        export_encoder(made(layers=0, ngrams=3), tmp_path / "out", to=library)
+    with pytest.raises(BitextmineError, match=f"europe5: has {SHIPPED_NGRAMS} n-grams"):
+        export_encoder("europe5", tmp_path / "out", to=library)
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_are_an_error_for_sentence_transformers(made: Callable[..., Path], tmp_path: Path) -> None:
+    folder = made(layers=0, dim=56, order_columns=16, order_weight=0.6, length_share=0.12)
+    with pytest.raises(BitextmineError) as raised:
+        export_encoder(folder, tmp_path / "out", to="sentence-transformers")
+    assert "has order_columns 16 and length_share 0.12" in str(raised.value)
+    assert "use --to onnx" in str(raised.value)
+
+
+def test_other_mistakes(made: Callable[..., Path], vocabulary: Path, tmp_path: Path) -> None:
+    folder = made(layers=0)
+    with pytest.raises(UsageError, match="unknown value 'tensorflow'"):
+        export_encoder(folder, tmp_path / "out", to="tensorflow")
+    with pytest.raises(BitextmineError, match="there is something in it"):
+        export_encoder(folder, folder, to="onnx")
+    (tmp_path / "broken.model").write_bytes(vocabulary.read_bytes()[:1000])
+    with pytest.raises(BitextmineError, match="not a SentencePiece model that can be read"):
+        read_sentencepiece(tmp_path / "broken.model")
+
+
+def test_the_command(bitextmine, made: Callable[..., Path], tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    made(layers=0)
+    run = ("export", "model", "out", "--to", "sentence-transformers")
+    assert bitextmine(*run, cwd=tmp_path).out == "out\n"
+    assert (tmp_path / "out" / "modules.json").is_file()
+    assert "there is something in it" in bitextmine.fails(*run, cwd=tmp_path)
+    bitextmine(*run, "--force", cwd=tmp_path)
+    assert f"has {SHIPPED_NGRAMS} n-grams" in bitextmine.fails(
+        "export", "europe5", "o", "--to", "onnx", cwd=tmp_path
+    )
+    assert "'tf'" in bitextmine("export", "model", "o", "--to", "tf", code=2, cwd=tmp_path).err
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "sitecustomize.py").write_text("import sys\nsys.modules['onnx'] = None\n")
+    said = bitextmine.fails(
+        "export", "model", "o", "--to", "onnx", cwd=tmp_path, env={"PYTHONPATH": str(hooks)}
+    )
+    assert "pip install 'bitextmine[onnx]'" in said
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import faiss
+import numpy as np
+import pytest
+import torch
+
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import locked_folder
+from bitextmine.indexing import build, choose, faiss_index
+from bitextmine.indexing.build import build_index, build_on_disk, make_plan
+from bitextmine.indexing.file import (
+    check_index,
+    index_corpus,
+    index_paths,
+    lists_path,
+    load_index,
+    open_index,
+)
+from bitextmine.indexing.kinds import KINDS
+from bitextmine.search.exact import search_one
+
+from ..search import oracle
+from .test_file import contents, embed
+
+
+@pytest.fixture
+def npy(tmp_path):
+    return embed(tmp_path / "corpus.fr.npy", oracle.corpus(np.random.default_rng(0), 900, 32, 0.1, 0.02))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["ivf", "IVF8,SQ8", "IVF8,PQ8x4fs", "SQ8", "pq"])
+def test_shards_make_the_same_index(npy, kind):
+    vectors, _ = open_embedding(npy)
+    index_corpus(npy, kind)
+    whole = load_index(index_paths(npy)[0])
+    report = index_corpus(npy, kind, shard_rows=200, force=True)
+    assert report.facts["shards"] > 1
+    merged = load_index(report.path)
+    assert merged.rows == whole.rows
+    assert merged.effort() == whole.effort()
+    queries = oracle.vectors(np.random.default_rng(1), 40, 32)
+    for one, two in zip(whole.search(queries, vectors, 3), merged.search(queries, vectors, 3), strict=True):
+        assert one.tobytes() == two.tobytes()
+    assert lists_path(report.path).exists() == kind.startswith(("ivf", "IVF8,SQ8"))
+    assert not list(npy.parent.glob("*.part"))
+
+
+def test_merged_lists_are_mapped_and_move_with_their_folder(npy, tmp_path):
+    index_corpus(npy, "ivf", shard_rows=200)
+    moved = tmp_path.with_name(f"{tmp_path.name}-moved")
+    tmp_path.rename(moved)
+    index = load_index(moved / "corpus.fr.faiss")
+    assert isinstance(faiss.downcast_InvertedLists(index.inverted.invlists), faiss.OnDiskInvertedLists)
+    vectors, _ = open_embedding(moved / "corpus.fr.npy")
+    index.set_effort(index.inverted.nlist)
+    sim, ids = index.search(vectors[:50], vectors, 2)
+    want = search_one(vectors[:50], vectors, 2)
+    some = (vectors[:50] != 0).any(axis=1)
+    assert sim[some].tobytes() == want[0][some].tobytes()
+    assert ids[some].tobytes() == want[1][some].tobytes()
+
+
+def test_an_index_of_one_shard_is_mapped_too(npy):
+    index = load_index(index_corpus(npy, "ivf").path)
+    assert isinstance(faiss.downcast_InvertedLists(index.inverted.invlists), faiss.OnDiskInvertedLists)
+    assert index.facts["bytes"] < 2 * (32 * 2 + 8) * 900
+
+
+def test_lists_that_are_missing_or_of_another_index(npy):
+    file = index_corpus(npy, "ivf", shard_rows=200).path
+    lists = lists_path(file)
+    kept = lists.read_bytes()
+    lists.unlink()
+    assert check_index(npy) == "its lists are missing"
+    with pytest.raises(
+        BitextmineError, match=r"faiss.lists: missing: the lists of corpus.fr.faiss are in it"
+    ):
+        load_index(file)
+    lists.write_bytes(kept[:-8])
+    with pytest.raises(
+        BitextmineError, match=r"corpus.fr.faiss.lists: [\d,]+ bytes, but corpus.fr.faiss.json says"
+    ):
+        load_index(file)
+    assert open_index(npy).rows > 700
+    assert check_index(npy) is None
+
+
+def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
+    part = npy.parent / "corpus.fr.faiss.part"
+    wanted = contents_of(npy)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    for damage in ("missing", "truncated", "another model"):
+        with monkeypatch.context() as patch:
+            patch.setattr(build, "merge_shards", stop)
+            with pytest.raises(KeyboardInterrupt):
+                index_corpus(npy, "ivf", shard_rows=200, force=True)
+        shard = part / "shard-00001.faiss"
+        if damage == "missing":
+            shard.unlink()
+        elif damage == "truncated":
+            shard.write_bytes(shard.read_bytes()[:-1000])
+        else:
+            plan = json.loads((part / "plan.json").read_text())
+            plan["embedding"]["model_hash"] = "1" * 16
+            (part / "plan.json").write_text(json.dumps(plan))
+        report = index_corpus(npy, "ivf", shard_rows=200, force=True)
+        assert report.resumed == (0 if damage == "another model" else 3)
+        assert contents(npy) == wanted
+
+
+def contents_of(npy):
+    index_corpus(npy, "ivf", shard_rows=200)
+    return contents(npy)
+
+
+DIE = """
+import os, signal, sys
+left, here = int(sys.argv[1]), os.path.dirname(os.path.abspath(sys.argv[2]))
+def count(event, args):
+    global left
+    if event in ("open", "os.rename", "os.remove", "os.mkdir") and isinstance(args[0], (str, bytes, os.PathLike)):
+        if os.path.abspath(os.fsdecode(args[0])).startswith(here + os.sep):
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+from bitextmine.indexing.file import index_corpus
+sys.addaudithook(count)
+index_corpus(sys.argv[2], "ivf", shard_rows=200)
+"""
+
+
+def test_killed_at_any_moment(npy, tmp_path):
+    """Killed again and again, a bit later each time; the run that is left alone ends with the same index."""
+    wanted = contents_of(npy)
+    for path in npy.parent.glob("corpus.fr.faiss*"):
+        path.unlink()
+    for count in range(5, 300, 15):
+        done = subprocess.run(
+            [sys.executable, "-c", DIE, str(count), str(npy)],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            check=False,
+        )
+        assert done.returncode in (0, -signal.SIGKILL)
+        if check_index(npy) is None:  # what is there is whole
+            load_index(index_paths(npy)[0])
+        if not done.returncode:
+            break
+    assert count > 10
+    index_corpus(npy, "ivf", shard_rows=200)
+    assert contents(npy) == wanted
+    index_corpus(npy, "ivf", force=True)
+    assert names(npy.parent) == ["corpus.fr.faiss", "corpus.fr.faiss.json", "corpus.fr.json", "corpus.fr.npy"]
+
+
+def test_work_is_taken_up_with_another_memory(npy, monkeypatch):
+    vectors, _ = open_embedding(npy)
+    plan = make_plan(vectors, "ivf")
+    part = npy.parent / "part"
+    written: list[str] = []
+    write = build._write
+    monkeypatch.setattr(build, "_write", lambda index, file: (written.append(file.name), write(index, file)))
+    one = build_on_disk(vectors, plan, part, {}, memory=1 << 30, shard_rows=300)
+    two = build_on_disk(vectors, plan, part, {}, memory=1 << 20)
+    assert (one.shards, one.resumed, two.shards, two.resumed) == (3, 0, 3, 3)
+    assert written.count("shard-00000.faiss") == 1
+
+
+def test_two_at_the_same_index(npy):
+    vectors, _ = open_embedding(npy)
+    part = npy.parent / "part"
+    part.mkdir()
+    with locked_folder(part), pytest.raises(BitextmineError, match="another process is building this index"):
+        build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 30)
+
+
+def test_too_little_room(npy, monkeypatch):
+    with pytest.raises(
+        BitextmineError, match=r"HNSW32_SQ8: takes about .* of memory, .* may be used; use ivf"
+    ):
+        index_corpus(npy, "hnsw", memory=1000)
+    monkeypatch.setattr(build.shutil, "disk_usage", lambda _: SimpleNamespace(free=5000))
+    with pytest.raises(
+        BitextmineError, match=r"the index takes about [\d,]+ bytes, and [\d,]+ are to be had"
+    ):
+        index_corpus(npy, "ivf")
+    assert not index_paths(npy)[0].exists()
+
+
+def test_a_full_disk_half_way(npy, monkeypatch):
+    wanted = contents_of(npy)
+    real, calls = faiss.write_index, []
+
+    def full(index, name):
+        calls.append(name)
+        if len(calls) == 4:
+            raise RuntimeError("Error in operator() at io.cpp:10: write error: No space left on device")
+        real(index, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faiss, "write_index", full)
+        with pytest.raises(BitextmineError, match=r"No space left on device.*run index again to go on"):
+            index_corpus(npy, "ivf", shard_rows=200, force=True)
+    report = index_corpus(npy, "ivf", shard_rows=200, force=True)
+    assert report.resumed == 2
+    assert contents(npy) == wanted
+
+
+# --- auto -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_trial(monkeypatch):
+    for module in (choose, faiss_index):
+        monkeypatch.setattr(module, "FLAT_UP_TO", 100)
+    monkeypatch.setattr("bitextmine.indexing.file.FLAT_UP_TO", 100)
+    monkeypatch.setattr(choose, "_PART", 512)
+    monkeypatch.setattr(choose, "_SMALL", 256)
+
+
+RATES = {
+    "exact": 1.0,
+    "centre": 1e-9,
+    "route": 1e-9,
+    "list": 1e-9,
+    "fast_scan": (1e-9, 1e-8),
+    "graph": (1e-3, 1e-3),
+}
+
+
+@pytest.mark.parametrize(
+    ("rates", "queries", "disk", "kind"),
+    [
+        ({}, None, 10**9, "ivf"),
+        ({"exact": 1e-8}, None, 10**9, "flat"),  # exact search is done sooner than centres are found
+        ({"exact": 1e-5}, 1, 10**9, "flat"),  # one query
+        ({"list": 1.0}, 100, 10**9, "pq"),
+        ({"list": 1.0, "fast_scan": (1.0, 1.0), "graph": (1e-6, 1e-6)}, None, 10**9, "hnsw"),
+        ({"exact": 3e-4}, None, 30_000, "pq"),  # no room on the disk for the vectors once more
+    ],
+)
+def test_auto_takes_what_costs_least_and_fits(npy, monkeypatch, small_trial, rates, queries, disk, kind):
+    """With made-up rates: which is chosen is no matter of how fast the machine happens to be."""
+    for name, value in {**RATES, **rates}.items():
+        monkeypatch.setattr(choose._Rates, name, lambda *_, value=value: value)
+    vectors, _ = open_embedding(npy)
+    chosen = make_plan(vectors).chosen
+    found = choose.choose(vectors, chosen, queries=queries, target=0.99, memory=1 << 30, seed=1, disk=disk)
+    assert found["kind"] == kind
+    assert kind in found["reason"]
+    json.dumps(found)
+
+
+def test_auto_measures_and_says_so(npy, small_trial):
+    report = index_corpus(npy)
+    facts = json.loads(index_paths(npy)[1].read_text())
+    assert facts["auto"]["kind"] in KINDS
+    assert facts["auto"]["queries"] == facts["distinct_rows"]
+    assert facts["auto"]["seconds"]["flat"]["search"] > 0
+    assert facts["recall"]["at_1"] >= 0.99
+    assert facts["measured"]["search_seconds"] > 0
+    for word in ("auto: estimated for this side of mining", "queries took", "bytes each", "recall"):
+        assert word in report.to_table()
+    assert not index_corpus(npy).built
+
+
+# --- a faiss with GPUs (made up) ----------------------------------------------------------------------------------
+
+
+def test_a_faiss_with_gpus_searches_there(monkeypatch):
+    rng = np.random.default_rng(2)
+    pool, queries = oracle.vectors(rng, 500, 16), oracle.vectors(rng, 30, 16)
+    index = build_index(pool, "IVF4,SQ8")
+    index.set_effort(4)
+    want = index.search(queries, pool, 3)
+    moved: list[object] = []
+
+    def to_all(cpu):
+        moved.append(cpu)
+        return cpu
+
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", to_all, raising=False)
+    for _ in range(2):
+        got = index.search(queries, pool, 3)
+    assert moved == [index.faiss]  # once
+    assert got[1].tolist() == want[1].tolist()
+
+    def refused(_):
+        raise RuntimeError("Error in GpuIndex at x.cu:1: This type of index is not implemented")
+
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refused)
+    fresh = build_index(pool, "HNSW8")
+    assert fresh.search(queries, pool, 3)[1].shape == (30, 3)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
+    assert faiss_index.gpus() == 0
+
+
+class MadeUpGpu:
+    """An index on a GPU, with its limits; it finds what the one on the CPU does."""
+
+    def __init__(self, cpu):
+        self.cpu, self.asked, self.nprobe = cpu, 0, cpu.nprobe
+
+    def search(self, block, count):
+        assert count <= 2048
+        assert self.nprobe <= 2048
+        self.asked += 1
+        return self.cpu.search(block, count)
+
+
+def test_the_limits_of_faiss_on_a_gpu(monkeypatch):
+    rng = np.random.default_rng(3)
+    pool, queries = oracle.vectors(rng, 2500, 8), oracle.vectors(rng, 5, 8)
+    index = build_index(pool, "IVF4,SQ8")
+    there = MadeUpGpu(index.faiss)
+
+    class Parameters:
+        def set_index_parameter(self, copy, name, value):
+            assert copy is there
+            setattr(copy, name, value)
+
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda _: there, raising=False)
+    monkeypatch.setattr(faiss, "GpuParameterSpace", Parameters, raising=False)
+    index.set_effort(2)
+    index.candidates(queries, 2048)
+    index.set_effort(3)
+    assert there.nprobe == 3  # without another copy
+    index.candidates(queries, 10)
+    assert there.asked == 2
+    index.candidates(queries, 2049)
+    index.set_effort(5000)
+    index.candidates(queries, 10)
+    assert there.asked == 2
+
+
+@pytest.mark.parametrize(("wheel", "capability", "usable"), [
+    ("faiss_gpu_cu12", (9, 0), 0), ("faiss-gpu-cu12", (8, 6), 1), ("faiss-gpu", (9, 0), 1),
+])  # fmt: skip
+def test_a_wheel_that_would_abort_on_a_new_gpu(monkeypatch, caplog, wheel, capability, usable):
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss_index, "distributions", lambda: [SimpleNamespace(name=wheel)])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "NVIDIA H100")
+    faiss_index._too_new_for_wheel.cache_clear()
+    try:
+        assert faiss_index.gpus() == usable
+        assert ("has no code for NVIDIA H100" in caplog.text) == (not usable)
+    finally:
+        faiss_index._too_new_for_wheel.cache_clear()

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import faiss
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.indexing.both import search_both_indexed
+from bitextmine.indexing.build import build_index
+from bitextmine.indexing.faiss_index import Index, factory_string
+from bitextmine.indexing.recall import draw, measure, tune
+from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
+
+from ..search import oracle
+
+
+def test_the_kind_follows_the_size():
+    assert factory_string("auto", 10, 64) == factory_string("auto", 50_000, 64) == "Flat"
+    assert factory_string("auto", 50_001, 64).startswith("IVF")
+    assert factory_string("ivf", 1_000_000, 64) == "IVF2048,SQfp16"
+    assert factory_string("pq", 1_000_000, 256) == "IVF2048,PQ128x4fs"
+    assert factory_string("pq", 1_000_000, 7) == "IVF2048,PQ1x4fs"
+    assert factory_string("PCA16,Flat", 3, 64) == "PCA16,Flat"
+    for rows in (1, 2, 38, 100, 5000, 10**6, 10**8):
+        lists = int(factory_string("ivf", rows, 64).split(",")[0].removeprefix("IVF"))
+        assert lists == 1 or rows / lists >= 39
+
+
+@pytest.mark.parametrize("kind", ["auto", "flat", "IDMap,Flat", "Flat,RFlat"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_flat_index_finds_what_exact_search_finds(kind, dtype):
+    rng = np.random.default_rng(0)
+    pool = oracle.corpus(rng, 400, 24, 0.3, 0.1, dtype=dtype)
+    queries = oracle.corpus(rng, 100, 24, dtype=dtype)
+    want = search_one(queries, pool, 5)
+    index = build_index(pool, kind)
+    sim, ids = index.search(queries, pool, 5)
+    # a zero vector is not in the index: it is nobody's neighbour, and here is near nobody
+    assert sim.tobytes() == want[0].tobytes()
+    assert ids.tobytes() == want[1].tobytes()
+
+
+@pytest.mark.parametrize(
+    "kind", ["ivf", "hnsw", "PCA16,Flat", "IVF8,PQ8x4fs", "OPQ8,IVF4,PQ8x4", "SQ8", "HNSW16"]
+)
+@pytest.mark.parametrize("rows", [1, 30, 700])
+def test_similarities_are_exact_and_ordered_whatever_the_index_keeps(kind, rows):
+    rng = np.random.default_rng(1)
+    pool, queries = oracle.corpus(rng, rows, 32, 0.1), oracle.vectors(rng, 50, 32)
+    try:
+        index = build_index(pool, kind)
+    except BitextmineError as error:
+        assert "too few to train" in str(error)
+        assert rows < 700
+        return
+    sim, ids = index.search(queries, pool, 4)
+    sims = oracle.similarities(queries, pool)
+    for q in range(50):
+        found = ids[q][ids[q] >= 0]
+        assert len(found) == len(set(found.tolist())) > 0
+        assert sim[q][: len(found)].tolist() == sims[q, found].tolist()
+        assert np.isneginf(sim[q][len(found) :]).all()
+        assert found.tolist() == sorted(found.tolist(), key=lambda j, q=q: (-sims[q, j], j))
+
+
+def test_few_rows_make_no_noise(capfd):
+    rng = np.random.default_rng(2)
+    build_index(oracle.vectors(rng, 300, 32), "IVF16,PQ8x4")
+    captured = capfd.readouterr()
+    assert captured.err == captured.out == ""
+
+
+def test_long_lists_of_fast_scan_codes_are_whole():
+    """FAISS overruns such a list, at a length of 128 here, if it is told which rows go into it."""
+    pool = oracle.vectors(np.random.default_rng(16), 700, 32)
+    index = build_index(pool, "IVF1,PQ16x4fs")
+    lists = index.inverted.invlists
+    assert lists.list_size(0) == index.rows == 700
+    assert faiss.rev_swig_ptr(lists.get_ids(0), 700).tolist() == list(range(700))
+    assert (index.search(pool, pool, 1)[1][:, 0] == np.arange(700)).mean() > 0.9
+
+
+def test_lists_that_run_empty_give_no_neighbours():
+    """FAISS answers -1 and -3.4e38 when the lists it looked into hold fewer than k."""
+    rng = np.random.default_rng(3)
+    centres = np.eye(16, dtype=np.float32)
+    pool = np.repeat(centres, 3, axis=0) + 0.01 * rng.standard_normal((48, 16)).astype(np.float32)
+    pool = pool.astype(np.float16)
+    index = build_index(pool, "IVF16,Flat")
+    index.set_effort(1)
+    raw = index.candidates(pool, 10)
+    assert (raw == -1).any()
+    sim, ids = index.search(pool, pool, 10)
+    assert (ids == -1).any()
+    assert np.isneginf(sim[ids < 0]).all()
+    assert (sim[ids >= 0] > -2).all()
+    recall = measure(index, pool, draw(pool, 4, size=48))
+    assert recall.at_k < 1
+
+
+def test_more_neighbours_than_rows():
+    rng = np.random.default_rng(4)
+    pool = oracle.vectors(rng, 3, 8)
+    sim, ids = build_index(pool).search(oracle.vectors(rng, 5, 8), pool, 6)
+    assert (ids[:, :3] >= 0).all()
+    assert (ids[:, 3:] == -1).all()
+    assert np.isneginf(sim[:, 3:]).all()
+
+
+def test_copies_of_a_row_come_back_together():
+    rng = np.random.default_rng(5)
+    pool = oracle.vectors(rng, 100, 16)
+    pool[[7, 50, 93]] = pool[20]
+    index = build_index(pool)
+    assert index.rows == 97
+    sim, ids = index.search(pool[20:21], pool, 5)
+    assert ids[0, :4].tolist() == [7, 20, 50, 93]
+    assert len(set(sim[0, :4].tolist())) == 1
+
+
+def test_search_within_a_selection_of_the_rows():
+    """Mining folds equal lines and drops empty ones; the index is of all the lines."""
+    rng = np.random.default_rng(6)
+    lines = oracle.vectors(rng, 200, 16)
+    lines[60:80] = lines[40:60]
+    lines[100] = 0
+    rows = np.full(200, -1)
+    kept = np.r_[0:60, 80:100, 101:190]
+    rows[kept] = np.arange(len(kept))
+    rows[60:80] = rows[40:60]
+    packed = lines[kept]
+    index = build_index(lines)
+    queries = oracle.vectors(rng, 30, 16)
+    sim, ids = index.search(queries, packed, 4, rows=rows)
+    want = search_one(queries, packed, 4)
+    assert ids.tolist() == want[1].tolist()
+    assert sim.tolist() == want[0].tolist()
+
+
+def test_both_ways_through_indexes():
+    rng = np.random.default_rng(7)
+    x, y = oracle.vectors(rng, 150, 16), oracle.vectors(rng, 90, 16)
+    got, want = search_both_indexed(x, y, build_index(x), build_index(y), 4), search_both(x, y, 4)
+    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
+        assert getattr(got, name).tobytes() == getattr(want, name).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["ivf", "HNSW8"])
+def test_tuning_reaches_the_target(kind):
+    rng = np.random.default_rng(8)
+    pool = oracle.vectors(rng, 4000, 48)
+    index = build_index(pool, kind)
+    index.set_effort(1)
+    sample = draw(pool, 4, size=200)
+    before = measure(index, pool, sample)
+    after = tune(index, pool, sample, 0.97)
+    assert before.at_1 < 0.97 <= after.at_1 <= 1
+    assert 0 < before.at_k <= after.at_k <= 1
+    assert after == measure(index, pool, sample)
+
+
+def test_recall_is_what_the_oracle_counts():
+    rng = np.random.default_rng(9)
+    pool = oracle.vectors(rng, 600, 16)
+    index = build_index(pool, "IVF15,Flat")
+    index.set_effort(2)
+    queries = oracle.vectors(rng, 300, 16)
+    recall = measure(index, pool, draw(pool, 3, size=300, queries=queries))
+    _, found = index.search(queries, pool, 3)
+    _, true = oracle.best_of(oracle.similarities(queries, pool), 3)
+    assert recall.sample == 300
+    assert recall.at_1 == pytest.approx((found[:, 0] == true[:, 0]).mean())
+    assert recall.at_k == pytest.approx(
+        np.mean([len(set(f) & set(t)) / 3 for f, t in zip(found, true, strict=True)])
+    )
+
+
+def test_recall_of_a_flat_index_is_one_and_seeded():
+    rng = np.random.default_rng(10)
+    pool = oracle.corpus(rng, 300, 16, 0.3, 0.1)
+    index = build_index(pool)
+    recall = measure(index, pool, draw(pool, 4, size=100, seed=3))
+    assert (recall.at_1, recall.at_k, recall.k, recall.seed) == (1.0, 1.0, 4, 3)
+    assert recall.sample <= 100
+    assert (draw(pool, 4, size=50, seed=3).own == draw(pool, 4, size=50, seed=3).own).all()
+    assert draw(pool, 4, size=50, seed=3).own.tolist() != draw(pool, 4, size=50, seed=4).own.tolist()
+
+
+def test_one_row_has_a_recall():
+    pool = oracle.vectors(np.random.default_rng(11), 1, 8)
+    recall = measure(build_index(pool), pool, draw(pool, 4))
+    assert (recall.at_1, recall.at_k) == (1.0, 1.0)
+
+
+def test_the_same_rows_make_the_same_index():
+    import faiss
+
+    pool = oracle.vectors(np.random.default_rng(12), 2000, 32)
+    for kind in ("flat", "ivf"):
+        one, two = (faiss.serialize_index(build_index(pool, kind, seed=5).faiss).tobytes() for _ in range(2))
+        assert one == two
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("NoSuchIndex", r"could not parse index string NoSuchIndex"),
+        ("IVF16,PQ7", "dimension"),
+        ("PQ5", "multiple of the number of subquantizers"),
+        ("IVF500,Flat", "300 distinct rows are too few"),
+        ("", "the index type is empty"),
+    ],
+)
+def test_kinds_that_cannot_be(kind, message):
+    rng = np.random.default_rng(13)
+    with pytest.raises(BitextmineError, match=message):
+        build_index(oracle.vectors(rng, 300, 32), kind)
+
+
+def test_vectors_that_cannot_be_indexed():
+    rng = np.random.default_rng(14)
+    pool = oracle.vectors(rng, 300, 32)
+    with pytest.raises(BitextmineError, match="nothing to index: 5 row"):
+        build_index(np.zeros((5, 8), np.float16))
+    with pytest.raises(BitextmineError, match="nothing to index: 0 row"):
+        build_index(np.zeros((0, 8), np.float16))
+    index = build_index(pool)
+    with pytest.raises(BitextmineError, match=r"32.* 16"):
+        index.search(oracle.vectors(rng, 3, 16), pool[:, :16], 2)
+    with pytest.raises(BitextmineError, match="of 300 rows, the vectors beside it are 299"):
+        index.search(pool[:3], pool[:299], 2)
+    with pytest.raises(BitextmineError, match="k must be at least 1"):
+        index.search(pool[:3], pool, 0)
+    bad = pool.copy()
+    bad[123, 4] = np.nan
+    with pytest.raises(BitextmineError, match="line 124 holds a NaN"):
+        build_index(bad)
+    with pytest.raises(BitextmineError, match=r"queries: .*line 124 holds a NaN"):
+        index.search(bad, pool, 2)
+
+
+def test_torch_and_faiss_in_one_process():
+    """Both bring their own OpenMP."""
+    import torch
+
+    rng = np.random.default_rng(15)
+    pool = oracle.vectors(rng, 3000, 64)
+    index = build_index(pool, "ivf")
+    for _ in range(3):
+        a = torch.randn(400, 400)
+        assert torch.isfinite(a @ a).all()
+        index.search(pool[:500], pool, 3)
+        search_one(pool[:500], pool, 3, SearchOptions(engine=Engine.TORCH, arithmetic=Arithmetic.FLOAT32))
+    assert isinstance(index, Index)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.indexing.file import (
+    check_index,
+    index_corpus,
+    index_paths,
+    lists_path,
+    load_index,
+    open_index,
+)
+
+from ..search import oracle
+
+
+def embed(path, vectors, text="a"):
+    identity = {"corpus": path.stem, "text_sha256": text * 64, "model": "m", "model_hash": "0" * 16}
+    with EmbeddingWriter(path, len(vectors), vectors.shape[1], identity) as writer:
+        writer.write(0, vectors)
+        writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="fr", **identity))
+    return path
+
+
+def contents(npy):
+    """The index, and its manifest without the times."""
+    file, manifest = index_paths(npy)
+    facts = json.loads(manifest.read_text())
+    assert set(facts.pop("measured")) == {"build_seconds", "queries", "search_seconds", "exact_seconds"}
+    lists = lists_path(file)
+    return file.read_bytes(), lists.read_bytes() if lists.exists() else None, facts
+
+
+@pytest.fixture
+def npy(tmp_path):
+    return embed(tmp_path / "corpus.fr.npy", oracle.corpus(np.random.default_rng(0), 500, 32, 0.1, 0.05))
+
+
+@pytest.mark.parametrize("kind", ["auto", "ivf", "hnsw", "PCA16,Flat"])
+def test_what_is_loaded_is_what_was_built(npy, kind):
+    seen: list[int] = []
+    report = index_corpus(npy, kind, progress=seen.append)
+    vectors, _ = open_embedding(npy)
+    assert report.built
+    assert report.path == npy.with_name("corpus.fr.faiss")
+    assert sum(seen) == report.facts["distinct_rows"] == load_index(report.path).rows
+    recall = report.facts["recall"]
+    assert 0.5 < recall["at_1"] <= 1
+    assert recall["seed"] == 1
+    manifest = json.loads(index_paths(npy)[1].read_text())
+    assert manifest["kind"] == "index"
+    assert manifest["recall"] == recall
+    assert manifest["embedding"]["text_sha256"] == "a" * 64
+    index = load_index(report.path)
+    effort = index.effort()
+    assert ({} if effort is None else {effort[0]: effort[1]}) == manifest["effort"]
+    sim, ids = index.search(vectors, vectors, 3)
+    some = (vectors != 0).any(axis=1)
+    assert (ids[some, 0] >= 0).all()
+    assert (sim[some, 0] > 0.99).mean() > 0.9
+    for text in (kind if kind == "PCA16,Flat" else "corpus.fr.faiss", "recall", "32"):
+        assert text in report.to_table()
+
+
+def test_a_rerun_does_nothing_and_force_makes_the_same(npy):
+    first = index_corpus(npy, "ivf")
+    made = contents(npy)
+    again = index_corpus(npy, "ivf")
+    assert not again.built
+    assert again.facts == first.facts
+    assert index_corpus(npy, "ivf", force=True).built
+    assert contents(npy) == made
+    assert sorted(path.name for path in npy.parent.iterdir()) == [
+        "corpus.fr.faiss",
+        "corpus.fr.faiss.json",
+        "corpus.fr.json",
+        "corpus.fr.npy",
+    ]
+
+
+def test_freshness_goes_by_content(npy):
+    assert check_index(npy) == "not indexed yet"
+    index_corpus(npy, "flat")
+    assert check_index(npy) is None
+    assert check_index(npy, "flat") is None
+    assert check_index(npy, "ivf") == "made as 'flat', not 'ivf'"
+    embed(npy, oracle.vectors(np.random.default_rng(1), 500, 32), "b")
+    assert check_index(npy) == "the vectors changed"
+    open_index(npy)
+    assert check_index(npy) is None
+
+
+def test_damage_is_told(npy):
+    report = index_corpus(npy)
+    file, manifest = index_paths(npy)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    assert check_index(npy) == "truncated"
+    with pytest.raises(BitextmineError, match=f"{len(whole) - 100:,} bytes, but corpus.fr.faiss.json says"):
+        load_index(file)
+    file.write_bytes(b"x" * len(whole))
+    with pytest.raises(BitextmineError, match="not a whole FAISS index"):
+        load_index(file)
+    file.write_bytes(whole)
+    facts = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**facts, "dim": 16}))
+    with pytest.raises(BitextmineError, match=r"dim is 32, but .* says 16"):
+        load_index(file)
+    manifest.write_text(json.dumps({**facts, "kind": "embedding"}))
+    with pytest.raises(BitextmineError, match="not an index"):
+        load_index(file)
+    manifest.unlink()
+    with pytest.raises(BitextmineError, match=r"manifest corpus.fr.faiss.json is missing"):
+        load_index(file)
+    file.unlink()
+    with pytest.raises(BitextmineError, match="no such index"):
+        load_index(report.path)
+
+
+def test_a_kind_that_cannot_be_leaves_nothing(npy):
+    with pytest.raises(BitextmineError, match="NoSuchIndex"):
+        index_corpus(npy, "NoSuchIndex")
+    assert not list(npy.parent.glob("*.faiss*"))
+
+
+def test_a_folder_that_cannot_be_written(npy, monkeypatch):
+    import faiss
+
+    def full(*_):
+        raise RuntimeError("Error in write at io.cpp:1: write error in x: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faiss, "write_index", full)
+        with pytest.raises(
+            BitextmineError, match=r"No space left on device; .* bytes are free .*; is the disk full"
+        ):
+            index_corpus(npy, "ivf")
+    assert [path.name for path in npy.parent.glob("*.faiss*")] == ["corpus.fr.faiss.part"]
+    assert index_corpus(npy, "ivf").built
+    assert not list(npy.parent.glob("*.part"))
+
+
+# --- what the command prints --------------------------------------------------------------------------------------
+
+# Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
+# codes, what refines.
+KINDS = ["flat", "ivf", "pq", "hnsw", "auto"]
+FACTORIES = [
+    "IVF2,PQ8x4fs",
+    "OPQ8_32,IVF4,PQ8x4fs",
+    "IVF4_HNSW8,SQ8",
+    "PQ8x4,Refine(PQ16x4)",
+    "RQ4x4",
+    "PRQ2x2x4",
+    "HNSW8_2x4+PQ4",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, kind):
+    """FAISS itself writes to the process's standard output and standard error, below Python."""
+    names = []
+    for rows in (20 if kind == "pq" else 1, 30, 2000):
+        names.append(f"v{rows}.npy")
+        embed(tmp_path / names[-1], oracle.vectors(np.random.default_rng(3), rows, 32))
+    done = bitextmine("index", *names, "--type", kind, "--memory", "100M", cwd=tmp_path)
+    assert done.out == ""
+    lines = done.err.splitlines()
+    assert len(lines) == 3 * len(names)
+    for name, (what, recall, times) in zip(names, zip(*[iter(lines)] * 3, strict=True), strict=True):
+        assert what.startswith(name.replace(".npy", ".faiss: "))
+        assert recall.startswith("recall against exact search for ")
+        assert "through the index and" in times
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+def test_factory_strings_make_no_noise(npy, capfd, kind):
+    index_corpus(npy, kind)
+    load_index(index_paths(npy)[0])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_kind_that_faiss_cannot_tell_the_size_of_is_refused(npy):
+    with pytest.raises(UsageError, match=r"--type NSG16: .*IndexNSG.* use flat, ivf"):
+        index_corpus(npy, "NSG16")
+    assert check_index(npy) is not None, "nothing was built"
+
+
+def test_merging_and_opening_shards_makes_no_noise(npy, capfd):
+    assert index_corpus(npy, "ivf", shard_rows=100).facts["shards"] > 1
+    load_index(index_paths(npy)[0])
+    assert capfd.readouterr() == ("", "")

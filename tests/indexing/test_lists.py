@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitextmine.indexing.both import search_both_indexed
+from bitextmine.indexing.build import build_index
+from bitextmine.indexing.clusters import Router, find_centres, nearest_centre
+from bitextmine.indexing.lists import Lists, search_lists
+from bitextmine.search.exact import search_both
+from bitextmine.search.rows import VectorRows
+
+from ..search import oracle
+
+
+def parted(vectors, centres):
+    of = nearest_centre(vectors, centres)
+    order = np.argsort(of, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(centres)))])
+    return of, Lists(order, bounds, lambda i: vectors[order[bounds[i] : bounds[i + 1]]])
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 80),
+    st.integers(8, 120),
+    st.integers(1, 8),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.integers(0, 99),
+)
+def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k, threads, seed):
+    rng = np.random.default_rng(seed)
+    coarse = seed % 3 == 0  # many ties
+    x, y = (
+        oracle.corpus(rng, n, 16, near=0.3, coarse=coarse),
+        oracle.corpus(rng, m, 16, near=0.3, coarse=coarse),
+    )
+    centres = find_centres(y, 8, seed=1, rounds=2)
+    of, lists = parted(y, centres)
+    fwd, bwd = search_lists(
+        VectorRows(x, x.dtype), lists, centres, probes, k, both=True, memory=0, threads=threads
+    )
+    at, begins = Router(centres, probes).route(x)
+    near = np.zeros((n, 8), dtype=bool)
+    for number in range(8):
+        near[at[begins[number] : begins[number + 1]], number] = True
+    assert (near.sum(axis=1) >= min(probes, 8)).all()
+    sims = np.where(near[:, of], oracle.similarities(x, y), -np.inf)
+    for best, table in ((fwd, sims), (bwd, sims.T[lists.order])):
+        for i, row in enumerate(table):
+            want = sorted((-s, j) for j, s in enumerate(row) if s > -np.inf)[:k]
+            assert best.sim[i].tolist() == [-s for s, _ in want] + [-np.inf] * (k - len(want))
+            found = best.id[i, : len(want)].tolist()
+            assert [row[j] for j in found] == [-s for s, _ in want]
+            assert len(set(found)) == len(found)
+            if best is bwd:
+                assert found == [j for _, j in want]
+            assert (best.id[i, len(want) :] == -1).all()
+
+
+def test_blocks_and_threads_change_nothing(way, monkeypatch):
+    for name in ("lists.ROUTE_ROWS", "lists._LEAST_ROWS", "clusters.ROUTE_ROWS"):
+        monkeypatch.setattr(f"bitextmine.indexing.{name}", 7)
+    monkeypatch.setattr("bitextmine.indexing.lists._AT_ONCE", 5)
+    rng = np.random.default_rng(3)
+    x, y = oracle.corpus(rng, 150, 24, coarse=True), oracle.corpus(rng, 200, 24, coarse=True)
+    centres = find_centres(y, 9, seed=1)
+    lists = parted(y, centres)[1]
+    results = []
+    for memory, threads in ((1 << 30, 1), (0, 1), (0, 3), (1 << 30, 2)):
+        seen: list[int] = []
+        fwd, bwd = search_lists(
+            VectorRows(x, x.dtype),
+            lists,
+            centres,
+            4,
+            3,
+            both=True,
+            memory=memory,
+            threads=threads,
+            progress=seen.append,
+        )
+        assert sum(seen) == 150
+        results.append(b"".join(a.tobytes() for a in (fwd.sim, fwd.id, bwd.sim, bwd.id)))
+    assert len(set(results)) == 1
+
+
+def test_all_lists_are_exact_search(way):
+    rng = np.random.default_rng(4)
+    x, y = oracle.corpus(rng, 300, 32, 0.2, 0.05), oracle.corpus(rng, 260, 32, 0.2)
+    indexes = build_index(x, "ivf"), build_index(y, "ivf")
+    got, want = search_both_indexed(x, y, *indexes, 4, target=1.0, sample=10_000), search_both(x, y, 4)
+    some = (x != 0).any(axis=1)
+    for name, rows in (("fwd_sim", some), ("bwd_sim", np.ones(len(y), dtype=bool))):
+        found, true = getattr(got, name), getattr(want, name)
+        assert (found[rows, 0] == true[rows, 0]).all()
+    assert got.how["recall"]["forward"]["at_1"] == got.how["recall"]["backward"]["at_1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "kinds", [("IVF8,SQfp16", "IVF8,SQ8"), ("IVF8,PQ8x4", "ivf"), ("flat", "flat"), ("flat", "ivf")]
+)
+def test_both_directions_are_what_either_index_finds(kinds):
+    rng = np.random.default_rng(5)
+    x = oracle.vectors(rng, 900, 32)
+    y = oracle.vectors(rng, 800, 32)
+    y[:400] = (x[:400] + 0.05 * rng.standard_normal((400, 32))).astype(np.float16)
+    seen: list[int] = []
+    got = search_both_indexed(
+        x, y, build_index(x, kinds[0]), build_index(y, kinds[1]), 4, progress=seen.append
+    )
+    want = search_both(x, y, 4)
+    assert sum(seen) == 1700
+    assert (got.fwd_id[:400, 0] == np.arange(400)).all()
+    assert (got.bwd_id[:400, 0] == np.arange(400)).all()
+    for sim, ids, table in (
+        (got.fwd_sim, got.fwd_id, oracle.similarities(x, y)),
+        (got.bwd_sim, got.bwd_id, oracle.similarities(x, y).T),
+    ):
+        there = ids >= 0
+        assert (sim[there] == np.take_along_axis(table, np.maximum(ids, 0), axis=1)[there]).all()
+        assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in ids)
+        assert (np.diff(np.where(there, sim, -2), axis=1) <= 0).all()
+    if kinds[0] != "flat":
+        reached = got.how["recall"]
+        assert reached["forward"]["at_1"] >= 0.97
+        assert reached["backward"]["at_1"] >= 0.97
+        assert (got.fwd_id[:, 0] == want.fwd_id[:, 0]).mean() >= 0.97
+        assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() >= 0.97
+
+
+def test_selections_of_both_sides():
+    """Mining folds equal lines, leaves empty ones out, and of near copies takes the first."""
+    rng = np.random.default_rng(6)
+    sides = []
+    for lines in (oracle.vectors(rng, 500, 16), oracle.vectors(rng, 400, 16)):
+        lines[60:80] = lines[40:60]
+        lines[100:105] = 0
+        rows = np.full(len(lines), -1)
+        kept = np.r_[0:60, 80:100, 105:390]
+        rows[kept] = np.arange(len(kept))
+        rows[60:80] = rows[40:60]
+        rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
+        sides.append((lines[kept], build_index(lines, "ivf"), rows))
+    (x, x_index, x_rows), (y, y_index, y_rows) = sides
+    got = search_both_indexed(
+        x, y, x_index, y_index, 3, x_rows=x_rows, y_rows=y_rows, target=1.0, sample=1000
+    )
+    want = search_both(x, y, 3)
+    assert (got.fwd_sim[:, 0] == want.fwd_sim[:, 0]).mean() > 0.99
+    assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99
+    assert got.fwd_id.max() < len(y)
+    assert got.bwd_id.max() < len(x)
+
+
+def test_centres_are_of_length_one_and_the_same_every_time():
+    rng = np.random.default_rng(7)
+    vectors = oracle.corpus(rng, 400, 24, repeats=0.5)
+    one, two = (find_centres(vectors, 20, seed=3) for _ in range(2))
+    assert one.tobytes() == two.tobytes()
+    assert np.allclose(np.linalg.norm(one, axis=1), 1, atol=1e-5)
+    assert find_centres(vectors, 20, seed=4).tobytes() != one.tobytes()
+    products = vectors.astype(np.float32) @ one.T
+    own = products[np.arange(len(vectors)), nearest_centre(vectors, one)]
+    assert (own >= products.max(axis=1) - 1e-3).all()

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mining.bitext import Bitext, PickedLines, one_cell, read_mined
+from bitextmine.mining.gold import read_gold
+from bitextmine.mining.texts import FileText
+
+
+def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
+    for lang, lines in (("en", src), ("fr", tgt)):
+        (folder / f"c.{lang}").write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8", newline=""
+        )
+    s, t, score = zip(*pairs, strict=True) if pairs else ((), (), ())
+    return Bitext(
+        np.array(s, dtype=np.int64),
+        np.array(t, dtype=np.int64),
+        np.array(score, dtype=np.float64),
+        FileText(folder / "c.en"),
+        FileText(folder / "c.fr"),
+        "k:4|version:0",
+        {"candidates": 3},
+        ("a note",),
+    )
+
+
+def test_one_pair_is_one_line_whatever_is_inside(tmp_path):
+    nasty = "a\tb\rc\x0bd\x0ce\x1cf\x85g\u2028h\u2029\r\ri"
+    found = bitext(tmp_path, [nasty, "x"], ["y", "z\x1e"], [(0, 1, 1.5), (1, 0, 1.25)])
+    rows = list(found.rows())
+    assert rows == ["1.500000\ta b c d e f g h i\tz ", "1.250000\tx\ty"]
+    assert all(len(row.splitlines()) == 1 for row in rows)
+    assert next(found.rows(ids=True)).startswith("1.500000\t1\t2\ta b")
+    assert one_cell("a  b") == "a  b"
+
+
+def test_a_file_and_its_json(tmp_path):
+    found = bitext(tmp_path, ["é", "b"], ["c", "d"], [(0, 1, 1.5)])
+    found.write(tmp_path / "out.tsv.gz", ids=True)
+    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode() == "1.500000\t1\t2\té\td\n"
+    about = json.loads((tmp_path / "out.tsv.gz.json").read_text())
+    assert (about["kind"], about["pairs"], about["signature"]) == ("bitext", 1, "k:4|version:0")
+    assert "a note" in found.to_table()
+    mined = read_mined(tmp_path / "out.tsv.gz")
+    assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
+
+
+@pytest.mark.parametrize("name", ["c.en", "c.fr", "c.en.npy", "c.fr.npy", "gold.tsv"])
+def test_what_the_pairs_were_mined_from_is_not_replaced(tmp_path, name):
+    found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), gold=tmp_path / "gold.tsv")
+    for path in (tmp_path / name, tmp_path / "folder" / ".." / name):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(UsageError, match=f"would replace .*{name}, .*name another file"):
+            found.write(path)
+        assert (tmp_path / name).read_bytes() == before
+    assert not list(tmp_path.glob("*.tsv.json"))
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path, ids):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
+    found.write(tmp_path / "out.parquet", ids=ids)
+    table = parquet.read_table(tmp_path / "out.parquet")
+    lines = ["src_line", "tgt_line"] if ids else []
+    assert table.column_names == ["score", *lines, "src", "tgt"]
+    assert [str(table.schema.field(name).type) for name in ("score", *lines)] == ["double", "int64", "int64"][
+        : 1 + len(lines)
+    ]
+    rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+    assert ["\t".join(f"{x:.6f}" if isinstance(x, float) else str(x) for x in row) for row in rows] == list(
+        found.rows(ids)
+    )
+    assert json.loads((tmp_path / "out.parquet.json").read_text())["pairs"] == 2
+    if ids:
+        mined = read_mined(tmp_path / "out.parquet")
+        assert (mined.src_index.tolist(), mined.tgt_index.tolist()) == ([1, 0], [0, 1])
+        assert mined.score.tolist() == [1.5, 1.25]
+    else:
+        with pytest.raises(BitextmineError, match=r"no column src_line or tgt_line; .* --ids"):
+            read_mined(tmp_path / "out.parquet")
+
+
+def test_no_pair_as_parquet_and_more_pairs_than_a_block(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    found = bitext(tmp_path, ["a"], ["b"], [])
+    found.write(tmp_path / "out.parquet", ids=True)
+    assert len(read_mined(tmp_path / "out.parquet")) == 0
+    monkeypatch.setattr("bitextmine.mining.bitext._BLOCK", 3)
+    pairs = [(i, 6 - i, 2.0 - i) for i in range(7)]
+    found = bitext(tmp_path, list("abcdefg"), list("tuvwxyz"), pairs)
+    found.write(tmp_path / "out.parquet", ids=True)
+    assert read_mined(tmp_path / "out.parquet").tgt_index.tolist() == [6, 5, 4, 3, 2, 1, 0]
+
+
+def test_line_numbers_that_are_none_in_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for bad in (0.0, 1.5, None):
+        table = pyarrow.table({"score": [1.0, 1.0], "src_line": [1.0, bad], "tgt_line": [1.0, 1.0]})
+        parquet.write_table(table, tmp_path / "mined.parquet")
+        with pytest.raises(
+            BitextmineError, match=r"mined.parquet: row 2: expected a number and line numbers"
+        ):
+            read_mined(tmp_path / "mined.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    found = bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)])
+    with pytest.raises(BitextmineError, match="Parquet needs the package pyarrow"):
+        found.write(tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_pairs_by_their_place(tmp_path):
+    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
+    pairs = list(found)
+    assert (found[0], found[-1], found[np.int64(1)]) == (pairs[0], pairs[1], pairs[1])
+    assert found[1:] == pairs[1:]
+    assert found[::-1] == pairs[::-1]
+    assert found[5:] == []
+    with pytest.raises(IndexError, match="there are 2"):
+        found[2]
+
+
+def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
+    frame = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)]).to_frame()
+    assert frame.to_dict("list") == {
+        "score": [1.5, 1.25],
+        "src_line": [2, 1],
+        "tgt_line": [1, 2],
+        "src": ["é", "a\tb"],
+        "tgt": ["c", "d"],
+    }
+    assert len(bitext(tmp_path, ["a"], ["b"], []).to_frame()) == 0
+
+
+def test_pairs_come_one_by_one_with_line_numbers_from_1(tmp_path):
+    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
+    assert [tuple(pair) for pair in found] == [(1.5, 2, 1, "é", "c"), (1.25, 1, 2, "a\tb", "d")]
+    assert next(iter(found)).tgt_line == 1
+
+
+def test_only_telling_it_to_removes_the_checkpoint(tmp_path):
+    checkpoint = tmp_path / "a-b.search.part"
+    checkpoint.write_bytes(b'{"kind": "bitextmine search"')
+    found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), checkpoint=checkpoint)
+    found.to_frame()
+    list(found)
+    found.write(tmp_path / "out.tsv")
+    assert checkpoint.exists()
+    found.discard_checkpoint()
+    assert not checkpoint.exists()
+    found.discard_checkpoint()
+    replace(found, checkpoint=None).discard_checkpoint()
+
+
+def test_no_pair_is_an_empty_file(tmp_path):
+    found = bitext(tmp_path, ["a"], ["b"], [])
+    found.write(tmp_path / "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == b""
+    assert len(read_mined(tmp_path / "out.tsv")) == 0
+
+
+def test_a_text_that_changed_leaves_nothing_behind(tmp_path):
+    found = bitext(tmp_path, ["a", "b"], ["c", "d"], [(1, 1, 1.0)])
+    (tmp_path / "c.fr").write_text("c\n")
+    with pytest.raises(BitextmineError, match="line 2 is wanted, but the text ends before it"):
+        found.write(tmp_path / "out.tsv")
+    assert {p.name for p in tmp_path.iterdir()} == {"c.en", "c.fr"}
+
+
+def test_picked_lines_from_memory_and_from_a_file(monkeypatch):
+    lines = [f"line {i} \u00e9\udc80" * (i % 3) for i in range(100)]
+    wanted = np.array([99, 3, 3, 50, 0])
+    for limit in (1 << 20, 10):
+        monkeypatch.setattr("bitextmine.mining.bitext._IN_MEMORY", limit)
+        with PickedLines(iter(lines), wanted) as picked:
+            assert [picked[i] for i in wanted.tolist()] == [lines[i] for i in wanted.tolist()]
+            with pytest.raises(KeyError):
+                picked[4]
+    with PickedLines(iter(lines), np.array([], dtype=np.int64)):
+        pass
+
+
+@pytest.mark.parametrize(
+    "row", ["a\t1\t2", "1.0\t1", "1.0\tx\ty", "", "nan\t1\t2", "1.0\t0\t2", "1.5\tsome text\tdu texte"]
+)
+def test_what_is_no_mined_pair_is_named(tmp_path, row):
+    path = tmp_path / "mined.tsv"
+    path.write_text(f"1.0\t1\t2\ta\tb\n{row}\n")
+    with pytest.raises(BitextmineError, match=r"mined.tsv: line 2: expected"):
+        read_mined(path)
+
+
+def test_mined_pairs_behind_a_header(tmp_path):
+    path = tmp_path / "scored.tsv"
+    path.write_text("src\ttgt\ttgt_line\tsrc_line\tscore\tmargin\na\tb\t2\t1\t1.25\t9.0\n")
+    mined = read_mined(path)
+    assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.25])
+    path.write_text("score\tsrc\ttgt\n1.25\t1\t2\n")
+    with pytest.raises(BitextmineError, match=r"scored.tsv: line 2: expected .* --ids"):
+        read_mined(path)
+
+
+def test_gold(tmp_path):
+    path = tmp_path / "gold.tsv"
+    path.write_text("3\t4\n\n1\t2\tanything\r\n3\t4\n")
+    gold = read_gold(path)
+    assert list(zip(gold.src.tolist(), gold.tgt.tolist(), strict=True)) == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize("row", ["1", "1 2", "a\tb", "-1\t2", "0\t1", "1\t0", "1.0\t2", "\u0661\t1"])
+def test_what_is_no_gold_pair_is_named(tmp_path, row):
+    path = tmp_path / "gold.tsv"
+    path.write_text(f"1\t1\n{row}\n", encoding="utf-8")
+    with pytest.raises(BitextmineError, match=r"gold.tsv: line 2: "):
+        read_gold(path)
+
+
+def test_gold_without_a_pair(tmp_path):
+    path = tmp_path / "gold.tsv"
+    path.write_text("\n")
+    with pytest.raises(BitextmineError, match="no gold pair"):
+        read_gold(path)

@@ -1,0 +1,161 @@
+"""Which lines and pairs are left out before and after the search."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.languages.identify import is_installed
+from bitextmine.mining import cleaning
+from bitextmine.mining.candidates import candidates
+from bitextmine.mining.cleaning import clean_lines, is_junk, near_copy
+from bitextmine.mining.cut import choose_cut
+from bitextmine.mining.dedup import unique_lines
+from bitextmine.mining.options import MiningOptions
+from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.texts import LinesText
+from bitextmine.search.exact import search_both
+
+GERMAN = [
+    "Der alte Kapitän verkaufte sein Boot, weil ihm der Weg zum Hafen zu weit geworden war.",
+    "Niemand wusste, warum die Bibliothek an diesem Nachmittag schon so früh geschlossen hatte.",
+    "Wir haben gestern den ganzen Abend über die neue Brücke und ihre Kosten gesprochen.",
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("x", "no_letters"),
+        ("1 2 3", "no_letters"),
+        ("-----", "no_letters"),
+        ("a b c", "no_letters"),
+        ("A. B.", "no_letters"),
+        ("好", "no_letters"),
+        ("aaaaaaaaaaaaab", "repeated"),
+        ("Chapter 1 ......................................", "repeated"),
+        ("lorem lorem lorem ipsum lorem lorem", "repeated"),
+        ("hahaha", None),
+        ("No.", None),
+        ("Je ne mange pas de viande.", None),
+        ("我不吃肉。", None),
+        ("The very, very old man had had a very good day.", None),
+    ],
+)
+def test_junk(line, rule):
+    assert is_junk(line) == rule
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "copy"),
+    [
+        ("Send the form to our office in Lyon today.", "Send the form to our OFFICE in Lyon tomorrow.", True),
+        ("Send the form to our office in Lyon today.", "Envoyez le formulaire à Lyon aujourd'hui.", False),
+        ("Paris 2004", "Paris 2004", False),  # too short to tell
+        ("La casa de la playa es grande", "La casa della spiaggia è grande", False),
+    ],
+)
+def test_near_copies(src, tgt, copy):
+    assert near_copy(src, tgt) == copy
+
+
+def sentences(words: str, n: int, seed: int) -> list[str]:
+    """Sentences of made-up words with a language's small ones between."""
+    rng = random.Random(seed)
+    small = words.split()
+    return [
+        " ".join(f"{rng.choice(small)} {''.join(rng.choices('bcdfglmnprstv', k=5))}o" for _ in range(5))
+        for _ in range(n)
+    ]
+
+
+def cleaned(src: list[str], tgt: list[str], langs: tuple[str, str] = ("und", "und")):
+    texts = [LinesText("src", src, langs[0]), LinesText("tgt", tgt, langs[1])]
+    unique = [unique_lines(lines) for lines in (src, tgt)]
+    sides = [SimpleNamespace(text=text, unique=some) for text, some in zip(texts, unique, strict=True)]
+    found = clean_lines(sides, langs)
+    gone = [set(some.rows[drop].tolist()) for some, drop in zip(unique, found.dropped, strict=True)]
+    return gone, found
+
+
+def test_what_words_tell_where_no_language_is_known():
+    one, other = sentences("the of and to in", 1200, 1), sentences("le les des une dans", 1200, 2)
+    third = sentences("der die und nicht ein", 30, 3)
+    src = [*one, *other[:50], *third, "Madrid Berlin Roma"]
+    tgt = [*other, *one[:60], *third, "Madrid Berlin Roma"]
+    (gone_src, gone_tgt), found = cleaned(src, tgt)
+    assert gone_src == set(range(1200, 1281)), "the other side's lines, what has no side, and what both have"
+    assert gone_tgt == set(range(1200, 1291))
+    assert not found.identified
+    assert found.counts[0]["copy"] + found.counts[0]["language"] == 81
+    assert sum(found.counts[1].values()) == 91
+
+
+def test_few_lines_weigh_no_words():
+    one, other = sentences("the of and to in", 300, 1), sentences("le les des une dans", 300, 2)
+    (gone_src, gone_tgt), _ = cleaned([*one, other[7]], [*other, other[8].upper()])
+    assert gone_src == {300}, "on both sides, and no word says where it is at home"
+    assert gone_tgt == {7}
+
+
+def test_boilerplate_is_counted_in_lines():
+    src = [*sentences("the of and", 500, 1), *["All rights reserved."] * 101, *["Read more."] * 100]
+    (gone, _), found = cleaned(src, sentences("le les des", 500, 2))
+    assert gone == {500}
+    assert found.counts[0]["boilerplate"] == 101
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
+def test_other_languages_by_the_identifier():
+    import csv
+    from pathlib import Path
+
+    folder = Path(__file__).resolve().parents[2] / "mine" / "samples"
+    en, fr = ((folder / f"sample.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "fr"))
+    with open(folder / "gold.en-fr.tsv", encoding="utf-8", newline="") as file:
+        gold = [tuple(map(int, row)) for row in csv.reader(file, delimiter="\t")]
+    (gone_src, gone_tgt), found = cleaned([*en, *GERMAN], [*fr, *GERMAN, *en[:40]], ("en", "fr-FR"))
+    assert found.identified
+    assert {len(en), len(en) + 1, len(en) + 2} <= gone_src
+    assert set(range(len(fr), len(fr) + 3 + 40)) <= gone_tgt
+    kept = [pair for pair in gold if pair[0] - 1 not in gone_src and pair[1] - 1 not in gone_tgt]
+    assert len(kept) >= len(gold) - 42, "none but the 40 that have a copy, and few others"
+
+
+def test_equal_languages_are_not_told_apart():
+    _, found = cleaned(GERMAN, list(reversed(GERMAN)), ("de", "de-CH"))
+    assert not found.identified
+
+
+def test_lines_are_read_in_blocks(monkeypatch):
+    one, other = sentences("the of and to in", 1200, 1), sentences("le les des une dans", 1200, 2)
+    whole, _ = cleaned([*one, *other[:50]], other)
+    monkeypatch.setattr(cleaning, "_BLOCK", 7)
+    assert cleaned([*one, *other[:50]], other)[0] == whole
+
+
+def test_a_precision_that_no_threshold_reaches():
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((400, 16)).astype(np.float32) for _ in range(2))
+    x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    sides = tuple(SimpleNamespace(unique=SimpleNamespace(rows=np.arange(400)), vectors=v) for v in (x, y))
+    options = MiningOptions(threshold="precision=0.999999")
+    with pytest.raises(BitextmineError, match=r"precision=0.999999: no threshold .* the highest is [\d.]+%"):
+        choose_cut(retrieve(best, "max"), best, neighbours, sides, options, 4)
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
+def test_a_corpus_of_another_language_than_its_code_is_not_emptied(caplog):
+    english = [
+        f"The boat number {i} was sold because the harbour had become too far away." for i in range(20)
+    ]
+    (gone, _), found = cleaned(GERMAN, english, ("it", "en"))
+    assert not gone
+    assert found.counts[0]["language"] == 0
+    assert "src: nearly all of it looks like another language than 'it'" in caplog.text

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.margin import MARGINS, RATIO_FLOOR, margin, neighbourhood_mean
+
+cosine = st.floats(-1, 1, allow_nan=False)
+
+
+def test_published_formulas():
+    assert margin(0.8, 0.6, 0.4, "ratio") == pytest.approx(1.6)
+    assert margin(0.8, 0.6, 0.4, "distance") == pytest.approx(0.3)
+    assert margin(0.8, 0.6, 0.4, "absolute") == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("kind", MARGINS)
+@given(st.lists(cosine, min_size=2, max_size=8), cosine, cosine)
+def test_finite_and_never_falling_in_the_cosine(kind, cosines, mean_src, mean_tgt):
+    rising = np.sort(np.array(cosines))
+    score = margin(rising, mean_src, mean_tgt, kind)
+    assert np.isfinite(score).all()
+    assert (np.diff(score) >= 0).all()
+
+
+@given(cosine, cosine, cosine)
+def test_ratio_has_the_sign_of_the_cosine_whatever_the_means(cos, mean_src, mean_tgt):
+    """Dividing two negative numbers would make a good score out of a bad pair."""
+    assert np.sign(margin(cos, mean_src, mean_tgt)) == np.sign(cos)
+
+
+def test_ratio_is_the_plain_quotient_above_the_floor_and_meets_it_there():
+    assert margin(0.5, RATIO_FLOOR, RATIO_FLOOR) == 0.5 / RATIO_FLOOR
+    assert margin(0.5, 0.0, 0.0) == margin(0.5, -0.9, -0.3) == 0.5 / RATIO_FLOOR
+    assert margin(0.5, 0.02, 0.02) == 0.5 / 0.02
+
+
+def test_an_unknown_neighbourhood_counts_as_the_pair_itself():
+    assert margin(0.8, np.nan, 0.4) == pytest.approx(0.8 / 0.6)
+    assert margin(0.8, np.nan, np.nan) == pytest.approx(1)
+    assert margin(0.8, np.nan, np.nan, "distance") == 0
+
+
+@pytest.mark.parametrize("kind", MARGINS)
+def test_no_candidate_is_minus_infinity_without_a_warning(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score = margin([-np.inf, 0.5], [np.nan, 0.5], 0.5, kind)
+    assert score[0] == -np.inf
+    assert np.isfinite(score[1])
+
+
+@pytest.mark.parametrize("kind", MARGINS)
+def test_broadcasts(kind):
+    score = margin(np.ones((3, 4)) / 2, np.full((3, 1), 0.4), np.full(4, 0.6), kind)
+    assert score.shape == (3, 4)
+    assert score.dtype == np.float64
+
+
+def test_bad_input():
+    with pytest.raises(BitextmineError, match=r"'cosine'.*ratio, distance, absolute"):
+        margin(1, 1, 1, "cosine")
+    with pytest.raises(BitextmineError, match="NaN"):
+        margin([0.5, np.nan], 0.5, 0.5)
+
+
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.floats(-1, 1, width=32))
+)
+def test_mean_of_all(sim):
+    assert np.allclose(neighbourhood_mean(sim), sim.mean(axis=1, dtype=np.float64), atol=1e-7)
+
+
+def test_mean_leaves_out_what_is_missing():
+    """-1 and -3.4e38 are what FAISS returns for an empty slot; one of them in a mean ruins it."""
+    sim = np.array(
+        [[0.8, 0.6, -3.4028235e38], [0.5, -np.inf, -np.inf], [-np.inf, -np.inf, -np.inf]], np.float32
+    )
+    ids = np.array([[4, 2, -1], [1, -1, -1], [-1, -1, -1]])
+    expected = [0.7, 0.5, np.nan]
+    assert np.allclose(neighbourhood_mean(sim, ids), expected, equal_nan=True)
+    assert np.allclose(neighbourhood_mean(sim), expected, equal_nan=True)
+    assert np.allclose(neighbourhood_mean(np.ones((1, 2)), np.array([[3, -1]])), 1)
+
+
+def test_mean_of_float16_does_not_overflow():
+    sim = np.full((1, 100_000), 1.0, dtype=np.float16)
+    assert neighbourhood_mean(sim)[0] == 1.0
+
+
+def test_mean_refuses_nan_and_shapes_that_disagree():
+    with pytest.raises(BitextmineError, match="NaN"):
+        neighbourhood_mean(np.array([[0.5, np.nan]]))
+    with pytest.raises(BitextmineError, match="NaN"):
+        neighbourhood_mean(np.array([[0.5, np.nan]]), np.array([[0, 1]]))
+    assert neighbourhood_mean(np.array([[0.5, np.nan]]), np.array([[0, -1]]))[0] == 0.5
+    with pytest.raises(BitextmineError, match=r"\(1, 2\) similarities but \(1, 3\) ids"):
+        neighbourhood_mean(np.ones((1, 2)), np.ones((1, 3)))
+    with pytest.raises(BitextmineError, match="2 dimensions"):
+        neighbourhood_mean(np.ones(3))

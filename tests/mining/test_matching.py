@@ -1,0 +1,97 @@
+"""Matchings against trying every one there is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.candidates import candidates
+from bitextmine.mining.margin import MARGINS, NEUTRAL
+from bitextmine.mining.matching import heaviest
+from bitextmine.mining.options import MiningOptions
+from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.run import mine_sides
+
+
+def best_total(edges: list[tuple[int, int, float]]) -> float:
+    """The highest total over all subsets of edges without a common end."""
+    if not edges:
+        return 0.0
+    (src, tgt, weight), *rest = edges
+    without = best_total(rest)
+    clear = [edge for edge in rest if edge[0] != src and edge[1] != tgt]
+    return max(without, weight + best_total(clear))
+
+
+graphs = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 6), st.integers(-3, 9).map(lambda x: x / 8)),
+    max_size=11,
+    unique_by=lambda edge: edge[:2],
+)
+
+
+@given(graphs)
+def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(
+    edges: list[tuple[int, int, float]],
+) -> None:
+    src, tgt = (np.array([edge[i] for edge in edges], dtype=np.int64) for i in (0, 1))
+    weight = np.array([edge[2] for edge in edges], dtype=np.float64)
+    chosen = heaviest(src, tgt, weight, 6, 7)
+    assert len(set(src[chosen].tolist())) == len(set(tgt[chosen].tolist())) == len(chosen)
+    assert (weight[chosen] > 0).all()
+    assert weight[chosen].sum() == pytest.approx(best_total(edges))
+
+
+def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more() -> None:
+    # greedy takes (0, 0) and leaves 1 and 1 alone
+    src, tgt = np.array([0, 0, 1]), np.array([0, 1, 0])
+    assert heaviest(src, tgt, np.array([0.5, 0.4, 0.4]), 2, 2).tolist() == [1, 2]
+    assert heaviest(src, tgt, np.array([0.9, 0.4, 0.4]), 2, 2).tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", MARGINS)
+def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.standard_normal((2, 40, 8)))
+    cos = x @ y.T
+    order, back = np.argsort(-cos, axis=1)[:, :5], np.argsort(-cos.T, axis=1)[:, :5]
+    neighbours = SimpleNamespace(
+        fwd_sim=np.take_along_axis(cos, order, 1),
+        fwd_id=order,
+        bwd_sim=np.take_along_axis(cos.T, back, 1),
+        bwd_id=back,
+    )
+    best = candidates(neighbours, 4, kind)
+    found = {how: retrieve(best, how, kind) for how in ("union", "max", "matching")}
+    sets = {how: set(zip(p.src.tolist(), p.tgt.tolist(), strict=True)) for how, p in found.items()}
+    assert sets["matching"] <= sets["union"]
+    totals = {how: np.maximum(found[how].score - NEUTRAL[kind], 0).sum() for how in ("max", "matching")}
+    assert totals["matching"] >= totals["max"] - 1e-9
+    assert (np.diff(found["matching"].score) <= 0).all()
+    again = retrieve(best, "matching", kind)
+    assert all(
+        (a == b).all() for a, b in zip(vars(found["matching"]).values(), vars(again).values(), strict=True)
+    )
+
+
+def test_one_neighbour_is_too_few_and_is_said_to_be() -> None:
+    side = SimpleNamespace()
+    with pytest.raises(BitextmineError, match="-k 2 or more"):
+        MiningOptions(k=1, retrieval="matching")
+    with pytest.raises(BitextmineError, match="-k 2 or more"):
+        mine_sides(side, side, SimpleNamespace(), MiningOptions(retrieval="matching"), k=1)
+
+
+def test_a_large_graph_is_matched() -> None:
+    rng = np.random.default_rng(0)
+    n = 50_000  # its square is more than 32 bits hold
+    pairs = np.unique(np.stack([rng.integers(0, n, 2 * n), rng.integers(0, n, 2 * n)], 1), axis=0)
+    chosen = heaviest(pairs[:, 0], pairs[:, 1], rng.random(len(pairs)), n, n)
+    assert len(chosen) > 0.6 * n
+    for side in (0, 1):
+        assert len(np.unique(pairs[chosen, side])) == len(chosen)

@@ -1,0 +1,329 @@
+"""The estimated false-positive rate against the true one, on corpora whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.candidates import BestBothWays, BestCandidates, candidates
+from bitextmine.mining.decoys import Decoys, decoy_scores, sampled_decoys
+from bitextmine.mining.margin import MARGINS
+from bitextmine.mining.noise import MIN_LINES, fit_mixture, fit_null, without_pairs
+from bitextmine.mining.retrieval import ScoredPairs, retrieve
+from bitextmine.search.exact import search_both
+
+
+def two_sides(
+    n: int, m: int, true: int, *, dim: int = 64, noise: float = 0.9, topics: int = 60, seed: int = 0
+):
+    """n and m sentences around common topics, the first `true` of both sides translations of each other."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((topics, dim))
+
+    def sentences(count: int) -> np.ndarray:
+        return 0.7 * centres[rng.integers(0, topics, count)] + rng.standard_normal((count, dim))
+
+    meaning = sentences(true)
+    sides = []
+    for size in (n, m):
+        v = np.concatenate([meaning, sentences(size - true)]) + noise * rng.standard_normal((size, dim))
+        sides.append((v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float16))
+    return sides
+
+
+def true_rate(pairs: ScoredPairs, true: int, lines: int, by_source: bool, threshold: float) -> float:
+    ends = pairs.src if by_source else pairs.tgt
+    kept = np.unique(ends[pairs.score >= threshold])
+    return float((kept >= true).sum() / (lines - true))
+
+
+@pytest.mark.parametrize("k", [4, 16])
+@pytest.mark.parametrize("true", [2000, 300, 30, 0])
+def test_within_about_a_factor_of_two(k, true):
+    n, m = 5000, 5500
+    x, y = two_sides(n, m, true)
+    neighbours = search_both(x, y, k + 1)
+    best = candidates(neighbours, k)
+    null = fit_null(neighbours, best, k=k, margin="ratio", retrieval="max")
+    assert null.side == "source"
+    pairs = retrieve(best, "max")
+    for rate in (0.01, 0.05):
+        found = true_rate(pairs, true, n, True, null.threshold(rate))
+        assert rate / 2.2 <= found <= rate * 2.2
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+@pytest.mark.parametrize("retrieval", ["forward", "backward", "intersect", "union", "max"])
+def test_every_margin_and_retrieval(margin, retrieval):
+    n, m, true = 5000, 4500, 1500
+    x, y = two_sides(n, m, true, noise=0.7)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4, margin)
+    null = fit_null(neighbours, best, k=4, margin=margin, retrieval=retrieval)
+    by_source = retrieval == "forward"
+    assert null.side == ("source" if by_source else "target")
+    found = true_rate(retrieve(best, retrieval), true, n if by_source else m, by_source, null.threshold(0.05))
+    assert 0.025 <= found <= 0.1
+
+
+def test_the_estimates_hang_together():
+    x, y = two_sides(3000, 3000, 1000, noise=0.7)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    again = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    assert np.array_equal(null.true, again.true)
+    assert null.noise_share == pytest.approx(2 / 3, abs=0.06)
+    cuts = [null.threshold(rate) for rate in (0.2, 0.05, 0.01, 0.001, 1e-5)]
+    assert cuts == sorted(cuts)
+    for rate, cut in zip((0.2, 0.05, 0.01), cuts, strict=False):
+        assert null.rate(cut) <= rate
+        assert null.rate(cut) == pytest.approx(rate, rel=0.1)
+    assert null.rate(-np.inf) == pytest.approx(1, abs=0.35)
+    assert null.rate(99) == 0
+    # the precision that it promises is about the true one
+    pairs = retrieve(best, "max")
+    kept = pairs.take(pairs.score >= cuts[2])
+    true = float(((kept.src == kept.tgt) & (kept.src < 1000)).mean())
+    assert null.precision(cuts[2]) == pytest.approx(true, abs=0.03)
+    assert null.precision(99) == 1.0
+    with pytest.raises(BitextmineError, match="--fpr"):
+        null.threshold(0)
+
+
+def test_too_few_lines():
+    x, y = two_sides(MIN_LINES - 1, 500, 50)
+    neighbours = search_both(x, y, 5)
+    with pytest.raises(BitextmineError, match=f"{MIN_LINES - 1} lines are too few"):
+        fit_null(neighbours, candidates(neighbours, 4), k=4, margin="ratio", retrieval="max")
+
+
+def test_rates_are_those_of_other_scores_where_there_are_any():
+    x, y = two_sides(3000, 3000, 600, noise=0.4)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+
+    def rescore(both, found, k):
+        assert k == 4
+        return BestBothWays(
+            *(BestCandidates(side.id, 7 * np.log(side.score)) for side in (both.forward, both.backward))
+        )
+
+    options = {"k": 4, "margin": "ratio", "retrieval": "max"}
+    plain, other = (
+        fit_null(neighbours, best, **options),
+        fit_null(neighbours, best, rescore=rescore, **options),
+    )
+    assert other.noise_share == pytest.approx(plain.noise_share)
+    for rate in (0.01, 0.05, 0.2):
+        cut = plain.threshold(rate)
+        # At 1% the margins' tail is already carried on, that of the other scores counted.
+        assert other.threshold(rate) == pytest.approx(7 * np.log(cut), abs=0.05 if rate > 0.01 else 0.15)
+        assert other.rate(7 * np.log(cut)) == pytest.approx(plain.rate(cut), abs=1e-4)
+        assert other.precision(7 * np.log(cut)) == pytest.approx(plain.precision(cut), abs=1e-4)
+
+
+def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
+    """A few hundred lines, scores that level off: the tail of a margin, carried on, would lie above all of them."""
+    x, y = two_sides(400, 400, 150, noise=0.4)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+
+    def rescore(both, found, k):
+        return BestBothWays(
+            *(
+                BestCandidates(side.id, np.tanh(4 * (side.score - 1)))
+                for side in (both.forward, both.backward)
+            )
+        )
+
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", rescore=rescore)
+    assert null.bounded
+    highest = null.score[0]
+    for rate in (0.01, 0.001, 1e-6):
+        cut = null.threshold(rate)
+        assert cut <= np.nextafter(highest, np.inf)
+        assert null.rate(cut) <= 0.03
+    assert null.threshold(1e-6) > highest, "and none of the sample is above"
+    with_margins = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    assert not with_margins.bounded and with_margins.threshold(1e-6) > with_margins.score[0]
+
+
+@pytest.mark.parametrize("true", [2000, 300, 30])
+def test_scores_that_know_more_than_margins_let_no_more_noise_through_than_stated(true):
+    n, m = 5000, 5500
+    x, y = two_sides(n, m, true)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+
+    def evidence(src, tgt, score):
+        """The margin, and a hint at the truth that is the same whenever a pair is asked for."""
+        hint = np.random.default_rng(7).standard_normal(n + m)
+        return 10 * np.log(np.maximum(score, 0.1)) + 0.5 * hint[src] + 2 * ((src == tgt) & (src < true))
+
+    def rescore(both, found, k):
+        rows = [np.flatnonzero(side.id >= 0) for side in (both.forward, both.backward)]
+        scores = [np.full(len(side.id), -np.inf) for side in (both.forward, both.backward)]
+        forward, backward = both.forward, both.backward
+        scores[0][rows[0]] = evidence(rows[0], forward.id[rows[0]], forward.score[rows[0]])
+        scores[1][rows[1]] = evidence(backward.id[rows[1]], rows[1], backward.score[rows[1]])
+        return BestBothWays(BestCandidates(forward.id, scores[0]), BestCandidates(backward.id, scores[1]))
+
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", rescore=rescore)
+    pairs = retrieve(rescore(best, neighbours, 4), "max")
+    plain = retrieve(best, "max")
+    by_margin = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max").threshold(0.05)
+    found = [
+        ((p.src == p.tgt) & (p.src < true) & (p.score >= cut)).sum()
+        for p, cut in ((pairs, null.threshold(0.05)), (plain, by_margin))
+    ]
+    assert found[0] > found[1], "what is known more finds more"
+    for rate in (0.01, 0.05):
+        assert true_rate(pairs, true, n, True, null.threshold(rate)) <= rate * 2.2
+
+
+def test_all_lines_translated():
+    """No noise to speak of: the threshold must not cost true pairs."""
+    x, y = two_sides(2000, 2000, 2000, noise=0.3)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    pairs = retrieve(best, "max")
+    assert (pairs.score >= null.threshold(0.01)).mean() > 0.97
+    assert null.noise_share < 0.05
+
+
+# --- taking pairs away -----------------------------------------------------------------------------------
+
+
+def test_without_pairs_is_a_search_in_which_they_never_met():
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((30, 8)).astype(np.float32) for _ in range(2))
+    wide = search_both(x, y, 5)
+    chosen = ScoredPairs(
+        np.array([3, 8, 0]), np.array([int(wide.fwd_id[3, 0]), int(wide.fwd_id[8, 3]), 29]), np.zeros(3)
+    )
+    assert len(set(chosen.tgt.tolist())) == 3
+    got = without_pairs(wide, chosen, 4)
+    cos = x.astype(np.float64) @ y.astype(np.float64).T
+    cos[chosen.src, chosen.tgt] = -np.inf
+    assert np.array_equal(got.fwd_id, np.argsort(-cos, axis=1, kind="stable")[:, :4])
+    assert np.array_equal(got.bwd_id, np.argsort(-cos.T, axis=1, kind="stable")[:, :4])
+    assert np.allclose(got.fwd_sim, -np.sort(-cos, axis=1)[:, :4], atol=1e-5)
+
+
+def test_without_pairs_when_there_is_no_spare_neighbour():
+    wide = search_both(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), 3)
+    got = without_pairs(wide, ScoredPairs(np.array([0]), np.array([0]), np.zeros(1)), 3)
+    assert got.fwd_id.tolist() == [[1, -1, -1], [1, 0, -1]]
+    assert np.isneginf(got.fwd_sim[0, 1:]).all()
+
+
+@given(
+    st.lists(st.floats(-2, 3, allow_nan=False) | st.just(float("-inf")), min_size=1, max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_any_scores_give_probabilities_that_do_not_fall(scores, random):
+    s1 = np.array(scores)
+    s2 = np.array([random.choice([s, s - random.random(), float("-inf")]) for s in scores])
+    found = fit_mixture(s1, s2)
+    true = found.probability(np.sort(s1))
+    assert ((true >= 0) & (true <= 1)).all()
+    assert (np.diff(true) >= -1e-9).all()
+
+
+# --- decoys ----------------------------------------------------------------------------------------------
+
+
+def sides_with_near_copies(n: int, true: int, *, dim: int = 64, seed: int = 0):
+    """n sentences a side, the first `true` translations; a fifth of all comes in families that say nearly the same."""
+    rng = np.random.default_rng(seed)
+    topics = rng.standard_normal((60, dim))
+    themes = 0.7 * topics[rng.integers(0, 60, 2 * n)] + rng.standard_normal((2 * n, dim))
+    shared = rng.permutation(n // 2)
+    meaning = themes[n : n + true]
+    sides = []
+    for _ in (0, 1):
+        own = 0.7 * topics[rng.integers(0, 60, n - true)] + rng.standard_normal((n - true, dim))
+        some = rng.permutation(n - true)[: n // 5]
+        own[some] = themes[shared[rng.integers(0, len(shared), len(some))]] + rng.uniform(
+            0.3, 1.2, (len(some), 1)
+        ) * (rng.standard_normal((len(some), dim)))
+        v = np.concatenate([meaning, own]) + 0.5 * rng.standard_normal((n, dim))
+        sides.append((v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float16))
+    return sides
+
+
+def test_decoys_see_the_near_copies_that_a_smooth_tail_does_not():
+    n, true = 5000, 60
+    x, y = sides_with_near_copies(n, true)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    options = {"k": 4, "margin": "ratio", "retrieval": "max"}
+    smooth = fit_null(neighbours, best, **options)
+    seen = fit_null(
+        neighbours, best, decoys=lambda: [sampled_decoys(side, 4, "ratio") for side in (x, y)], **options
+    )
+    pairs = retrieve(best, "max")
+    right = (pairs.src == pairs.tgt) & (pairs.src < true)
+    for kept in (100, 200, 400):
+        cut = float(pairs.score[kept - 1])
+        truth = float(right[:kept].mean())
+        assert abs(seen.precision(cut) - truth) < abs(smooth.precision(cut) - truth)
+        low, high = seen.interval(cut)
+        assert 0 <= low < seen.precision(cut) < high <= 1
+
+
+def test_decoys_are_the_best_margins_within_a_side():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((40, 8))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x = x.astype(np.float16)
+    cos = x.astype(np.float64) @ x.astype(np.float64).T
+    np.fill_diagonal(cos, -np.inf)
+    mean = -np.sort(-cos, axis=1)[:, :3].mean(axis=1)
+    near = np.argsort(-cos, axis=1)[:, :3]
+    expected = [max(cos[i, j] / ((mean[i] + mean[j]) / 2) for j in near[i]) for i in range(40)]
+    assert decoy_scores(x, 3, "ratio") == pytest.approx(expected, abs=1e-5)
+
+
+def test_equal_rows_are_decoys_of_each_other():
+    x = np.tile(np.eye(2, 8, dtype=np.float16), (5, 1))
+    assert np.isfinite(decoy_scores(x, 3, "ratio")).all()
+
+
+def test_above_is_the_share_of_decoys_where_scales_and_pools_are_the_same():
+    score = np.sort(np.random.default_rng(0).gumbel(size=4000))
+    some = Decoys(score, 500)
+    at = np.quantile(score, [0.5, 0.8])
+    marks = np.quantile(score, [0.5, 0.9, 0.99])
+    assert some.above(marks, (0.5, 0.8), at, 500) == pytest.approx([0.5, 0.1, 0.01], abs=2e-3)
+    # shifted and stretched scores are as far out
+    assert some.above(3 * marks - 1, (0.5, 0.8), 3 * at - 1, 500) == pytest.approx([0.5, 0.1, 0.01], abs=2e-3)
+    # beyond the highest it goes on falling
+    far = some.above(score[-1] + np.array([0.0, 1.0, 2.0]), (0.5, 0.8), at, 500)
+    assert (np.diff(far) < 0).all() and (far > 0).all()
+
+
+# --- a precision that is asked for -----------------------------------------------------------------------
+
+
+def test_the_lowest_score_of_a_precision():
+    x, y = two_sides(3000, 3000, 600, noise=0.7)
+    neighbours = search_both(x, y, 5)
+    best = candidates(neighbours, 4)
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    pairs = retrieve(best, "max")
+    right = (pairs.src == pairs.tgt) & (pairs.src < 600)
+    for wanted in (0.5, 0.8, 0.95):
+        cut = null.at_precision(wanted)
+        assert cut is not None and null.precision(cut) >= wanted - 1e-9
+        lower = null.s1[null.s1 < cut][0]
+        assert null.precision(lower) < wanted, "the next pair would be too much"
+        assert float(right[pairs.score >= cut].mean()) == pytest.approx(wanted, abs=0.08)
+    share, most = null.highest_precision()
+    assert null.at_precision(share) == null.s1[most - 1]
+    assert null.at_precision(min(1.0, share + 1e-6)) is None or share == 1

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.candidates import BestBothWays, BestCandidates, best_candidates, candidates
+from bitextmine.mining.retrieval import Retrieval, ScoredPairs, greedy, ordered, retrieve
+
+
+def as_list(pairs: ScoredPairs) -> list[tuple[int, int, float]]:
+    return list(zip(pairs.src.tolist(), pairs.tgt.tolist(), pairs.score.tolist(), strict=True))
+
+
+def one_by_one(pairs: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    used: tuple[set[int], set[int]] = (set(), set())
+    kept = []
+    for s, t, score in pairs:
+        if s not in used[0] and t not in used[1]:
+            used[0].add(s)
+            used[1].add(t)
+            kept.append((s, t, score))
+    return kept
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4)), unique_by=lambda p: p[:2])
+)
+def test_greedy_is_what_going_through_one_by_one_gives(drawn):
+    columns = np.array(drawn, dtype=np.int64).reshape(-1, 3)
+    pairs = ordered(ScoredPairs(columns[:, 0], columns[:, 1], columns[:, 2] / 2))
+    assert as_list(pairs) == sorted(as_list(pairs), key=lambda p: (-p[2], p[0], p[1]))
+    assert as_list(greedy(pairs, 10, 10)) == one_by_one(as_list(pairs))
+
+
+def test_greedy_on_a_chain_that_only_one_pair_at_a_time_can_unravel():
+    n = 3000
+    src, tgt = np.repeat(np.arange(n), 2)[1:], np.repeat(np.arange(n), 2)[:-1]
+    pairs = ordered(ScoredPairs(src, tgt, np.arange(len(src))[::-1].astype(float)))
+    assert as_list(greedy(pairs, n, n)) == one_by_one(as_list(pairs))
+
+
+def test_millions_of_candidates():
+    n = 1_000_000
+    rng = np.random.default_rng(0)
+    best = BestBothWays(
+        BestCandidates(rng.integers(0, n, n), rng.random(n)),
+        BestCandidates(rng.integers(0, n, n), rng.random(n)),
+    )
+    found = retrieve(best, "max")
+    assert len(np.unique(found.src)) == len(np.unique(found.tgt)) == len(found) > n / 2
+    assert (np.diff(found.score) <= 0).all()
+
+
+def test_each_way_on_a_small_case():
+    # source 0 and 1 both want target 0, which wants 1; source 2 finds nothing; target 1 wants source 0
+    best = BestBothWays(
+        BestCandidates(np.array([0, 0, -1]), np.array([1.2, 1.5, -np.inf])),
+        BestCandidates(np.array([1, 0]), np.array([1.5, 1.1])),
+    )
+    expected = {
+        "forward": [(1, 0, 1.5), (0, 0, 1.2)],
+        "backward": [(1, 0, 1.5), (0, 1, 1.1)],
+        "intersect": [(1, 0, 1.5)],
+        "union": [(1, 0, 1.5), (0, 0, 1.2), (0, 1, 1.1)],
+        "max": [(1, 0, 1.5), (0, 1, 1.1)],
+        "matching": [(1, 0, 1.5), (0, 1, 1.1)],
+    }
+    assert {how: as_list(retrieve(best, how)) for how in Retrieval} == expected
+    with pytest.raises(BitextmineError, match="'best'"):
+        retrieve(best, "best")
+
+
+def test_the_best_candidate_is_of_the_best_margin_not_of_the_best_cosine():
+    sim, ids = np.array([[0.9, 0.8]]), np.array([[0, 1]])
+    best = best_candidates(sim, ids, np.array([0.85]), np.array([0.9, 0.4]), "ratio")
+    assert best.id.tolist() == [1]
+    assert best_candidates(sim, ids, np.array([0.85]), np.array([0.9, 0.4]), "absolute").id.tolist() == [0]
+
+
+def test_equal_scores_go_to_the_lower_row():
+    sim, ids = np.array([[0.5, 0.5, 0.5]]), np.array([[7, 3, 5]])
+    assert best_candidates(sim, ids, np.array([0.5]), np.full(9, 0.5)).id.tolist() == [3]
+
+
+def test_scores_that_print_alike_are_alike():
+    sim, ids = np.array([[0.50000001, 0.5]]), np.array([[1, 0]])
+    best = best_candidates(sim, ids, np.array([0.0]), np.zeros(2), "absolute")
+    assert (best.id[0], best.score[0]) == (0, 0.5)
+
+
+def test_missing_neighbours_are_no_candidates():
+    """As an approximate search returns them: id -1, similarity -3.4e38, whole rows empty."""
+    low = -3.4028235e38
+    neighbours = SimpleNamespace(
+        fwd_sim=np.array([[0.9, low], [low, low]], np.float32),
+        fwd_id=np.array([[1, -1], [-1, -1]]),
+        bwd_sim=np.array([[low, low], [0.9, 0.2], [low, low]], np.float32),
+        bwd_id=np.array([[-1, -1], [0, 1], [-1, -1]]),
+    )
+    best = candidates(neighbours, 2)
+    assert best.forward.id.tolist() == [1, -1]
+    assert best.backward.id.tolist() == [-1, 0, -1]
+    # means 0.9 and 0.55
+    assert as_list(retrieve(best, "max")) == [(0, 1, round(0.9 / 0.725, 6))]
+    # a target that found nothing itself, but was found
+    lonely = SimpleNamespace(
+        fwd_sim=np.array([[0.9]]), fwd_id=np.array([[0]]), bwd_sim=np.array([[low]]), bwd_id=np.array([[-1]])
+    )
+    assert as_list(retrieve(candidates(lonely, 1), "union")) == [(0, 0, 1.0)]
+
+
+def test_only_the_first_k_columns_count():
+    rng = np.random.default_rng(0)
+    sim = -np.sort(-rng.random((5, 6)).astype(np.float32), axis=1)
+    ids = np.argsort(rng.random((5, 6)), axis=1)
+    wide = SimpleNamespace(fwd_sim=sim, fwd_id=ids, bwd_sim=sim[[0] * 6], bwd_id=ids[[0] * 6] % 5)
+    narrow = SimpleNamespace(**{name: value[:, :3] for name, value in vars(wide).items()})
+    for how in Retrieval:
+        assert as_list(retrieve(candidates(wide, 3), how)) == as_list(retrieve(candidates(narrow, 3), how))
+
+
+def test_nothing_on_one_side():
+    empty = SimpleNamespace(
+        fwd_sim=np.empty((0, 4)),
+        fwd_id=np.empty((0, 4), int),
+        bwd_sim=np.full((3, 4), -np.inf),
+        bwd_id=np.full((3, 4), -1),
+    )
+    for how in Retrieval:
+        assert len(retrieve(candidates(empty, 4), how)) == 0

@@ -1,0 +1,474 @@
+"""Mining as a whole against the plain oracle, on corpora made to be awkward."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bitextmine.embeddings.embed
+import bitextmine.encoder
+from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.errors import BitextmineError
+from bitextmine.files.lines import read_lines
+from bitextmine.mining.bitext import one_cell
+from bitextmine.mining.dedup import unique_lines
+from bitextmine.mining.duplicates import closest_lines, every_line
+from bitextmine.mining.margin import MARGINS
+from bitextmine.mining.options import MiningOptions, split_options
+from bitextmine.mining.packing import packed_rows, zero_rows
+from bitextmine.mining.retrieval import Retrieval, ScoredPairs
+from bitextmine.mining.run import mine_sides, mine_texts
+from bitextmine.mining.sides import Side, load_side
+from bitextmine.mining.texts import FileText, LinesText, find_text
+from bitextmine.search.exact import search_both
+
+_spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
+assert _spec is not None
+assert _spec.loader is not None
+oracle = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(oracle)
+
+# The oracle goes through these pair by pair; a matching may have equals, see test_matching.
+PLAIN = [how for how in Retrieval if how != "matching"]
+
+
+def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str = "corpus.xx") -> Side:
+    unique = unique_lines(lines, dedup)
+    unique = unique.without(zero_rows(vectors, unique.rows))
+    rows = packed_rows(vectors, unique.rows, ".")
+    return Side(FileText(Path(name), "xx"), unique, vectors, rows, dedup)
+
+
+def mined(src, tgt, x, y, *, k, dedup="exact", **options):
+    a, b = side(src, x, dedup), side(tgt, y, dedup)
+    return mined_from(a, b, search_both(a.vectors, b.vectors, k), k=k, **options)
+
+
+def mined_from(a, b, neighbours, **options):
+    found = mine_sides(a, b, neighbours, MiningOptions(**{"threshold": "none", **options}))
+    return list(zip(found.src_index.tolist(), found.tgt_index.tolist(), found.score.tolist(), strict=True))
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0).astype(np.float16)
+
+
+def text(number: int) -> str:
+    """Some texts are blank, some are the same but for white space or Unicode form."""
+    return ["", " \t", "\u200b", "one", " one ", "caf\u00e9", "cafe\u0301", "two", "a\u2028b", "a b"][
+        number % 10
+    ] + (f" {number // 10}" if number % 10 > 2 else "")
+
+
+@st.composite
+def corpora(draw):
+    """Two little corpora: few directions, so that cosines tie and turn negative; repeats, blanks, zero
+    vectors.
+    """
+    dim = draw(st.integers(1, 4))
+    sizes = draw(st.tuples(st.integers(1, 14), st.integers(1, 14)))
+    numbers = st.integers(3, 39)
+    sides = []
+    for size in sizes:
+        lines = [text(draw(st.integers(0, 39))) for _ in range(size - 1)] + [text(draw(numbers))]
+        values = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0])
+        raw = np.array(draw(st.lists(values, min_size=size * dim, max_size=size * dim))).reshape(size, dim)
+        raw[-1, 0] = raw[-1, 0] or 1.0  # one line at least can be mined
+        # equal lines have equal vectors, as any encoder gives them
+        first: dict[str, int] = {}
+        for i, line in enumerate(lines):
+            raw[i] = raw[first.setdefault(oracle.key(line), i)]
+        sides += [lines, unit(raw)]
+    return sides
+
+
+@settings(max_examples=60)
+@given(corpora(), st.sampled_from(["exact", "none"]))
+def test_every_combination_agrees_with_the_oracle(drawn, dedup):
+    src, x, tgt, y = drawn
+    if any(not oracle.representatives(lines, v, dedup == "exact") for lines, v in ((src, x), (tgt, y))):
+        return
+    a, b = side(src, x, dedup), side(tgt, y, dedup)
+    for k in (1, 2, 4, 16):
+        neighbours = search_both(a.vectors, b.vectors, k)
+        for margin, retrieval in itertools.product(MARGINS, PLAIN):
+            expected = oracle.mine(
+                src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup == "exact"
+            )
+            assert mined_from(a, b, neighbours, k=k, margin=margin, retrieval=retrieval) == expected
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """60 and 70 lines, 40 of them translations, each side with repeats and blanks."""
+    rng = np.random.default_rng(7)
+    base = rng.standard_normal((130, 16))
+    x = unit(base[:60] + 0.2 * rng.standard_normal((60, 16)))
+    y = unit(np.concatenate([base[:40], base[60:90]]) + 0.2 * rng.standard_normal((70, 16)))
+    src, tgt = [f"source {i}" for i in range(60)], [f"target {i}" for i in range(70)]
+    for i, j in ((5, 2), (9, 2), (30, 29)):
+        src[i], x[i] = f" {src[j]}", x[j]
+    for i, j in ((50, 3), (51, 3), (60, 59)):
+        tgt[i], y[i] = tgt[j].replace(" ", "  "), y[j]
+    src[11], tgt[40] = "", "  "
+    return src, tgt, x, y
+
+
+@pytest.mark.parametrize(
+    ("margin", "retrieval", "k"), list(itertools.product(MARGINS, PLAIN, (1, 3, 4, 100)))
+)
+def test_a_realistic_corpus_agrees_with_the_oracle(noisy, margin, retrieval, k):
+    src, tgt, x, y = noisy
+    expected = oracle.mine(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval)
+    assert mined(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval) == expected
+    cut = expected[len(expected) // 2][2]
+    kept = oracle.mine(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, threshold=cut)
+    assert mined(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, threshold=cut) == kept
+
+
+def test_repeated_lines_would_kill_their_pair_and_do_not(noisy):
+    src, tgt, x, y = noisy
+    with_repeats = {(s, t): score for s, t, score in mined(src, tgt, x, y, k=4, dedup="none")}
+    without = {(s, t): score for s, t, score in mined(src, tgt, x, y, k=4)}
+    assert without[2, 2] > 1.15 * with_repeats.get((2, 2), 0)
+
+
+def test_duplicates_all_gives_each_repetition_a_pair(noisy):
+    src, tgt, x, y = noisy
+    first = mined(src, tgt, x, y, k=4)
+    every = mined(src, tgt, x, y, k=4, duplicates="all")
+    score = {(s, t): v for s, t, v in first}
+    assert set(first) <= set(every)
+    extra = set(every) - set(first)
+    # source 2 is also lines 5 and 9; target 3 is also lines 50 and 51; 29 is 30; target 59 is 60
+    assert {(5, 2, score[2, 2]), (9, 2, score[2, 2]), (3, 50, score[3, 3]), (3, 51, score[3, 3])} <= extra
+    assert every == sorted(every, key=lambda p: (-p[2], p[0], p[1]))
+
+
+def test_every_line_pairs_in_order_then_with_the_first():
+    src = unique_lines(["a", "a", "b", "a", ""])
+    tgt = unique_lines(["x", "y", "x", "y", "y", "y"])
+    pairs = ScoredPairs(np.array([0, 1]), np.array([1, 0]), np.array([2.0, 1.0]))
+    got = every_line(pairs, src, tgt)
+    assert list(zip(got.src.tolist(), got.tgt.tolist(), strict=True)) == [
+        (0, 1),
+        (0, 5),
+        (1, 3),
+        (3, 4),
+        (2, 0),
+        (2, 2),
+    ]
+
+
+def numbered():
+    """Two corpora of numbered articles among other lines: under "near" the articles of a side are one row."""
+    rng = np.random.default_rng(0)
+    article, other = rng.standard_normal(16), rng.standard_normal((8, 16))
+    number = {n: rng.standard_normal(16) for n in range(1, 6)}
+    src = [f"Article {n}" for n in (3, 1, 2)] + [f"source {'abcdefgh'[i]}" for i in range(8)]
+    tgt = [f"article {n}." for n in (1, 5, 2, 3)] + [f"target {'abcdefgh'[i]}" for i in range(8)]
+    x = unit(np.array([article + 0.2 * number[n] for n in (3, 1, 2)] + list(other)))
+    y = unit(np.array([article + 0.2 * number[n] for n in (1, 5, 2, 3)] + list(other)))
+    return src, tgt, x, y
+
+
+def test_near_lines_are_mined_as_one_and_the_closest_two_are_given():
+    src, tgt, x, y = numbered()
+    found = mined(src, tgt, x, y, k=4, dedup="near")
+    assert [(src[s].lower(), tgt[t].strip(".")) for s, t, _ in found if s < 3] in (
+        [(f"article {n}", f"article {n}")] for n in (1, 2, 3)
+    )
+    assert {(s, t) for s, t, _ in found if s >= 3} == {(i + 3, i + 4) for i in range(8)}
+    every = mined(src, tgt, x, y, k=4, dedup="near", duplicates="all")
+    articles = {(s, t) for s, t, _ in every if s < 3}
+    assert {(0, 3), (1, 0), (2, 2)} < articles
+    assert len(articles) == 4, "article 5 goes with its closest"
+    assert every == sorted(every, key=lambda p: (-p[2], p[0], p[1]))
+
+
+def test_groups_of_any_size_and_equal_lines():
+    n = 300
+    lines = [f"item {i}" for i in range(n)]
+    vectors = np.tile(unit(np.ones((1, 4))), (n, 1))
+    unique = unique_lines(lines, "near")
+    pairs = ScoredPairs(np.array([0]), np.array([0]), np.array([1.5]))
+    best = closest_lines(pairs, unique, unique, vectors, vectors)
+    assert (best.src.tolist(), best.tgt.tolist()) == ([0], [0])
+    every = closest_lines(pairs, unique, unique, vectors, vectors, every=True)
+    assert set(every.src.tolist()) == set(every.tgt.tolist()) == set(range(n))
+
+
+# --- thresholds in mine_sides ----------------------------------------------------------------------------
+
+
+def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
+    src, tgt, x, y = noisy
+    gold = tmp_path / "gold.tsv"
+    true = [i for i in range(40) if i not in (5, 9, 11, 30)]
+    gold.write_text("".join(f"{i + 1}\t{i + 1}\n" for i in true))
+    a, b = side(src, x), side(tgt, y)
+    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 4), MiningOptions(threshold="auto", gold=gold))
+    best = 0.0
+    everything = mined(src, tgt, x, y, k=4)
+    for n in range(1, len(everything) + 1):
+        hits = sum(s == t and s in true for s, t, _ in everything[:n])
+        best = max(best, 2 * hits / (n + len(true)))
+    assert found.details["tuned"]["f1"] == pytest.approx(best)
+    assert found.score.min() >= found.details["threshold"]["value"]
+    assert "threshold_by:gold" in found.signature
+    assert any("optimistic" in note for note in found.notes)
+
+
+def test_auto_without_gold_on_a_few_lines_cuts_nothing_and_says_so(noisy):
+    src, tgt, x, y = noisy
+    a, b = side(src, x), side(tgt, y)
+    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 5), MiningOptions(threshold="auto"))
+    assert len(found) == found.details["candidates"]
+    assert "threshold:none" in found.signature
+    assert "too few" in found.notes[0]
+
+
+def test_gold_of_another_corpus_is_refused(noisy, tmp_path):
+    src, tgt, x, y = noisy
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("61\t1\n")
+    a, b = side(src, x, name="a.en"), side(tgt, y, name="b.fr")
+    with pytest.raises(BitextmineError, match=r"gold.tsv: line number 61, but a.en has 60 lines"):
+        mine_sides(a, b, search_both(a.vectors, b.vectors, 4), MiningOptions(threshold="auto", gold=gold))
+
+
+def test_counts_and_signature_tell_the_run(noisy):
+    src, tgt, x, y = noisy
+    a, b = side(src, x), side(tgt, y)
+    neighbours = search_both(a.vectors, b.vectors, 4)
+    found = mine_sides(
+        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), made_by={"model": "abc"}
+    )
+    assert found.signature.startswith("model:abc|k:4|margin:ratio|retrieval:max|threshold:1.100000|")
+    rows = found.details["rows"]
+    assert (rows["src"]["lines"], rows["src"]["repeated"], rows["src"]["empty_or_unknown"]) == (60, 3, 1)
+    everything = mine_sides(a, b, neighbours, MiningOptions(threshold="none"))
+    for row in found.details["counts"]:
+        assert row["pairs"] == int((everything.score >= row["threshold"]).sum())
+    json.dumps(found.to_dict())
+
+
+# --- loading ---------------------------------------------------------------------------------------------
+
+
+def embedded(path: Path, lines: list[str], vectors: np.ndarray) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return embedded_as(path, vectors)
+
+
+def test_load_side_leaves_out_blank_repeated_and_unknown_lines(tmp_path):
+    lines = ["a", "", "b", " a", "\u2063", "c"]
+    vectors = unit(np.array([[1.0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]))
+    loaded = load_side(FileText(tmp_path / "c.xx"), embedded(tmp_path / "c.xx", lines, vectors))
+    assert loaded.unique.rows.tolist() == [0, 2, 4]
+    assert loaded.unique.line_to_row.tolist() == [0, -1, 1, 0, 2, -1]
+    assert loaded.unknown == 1
+    assert np.array_equal(loaded.vectors[:], vectors[[0, 2, 4]])
+
+
+def test_an_embedding_of_another_length_is_refused(tmp_path):
+    npy = embedded(tmp_path / "c.xx", ["a", "b"], unit(np.eye(2)))
+    (tmp_path / "c.xx").write_text("a\nb\nc\n")
+    with pytest.raises(BitextmineError, match=r"2 rows, but the text has 3 lines"):
+        load_side(FileText(tmp_path / "c.xx"), npy)
+
+
+def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
+    npy = embedded(tmp_path / "c.xx", ["", "?", " "], unit(np.zeros((3, 2))))
+    with pytest.raises(
+        BitextmineError, match=r"nothing to mine: 3 line\(s\), 2 of them blank, 1 with nothing"
+    ):
+        load_side(FileText(tmp_path / "c.xx"), npy)
+
+
+# --- mine itself -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class WordEncoder:
+    """A sentence is the sum of its words' random vectors; a word of any language is its number."""
+
+    hash: str = "0123456789abcdef"
+    dim: int = 32
+    made: list[str] = field(default_factory=list)
+
+    def embed(self, path, encoder, *, lang=None, errors="strict", **unused):
+        lines = read_lines(path, errors)
+        vectors = np.zeros((len(lines), 32))
+        for i, line in enumerate(lines):
+            for word in line.split():
+                vectors[i] += np.random.default_rng(int("".join(filter(str.isdigit, word)))).standard_normal(
+                    32
+                )
+        self.made.append(Path(path).name)
+        return embedded_as(Path(path), unit(vectors))
+
+
+def embedded_as(path: Path, vectors: np.ndarray) -> Path:
+    npy, _ = embedding_paths(path)
+    with EmbeddingWriter(npy, len(vectors), vectors.shape[1], {}) as writer:
+        writer.write(0, vectors)
+        writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="xx", corpus=path.name))
+    return npy
+
+
+@pytest.fixture
+def words(monkeypatch, tmp_path):
+    """500 lines in two languages, 300 of them translations, shuffled; a repeat, a blank line, a tab, a CR."""
+    fake = WordEncoder()
+    monkeypatch.setattr(bitextmine.encoder, "as_encoder", lambda model, device="auto": fake)
+    monkeypatch.setattr(bitextmine.embeddings.embed, "embed_corpus", fake.embed)
+    rng = np.random.default_rng(5)
+    rows = [rng.integers(0, 900, 6) for _ in range(700)]
+    src, tgt = rows[:500], rows[:300] + rows[500:]
+    en = [" ".join(f"en{w}" for w in src[i]) for i in rng.permutation(500)]
+    fr = [" ".join(f"fr{w}" for w in tgt[i]) for i in rng.permutation(500)]
+    en += [f" {en[3]}", ""]
+    fr[7] = fr[7].replace(" ", "\t", 1).replace(" ", "\r", 1)
+    (tmp_path / "c.en").write_bytes("\n".join(en).encode())
+    (tmp_path / "c.fr").write_bytes("".join(f"{line}\n" for line in fr).encode())
+    return fake, en, fr
+
+
+def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None, **options):
+    """As the command does it."""
+    mining, work = split_options(options)
+    texts = [
+        find_text(name, lang, path, directory)
+        for name, lang, path in (("source", src, src_corpus), ("target", tgt, tgt_corpus))
+    ]
+    return mine_texts(*texts, mining, work)
+
+
+def numbers(line: str) -> list[str]:
+    return [word[2:] for word in line.split()]
+
+
+def test_mine_from_files_to_a_file(words, tmp_path):
+    fake, en, fr = words
+    found = mine(src="en", tgt="fr", directory=tmp_path)
+    assert fake.made == ["c.en", "c.fr"]
+    true = sum(
+        numbers(en[s]) == numbers(fr[t]) for s, t in zip(found.src_index, found.tgt_index, strict=True)
+    )
+    assert true >= 295
+    assert len(found) <= 310
+    found.write(tmp_path / "out.tsv", ids=True)
+    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    assert {len(row) for row in rows} == {5}
+    assert sum(numbers(row[3]) == numbers(row[4]) for row in rows) == true
+    assert all(row[3] == one_cell(en[int(row[1]) - 1]) for row in rows)
+    about = json.loads((tmp_path / "out.tsv.json").read_text())
+    assert about["signature"] == found.signature
+    assert "model:0123456789abcdef" in found.signature
+    assert "search:exact" in found.signature
+    assert "threshold_by:fpr-0.01" in found.signature
+    assert about["null"]["precision"] > 0.97
+    assert about["rows"]["src"]["repeated"] == 1
+    # again, and the other way round
+    again = mine(src="en", tgt="fr", directory=tmp_path)
+    assert list(again.rows(ids=True)) == list(found.rows(ids=True))
+    back = mine(src="fr", tgt="en", directory=tmp_path, threshold="none")
+    there = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
+    assert {(t, s, v) for s, t, v in zip(back.src_index, back.tgt_index, back.score, strict=True)} == {
+        (s, t, v) for s, t, v in zip(there.src_index, there.tgt_index, there.score, strict=True)
+    }
+
+
+def test_mine_through_a_flat_index_is_mine(words, tmp_path):
+    exact = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
+    indexed = mine(src="en", tgt="fr", directory=tmp_path, threshold="none", search="index")
+    assert list(indexed.rows(ids=True)) == list(exact.rows(ids=True))
+    assert (tmp_path / "c.fr.faiss").exists()
+    assert "search:index-Flat" in indexed.signature
+
+
+def test_mine_refuses(words, tmp_path):
+    with pytest.raises(BitextmineError, match="margin: unknown value 'cosine'"):
+        mine(src="en", tgt="fr", directory=tmp_path, margin="cosine")
+    with pytest.raises(BitextmineError, match="retrieval: unknown"):
+        mine(src="en", tgt="fr", directory=tmp_path, retrieval="best")
+    with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
+        mine(src="en", tgt="fr", directory=tmp_path, k=0)
+    with pytest.raises(BitextmineError, match="fpr"):
+        mine(src="en", tgt="fr", directory=tmp_path, fpr=1.5)
+    with pytest.raises(BitextmineError, match="gold is for --threshold auto"):
+        mine(src="en", tgt="fr", directory=tmp_path, threshold=1.1, gold="gold.tsv")
+    with pytest.raises(BitextmineError, match="both the source and the target"):
+        mine(src_corpus=tmp_path / "c.en", tgt_corpus=tmp_path / "c.en")
+    with pytest.raises(BitextmineError, match="standard input"):
+        mine(src_corpus="-", tgt="fr", src="en", directory=tmp_path)
+    with pytest.raises(BitextmineError, match="no source corpus"):
+        mine(tgt="fr", directory=tmp_path)
+    with pytest.raises(BitextmineError, match=r"'nan'"):
+        mine(src="en", tgt="fr", directory=tmp_path, threshold="nan")
+    assert not words[0].made, "found out before anything is embedded"
+
+
+# --- the rows of an embedding ----------------------------------------------------------------------------
+
+
+def test_packed_rows_in_memory_on_disk_and_not_at_all(tmp_path):
+    matrix = np.arange(60, dtype=np.float16).reshape(20, 3)
+    rows = np.array([0, 3, 4, 19])
+    assert packed_rows(matrix, np.arange(20), tmp_path) is matrix
+    assert np.array_equal(packed_rows(matrix, rows, tmp_path), matrix[rows])
+    for folder in (tmp_path, tmp_path / "missing"):
+        mapped = packed_rows(matrix, rows, folder, in_memory=0)
+        assert isinstance(mapped, np.memmap)
+        assert np.array_equal(mapped, matrix[rows])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_packed_rows(tmp_path, monkeypatch):
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with pytest.raises(BitextmineError, match=r"cannot set 6 bytes aside.*No space left"):
+        packed_rows(np.ones((2, 3), np.float16), np.array([1]), tmp_path, in_memory=0)
+
+
+def test_zero_rows():
+    matrix = np.array([[0, 0], [0, 1], [-0.0, 0], [2, 0]], dtype=np.float16)
+    assert zero_rows(matrix, np.array([0, 1, 3])).tolist() == [True, False, False]
+    assert zero_rows(matrix, np.array([2])).tolist() == [True]
+
+
+def test_the_form_for_similarity_is_not_taken_without_a_word(caplog):
+    texts = (
+        LinesText("dog", ["A dog bites a man."], "en"),
+        LinesText("chien", ["Un chien mord un homme."], "fr"),
+    )
+    mine_texts(*texts, model="europe5")
+    assert "similarity" not in caplog.text
+    mine_texts(*texts, model="europe5:similarity")
+    assert "europe5:similarity: in its form for similarity" in caplog.text
+
+
+def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
+    texts = [
+        LinesText(lang, [f"{word} {i}" for i in range(20)], lang) for lang, word in (("en", "a"), ("fr", "b"))
+    ]
+    few, many = (
+        mine_texts(*texts, MiningOptions(k=k, threshold="none", clean=False), model="europe5")
+        for k in (20, 21)
+    )
+    assert "k 21: the larger corpus has 20 lines" in caplog.text
+    assert "k 20" not in caplog.text and np.array_equal(few.score, many.score)

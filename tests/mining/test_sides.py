@@ -1,0 +1,77 @@
+"""Texts with their vectors: in files and in memory alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mining.dedup import unique_lines
+from bitextmine.mining.neighbours import find_neighbours
+from bitextmine.mining.options import SearchWay, WorkOptions
+from bitextmine.mining.sides import embed_lines, load_side, make_side
+from bitextmine.mining.texts import FileText, LinesText, find_text, text_of
+
+LINES = [
+    "Good morning.",
+    "",
+    "Yes.",
+    "Good morning.",
+    "No.",
+    "  ",
+    "Yes.",
+    "The train leaves at noon.",
+    "\u2063",
+]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 9, 100])
+def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
+    encoder = load_encoder("europe5-fast", "cpu")
+    monkeypatch.setattr(encoder.network, "chunk_lines", chunk)
+    (tmp_path / "c.en").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    on_disk = load_side(FileText(tmp_path / "c.en"), embed_corpus(tmp_path / "c.en", encoder))
+    text = LinesText("lines", LINES)
+    matrix = embed_lines(text, encoder)
+    in_memory = make_side(text, unique_lines(text.lines()), matrix)
+    assert matrix.dtype == np.float16
+    assert np.array_equal(matrix, open_embedding(tmp_path / "c.en.npy")[0])
+    assert np.array_equal(in_memory.vectors, on_disk.vectors)
+    assert np.array_equal(in_memory.unique.line_to_row, on_disk.unique.line_to_row)
+    assert (in_memory.unknown, in_memory.npy) == (on_disk.unknown, None)
+    assert {**in_memory.counts(), "corpus": "c.en", "lang": "en"} == on_disk.counts()
+
+
+def test_an_index_wants_files():
+    text = LinesText("lines", ["a"])
+    side = make_side(text, unique_lines(text.lines()), np.ones((1, 4), np.float16))
+    with pytest.raises(UsageError, match="corpora in files"):
+        find_neighbours(side, side, 1, WorkOptions(search=SearchWay.INDEX))
+    found, how = find_neighbours(side, side, 1)
+    assert (how, found.fwd_id.tolist(), found.bwd_sim.tolist()) == ("exact", [[0]], [[4.0]])
+
+
+def test_texts_by_what_is_given(tmp_path):
+    assert text_of("a.en", "src") == FileText(Path("a.en"), None, "strict", option="src_lang")
+    assert text_of(Path("a.txt"), "src", "en", "replace").lang == "en"
+    assert list(text_of(("a", "b"), "src").lines()) == ["a", "b"]
+    assert text_of(iter(["a"]), "src", "en").lang == "en"
+    with pytest.raises(BitextmineError, match="no language"):
+        _ = text_of("a.txt", "src").lang
+    with pytest.raises(UsageError, match="line 1 is b'a', not a text"):
+        text_of([b"a"], "src")
+
+
+def test_texts_by_language_or_name(tmp_path):
+    (tmp_path / "c.en").write_text("a\n")
+    assert find_text("source", "en", None, tmp_path) == FileText(tmp_path / "c.en", "en")
+    assert find_text("source", None, "b.en", tmp_path).path == Path("b.en")
+    with pytest.raises(UsageError, match=r"--tgt-file: the target corpus cannot be standard input"):
+        find_text("target", "en", "-")
+    with pytest.raises(UsageError, match="no source corpus"):
+        find_text("source", None, None)

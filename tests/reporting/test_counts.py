@@ -1,0 +1,138 @@
+"""Counting in bounded memory, against plain Python that keeps everything."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitextmine.console import nice_step
+from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
+
+scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
+
+
+def counted(values: list[float], limit: int = 1 << 18, block: int = 7) -> ScoreCounts:
+    found = ScoreCounts(limit)
+    for start in range(0, len(values), block):
+        found.add(np.array(values[start : start + block]))
+    return found
+
+
+@given(scores, st.integers(-3_000_000, 3_000_000))
+def test_counts_at_six_decimals_are_exact(values, threshold):
+    found = counted(values)
+    for t in (threshold / 1_000_000, *values):
+        assert found.at_least(t) == sum(v >= t for v in values)
+
+
+@given(scores, st.integers(-30, 30), st.integers(2, 20))
+def test_coarse_bins_stay_exact_at_coarse_thresholds(values, tenths, limit):
+    found = counted(values, limit)
+    assert found.total == len(values)
+    step = 10.0**-found.decimals
+    if step <= 0.1:
+        assert found.at_least(tenths / 10) == sum(v >= tenths / 10 for v in values)
+    for share in (0, 0.1, 0.5, 0.9, 1):
+        exact = sorted(values)[min(max(math.ceil(share * len(values)) - 1, 0), len(values) - 1)]
+        assert exact - step - 1e-9 <= found.quantile(share) <= exact + 1e-9
+
+
+@given(scores)
+def test_between_edges_is_what_numpy_counts(values):
+    edges = np.round(np.linspace(-3, 3, 25), 2)
+    assert counted(values).between(edges).tolist() == np.histogram(values, edges)[0].tolist()
+
+
+def test_extreme_scores_and_none():
+    found = counted([1e300, -1e300, 1.06, 1.06, 0.0])
+    assert (found.low, found.high, found.total) == (-1e300, 1e300, 5)
+    assert [found.at_least(t) for t in (-1e308, 0, 1.06, 1.060001, 1e300)] == [5, 4, 3, 1, 1]
+    nothing = ScoreCounts()
+    assert math.isnan(nothing.quantile(0.5))
+    assert nothing.at_least(0) == 0
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=12), st.integers(1, 12), st.integers(1, 12)
+)
+def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit, recent):
+    found = KeyCounter(limit, recent)
+    for block in blocks:
+        found.add(np.array(block, dtype=np.int64))
+    exact = Counter(key for block in blocks for key in block)
+    keys = np.arange(31)
+    counts = found.get(keys)
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        assert exact[key] - found.missed <= count <= exact[key]
+    if len(exact) <= min(limit, recent):
+        assert found.missed == 0
+    repeated, times = found.repeated()
+    assert sorted(times.tolist(), reverse=True) == times.tolist()
+    assert all(exact[key] >= n > 1 for key, n in zip(repeated.tolist(), times.tolist(), strict=True))
+
+
+def test_repeats_tell_how_often_so_far():
+    found = KeyCounter()
+    assert found.add(np.array([5, 6, 5])).tolist() == [2, 1, 2]
+    assert found.add(np.array([6])).tolist() == [2]
+
+
+def test_the_frequent_survive_a_flood_of_others():
+    found = KeyCounter(limit=1000, recent=100)
+    for i in range(200):
+        found.add(np.concatenate([np.arange(i * 100, i * 100 + 100) + 10, [1]]))
+    assert found.get(np.array([1]))[0] >= 200 - found.missed > 0
+    assert found.repeated()[0][0] == 1
+
+
+@pytest.mark.parametrize("block", [1, 3, 1000])
+def test_a_sample_does_not_depend_on_blocks(block):
+    sample: Sample[int] = Sample(50, seed=1)
+    for start in range(0, 1000, block):
+        sample.offer(min(block, 1000 - start), lambda i, start=start: start + i)
+    whole: Sample[int] = Sample(50, seed=1)
+    whole.offer(1000, lambda i: i)
+    assert sample.items == whole.items
+    assert len(set(sample.items)) == 50
+
+
+def test_a_sample_is_uniform():
+    hits = np.zeros(100)
+    for seed in range(400):
+        sample: Sample[int] = Sample(20, seed)
+        sample.offer(100, lambda i: i)
+        hits[sample.items] += 1
+    assert hits.min() > 45
+    assert hits.max() < 120  # 80 expected, a standard deviation of 8
+
+
+def test_a_sample_of_few_is_all():
+    sample: Sample[int] = Sample(10, 1)
+    sample.offer(4, lambda i: i)
+    assert sample.items == [0, 1, 2, 3]
+
+
+@given(
+    st.lists(st.lists(st.one_of(st.integers(0, 9).map(float), st.just(math.nan)), max_size=9), max_size=9),
+    st.integers(1, 5),
+)
+@settings(max_examples=200)
+def test_fewest_keeps_the_first_of_the_lowest(blocks, size):
+    found: Fewest[int] = Fewest(size)
+    at = 0
+    for block in blocks:
+        found.offer(np.array(block, dtype=np.float64), lambda i, at=at: at + i)
+        at += len(block)
+    values = [v for block in blocks for v in block]
+    expected = sorted((i for i, v in enumerate(values) if not math.isnan(v)), key=lambda i: (values[i], i))
+    assert list(found) == expected[:size]
+
+
+@pytest.mark.parametrize(("wanted", "step"), [(0.011, 0.02), (0.2, 0.2), (3, 5), (7, 10), (1e-6, 1e-6)])
+def test_nice_steps(wanted, step):
+    assert nice_step(wanted) == pytest.approx(step)

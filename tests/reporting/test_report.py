@@ -1,0 +1,663 @@
+"""The report as a whole: what it says of files made to be awkward, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.reporting import Columns, write_report
+from bitextmine.reporting.markup import html, join, plain, table
+from bitextmine.reporting.survey import SAMPLE, survey
+from bitextmine.signature import parse_signature, signature
+
+VOID = {"meta", "link"}
+TAGS = {
+    "body",
+    "caption",
+    "code",
+    "dd",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "figcaption",
+    "figure",
+    "h1",
+    "h2",
+    "h3",
+    "head",
+    "header",
+    "html",
+    "i",
+    "li",
+    "main",
+    "p",
+    "path",
+    "pre",
+    "rect",
+    "section",
+    "small",
+    "span",
+    "style",
+    "summary",
+    "svg",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "title",
+    "tr",
+    "ul",
+}
+ATTRIBUTES = {
+    "aria-hidden",
+    "aria-label",
+    "charset",
+    "class",
+    "colspan",
+    "content",
+    "d",
+    "dir",
+    "fill-opacity",
+    "height",
+    "href",
+    "http-equiv",
+    "lang",
+    "name",
+    "preserveaspectratio",
+    "rel",
+    "role",
+    "scope",
+    "style",
+    "viewbox",
+    "width",
+    "x",
+    "y",
+}
+
+
+class Page(HTMLParser):
+    """An HTML file, read strictly: every tag closed in its turn, only known tags and attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.source = text
+        self.open: list[tuple[str, dict[str, str | None]]] = []
+        self.count: dict[str, int] = {}
+        self.cells: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == [], "tags left open"
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in TAGS | VOID, tag
+        assert {name for name, _ in attrs} <= ATTRIBUTES, attrs
+        self.count[tag] = self.count.get(tag, 0) + 1
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs)))
+        if tag in ("td", "th", "p", "li", "dd"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open[-1][0] == tag, (self.open[-1], tag)
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.text += data
+        if self.cells:
+            self.cells[-1] += data
+
+    def rows(self, caption: str) -> list[str]:
+        """The rows of a table, each as text with spaces between its cells."""
+        found = re.search(rf"<table[^>]*><caption>{re.escape(caption)}.*?</table>", self.source, re.S)
+        assert found, caption
+        rows = re.findall(r"<tr.*?</tr>", found[0], re.S)
+        return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in rows]
+
+
+def make(folder: Path, text: str | bytes, name: str = "pairs.tsv", **options) -> Page:
+    path = folder / name
+    path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+    output = folder / "report.html"
+    write_report(path, output, **options)
+    assert output.stat().st_size < 300_000
+    return Page(output.read_bytes().decode("utf-8"))
+
+
+def pairs(n: int, start: float = 1.0) -> str:
+    return "".join(
+        f"{start + i / 1000:.6f}\tThis is the source {i}.\tVoici la cible {i}.\n" for i in range(n)
+    )
+
+
+# --- what it says ----------------------------------------------------------------------------------------
+
+
+def test_counts_at_thresholds(tmp_path):
+    page = make(tmp_path, pairs(1000), threshold=1.4)
+    rows = page.rows("Pairs kept at each threshold")
+    assert "1.4000 600 60.0%" in rows
+    assert "1.6000 400 40.0%" in rows
+    assert "threshold 1.4000" in page.text
+    bars = re.findall(
+        r"<rect(?P<pale> class=below)?[^>]*><title>([\d.]+) to [\d.]+: (\d+) pairs", page.source
+    )
+    assert sum(int(n) for _, _, n in bars) == 1000
+    assert sum(int(n) for pale, _, n in bars if pale) == 400
+    assert all(bool(pale) == (float(low) < 1.4) for pale, low, _ in bars)
+    just = page.rows("Nearest to the threshold 1.4000")
+    assert [row.split()[0] for row in just if row[0] == "1"] == [
+        *("1.4040", "1.4030", "1.4020", "1.4010", "1.4000"),
+        *("1.3990", "1.3980", "1.3970", "1.3960", "1.3950"),
+    ]
+
+
+def test_examples_go_from_best_to_worst(tmp_path):
+    page = make(tmp_path, pairs(1000))
+    rows = page.rows("From the best to the worst score")
+    shown = [float(row.split()[0]) for row in rows if re.match(r"\d\.", row)]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[:5] == [1.999, 1.998, 1.997, 1.996, 1.995]
+    assert shown[-5:] == [1.004, 1.003, 1.002, 1.001, 1.0]
+    median = rows[rows.index("Around the median") + 1]
+    assert float(median.split()[0]) == pytest.approx(1.5, abs=0.01)
+
+
+DOUBTFUL = {
+    "empty": [("", "rien"), ("a sentence", " \u3000")],
+    "no_letters": [("12,5", "12.5"), ("Chapter twelve", "***")],
+    "copy": [("This was never translated", "THIS was never translated!")],
+    "short": [("Yes.", "Oui, bien sûr."), ("你好", "Hello there, you")],
+    "length": [("A long story of a long trip, told at great length to all.", "Un récit.")],
+    "digits": [
+        ("Call 112 before ten o'clock", "Appelez le 113 avant dix heures"),
+        ("It is ١٢ o'clock", "Il est 13 h"),
+    ],
+    "pair_repeated": [(f"Page {i} of twelve or so", f"Page {i} sur douze environ") for i in range(4)],
+    "target_repeated": [
+        (f"The {word} stands in the old town", "Tous droits réservés à nous.")
+        for word in ("church", "market", "bridge", "palace", "fountain")
+    ],
+    "source_repeated": [
+        ("All rights are reserved here", f"{word} se trouve dans la vieille ville")
+        for word in ("L'église", "Le marché", "Le pont")
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def ordinary(sentence_pairs) -> str:
+    """200 pairs that nobody doubts."""
+    return "".join(f"1.{i:03}\t{en}\t{fr}\n" for i, (en, fr) in enumerate(sentence_pairs[:200]))
+
+
+@pytest.mark.parametrize("reason", DOUBTFUL)
+def test_high_scores_to_doubt(tmp_path, ordinary, reason):
+    doubted = "".join(f"{2 + i / 100}\t{s}\t{t}\n" for i, (s, t) in enumerate(DOUBTFUL[reason]))
+    n = len(DOUBTFUL[reason])
+    found = survey(_written(tmp_path, ordinary + doubted))
+    assert (found.flagged[reason].rows, found.flagged[reason].high) == (n, n)
+    assert not found.flagged[reason].estimated
+    assert (found.any_flag.rows, found.any_flag.high) == (n, n)
+    if reason.endswith("repeated"):
+        assert [r.times for r in found.repeated[reason]] == [n]
+    else:
+        assert [pair[2:4] for pair in found.flagged[reason].examples] == DOUBTFUL[reason][::-1]
+    rows = make(tmp_path, ordinary + doubted).rows("Reasons for doubt")
+    assert sum(f" {n} " in row and "%" in row and f"{n / (200 + n):.1%} {n} " in row for row in rows) >= 1
+
+
+def test_what_nobody_doubts(tmp_path, ordinary):
+    same = (
+        "1.5\tIt costs 1,200 euros in 2020\tEn 2020, il coûte 1 200 euros\n"
+        "1.5\tWe meet 3 friends at 4 p.m.\tNous voyons trois amis à 16 h\n"
+    )
+    found = survey(_written(tmp_path, ordinary + same))
+    assert {key: flag.rows for key, flag in found.flagged.items()} == dict.fromkeys(found.flagged, 0)
+    assert found.any_flag.rows == 0
+
+
+def test_long_east_asian_texts_are_not_short(tmp_path):
+    text = "".join(f"1.{i}\tHello world, my friend\t你好世界\n" for i in range(10))
+    assert survey(_written(tmp_path, text)).flagged["short"].rows == 0
+
+
+def _written(folder: Path, text: str) -> Path:
+    path = folder / "some.tsv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_of_many_rows_a_sample_is_scaled_up(tmp_path):
+    n = 2 * SAMPLE
+    lines = [f"{i / n:.6f}\tsource {i} {'a' * (i % 50)}\tcible {i} {'b' * (i % 37)}\n" for i in range(n)]
+    lines[::10] = [f"{i / n:.6f}\tRead more\tLire la suite\n" for i in range(0, n, 10)]
+    found = survey(_written(tmp_path, "".join(lines)))
+    assert (found.rows, found.sampled) == (n, SAMPLE)
+    boilerplate = found.flagged["pair_repeated"]
+    assert boilerplate.estimated
+    assert boilerplate.rows == pytest.approx(n / 10, rel=0.1) or boilerplate.rows > n / 10
+    assert found.repeated["pair_repeated"][0].times == n / 10
+    assert found.scores.at_least(0.5) == n / 2
+
+
+def test_scores_missing_or_nan_are_counted_and_said(tmp_path):
+    page = make(tmp_path, pairs(50) + "nan\tone\tun\n\ttwo\tdeux\nx\tthree\ttrois\n", threshold=1.02)
+    assert (
+        "3 pairs without a usable score: 1 NaN (the first in line 51), 1 missing (the first in line 52), "
+        "1 not a number (the first in line 53)"
+    ) in page.text
+    assert "53 pairs" in page.text
+    assert "1.0200 30 56.6%" in page.rows("Pairs kept at each threshold")
+
+
+def test_pairs_without_scores(tmp_path):
+    page = make(tmp_path, "".join(line.partition("\t")[2] for line in pairs(50).splitlines(keepends=True)))
+    assert "No column of scores" in page.text
+    assert "Pairs to doubt" in page.text
+    assert "A few pairs" in page.text
+    assert "Scores</h2>" not in page.source
+
+
+def test_no_score_is_a_number(tmp_path):
+    page = make(tmp_path, "nan\ta sentence\tune phrase\n" * 3, columns=Columns("1", "2", "3"))
+    assert "3 pairs without a usable score" in page.text
+
+
+def test_one_pair(tmp_path):
+    page = make(tmp_path, "1.25\tOne sentence.\tUne phrase.\n", threshold=1.25)
+    assert "1 pair" in page.text
+    assert "1.2500 1 100.0%" in page.rows("Pairs kept at each threshold")
+
+
+@pytest.mark.parametrize("score", ["1e300", "-1e300", "0", "1e-12", "123456789.125"])
+def test_all_scores_the_same(tmp_path, score):
+    assert "How many pairs" in make(tmp_path, f"{score}\tOne sentence.\tUne phrase.\n" * 5, threshold=1).text
+
+
+def test_scores_far_apart(tmp_path):
+    page = make(tmp_path, pairs(2000) + "1e15\tfar\tloin\n-1e15\tfar\tloin\n", threshold=1.5)
+    assert "Outside what is drawn: 1 below and 1 above" in page.text
+    assert "1.5000 1,501" in " ".join(page.rows("Pairs kept at each threshold"))
+
+
+def test_a_threshold_out_of_sight(tmp_path):
+    assert "The threshold 50.0000 lies outside" in make(tmp_path, pairs(20), threshold=50).text
+
+
+def test_empty_file(tmp_path):
+    page = make(tmp_path, "")
+    assert "There are no pairs in this file" in page.text
+    assert "svg" not in page.count
+
+
+def test_header_alone(tmp_path):
+    assert "There are no pairs in this file" in make(tmp_path, "score\tsrc\ttgt\n").text
+
+
+# --- where it comes from ---------------------------------------------------------------------------------
+
+MANIFEST = {
+    "kind": "bitext",
+    "signature": "src:en|tgt:fr|model:0123456789abcdef|search:exact|dedup:exact|k:4|margin:ratio|retrieval:max"
+    "|threshold:1.010000|threshold_by:fpr-0.01|duplicates:first|version:0.1.0",
+    "pairs": 40,
+    "threshold": {"value": 1.01, "rule": "fpr-0.01"},
+    "counts": [
+        {"threshold": 1.0, "pairs": 90, "false_positive_rate": 0.25, "precision": 0.5},
+        {"threshold": 1.01, "pairs": 40, "false_positive_rate": 0.01, "precision": 0.985},
+    ],
+    "rows": {"src": {"corpus": "corpus.en", "lines": 1200, "mined_lines": 1100, "repeated": 90}},
+    "notes": ["threshold 1.0100: what mining <b>said</b>"],
+}
+
+
+def test_the_manifest_is_told(tmp_path):
+    (tmp_path / "pairs.tsv.json").write_text(json.dumps(MANIFEST))
+    page = make(tmp_path, pairs(40, 1.01))
+    assert "en to fr" in page.text
+    assert "threshold 1.0100: what mining <b>said</b>" in page.text
+    assert "1.0100 40 1.0% 98.5%" in page.rows("Candidates at each threshold")
+    assert "corpus.en: 1,200 lines, 1,100 mined, 90 repeated" in page.text
+    assert MANIFEST["signature"] in page.text
+    assert (
+        "bitextmine mine --src en --tgt fr -k 4 --margin ratio --retrieval max --threshold 1.010000 --dedup exact "
+        "--duplicates first --search exact -o pairs.tsv"
+    ) in page.text
+    assert "bitextmine report pairs.tsv -o report.html" in page.text
+    assert "changed after" not in page.text
+    assert ("p", {"dir": "auto", "lang": "fr"}) in page.attributes
+
+
+def test_a_file_changed_since(tmp_path):
+    (tmp_path / "pairs.tsv.json").write_text(json.dumps(MANIFEST))
+    assert "speaks of 40 pairs, the file has 39" in make(tmp_path, pairs(39, 1.01)).text
+
+
+def test_a_manifest_of_another_name(tmp_path):
+    (tmp_path / "old.json").write_text(json.dumps(MANIFEST))
+    page = make(tmp_path, pairs(40, 1.01), manifest=tmp_path / "old.json", threshold="none")
+    assert "From the manifest old.json" in page.text
+    assert "threshold 1.0100</span>" not in page.source
+    assert "bitextmine report pairs.tsv --threshold none --manifest old.json -o report.html" in page.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", "{}", '{"kind": "embedding"}', '{"kind": "bitext"}', '{"kind": "bitext", "signature": "x"}'],
+)
+def test_a_manifest_that_is_none(tmp_path, content):
+    (tmp_path / "pairs.tsv.json").write_text(content)
+    assert "was not used" in make(tmp_path, pairs(10)).text
+    with pytest.raises(BitextmineError, match=r"pairs\.tsv\.json|not a signature"):
+        make(tmp_path, pairs(10), manifest=tmp_path / "pairs.tsv.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"counts": 3, "rows": [], "notes": {}, "threshold": "1.0", "pairs": "many"},
+        {"counts": [3, {}, {"threshold": "x", "pairs": 1}], "rows": {"src": 7, "tgt": {"lines": "<b>"}}},
+        {
+            "threshold": {"value": True},
+            "notes": [3],
+            "counts": [{"threshold": 1, "pairs": 2, "precision": "x"}],
+        },
+        {"signature": "src:<b>|tgt:%0A%3Cscript%3E|k:4|margin:'"},
+    ],
+)
+def test_a_manifest_with_nonsense_in_it(tmp_path, change):
+    (tmp_path / "pairs.tsv.json").write_text(json.dumps({**MANIFEST, **change}))
+    assert "Signature" in make(tmp_path, pairs(10)).text
+
+
+# --- what is in the texts --------------------------------------------------------------------------------
+
+HOSTILE = [
+    "<script>alert('gotcha')</script>",
+    "</p></td></table></section></main><script src=https://example.org/x.js></script>",
+    '<img src=x onerror="alert(1)"> &lt;b&gt; &amp; &#60;i&#62; <!-- --> <![CDATA[ ]]> </style></title>',
+    '" onmouseover="alert(1)" x=\'',
+    "{{7*7}} ${7*7} javascript:alert(1)",
+]
+
+
+def test_markup_in_the_texts_is_shown_not_obeyed(tmp_path):
+    text = "".join(f"{2 + i / 100}\t{s}\t{s[::-1]}\n" for i, s in enumerate(HOSTILE))
+    page = make(tmp_path, text + pairs(100), name="<b onclick=alert(1)>&amp;'\".tsv")
+    for s in HOSTILE:
+        assert any(cell == s for cell in page.cells), s
+        assert "<" not in s or s not in page.source
+    assert page.count.get("script", 0) == 0
+    assert page.count["title"] > 1  # of the page, and of the bars
+    assert "default-src 'none'" in page.source
+    assert [a["href"] for _, a in page.attributes if "href" in a] == ["data:,"]
+    assert "url(" not in page.source and "@import" not in page.source
+
+
+def _leaves(value, path=()):
+    """The places of all the values that are neither lists nor objects."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for key, inner in enumerate(value):
+            yield from _leaves(inner, (*path, key))
+    else:
+        yield path
+
+
+def _with(value, path, new):
+    if not path:
+        return new
+    copy = list(value) if isinstance(value, list) else dict(value)
+    copy[path[0]] = _with(value[path[0]], path[1:], new)
+    return copy
+
+
+SCRIPT = "<script>alert(1)</script>\"' onload=x"
+
+
+@pytest.mark.parametrize("path", [p for p in _leaves(MANIFEST) if p != ("kind",)], ids=str)
+def test_no_field_of_a_manifest_becomes_markup(tmp_path, path):
+    """A signature that is none is refused with its words, which is shown as well."""
+    (tmp_path / "pairs.tsv.json").write_text(json.dumps(_with(MANIFEST, path, SCRIPT)))
+    page = make(tmp_path, pairs(40, 1.01))
+    assert "script" not in page.count
+    assert "<script" not in page.source
+
+
+PARTS = re.findall(r"(\w+):", str(MANIFEST["signature"]))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_a_signature_becomes_markup(tmp_path, part):
+    for value in (SCRIPT, f"fpr-{SCRIPT}"):
+        parts = {**parse_signature(str(MANIFEST["signature"])), part: value}
+        for mark in (signature(**parts), "|".join(f"{key}:{text}" for key, text in parts.items())):
+            (tmp_path / "pairs.tsv.json").write_text(json.dumps({**MANIFEST, "signature": mark}))
+            page = make(tmp_path, pairs(40, 1.01))
+            assert "script" not in page.count
+            assert value in page.text
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_no_name_of_a_column_becomes_markup(tmp_path, place):
+    names = ["score", "src", "tgt", "en", "x"]
+    names[place] = f"{SCRIPT}"
+    row = "1.5\ta sentence\tune phrase\t<b>\t</p>\n"
+    wanted = Columns("1", "2", "3", header=True)
+    page = make(tmp_path, "\t".join(names) + "\n" + row * 3, columns=wanted)
+    assert "script" not in page.count
+    assert place > 2 or SCRIPT in page.text
+
+
+def test_markup_is_made_in_one_place():
+    """What is not marked as markup is escaped, however it is put together."""
+    bold = html("<b>{}</b>", "<i>")
+    assert bold == "<b>&lt;i&gt;</b>"
+    assert html("{}{}", bold, str(bold)) == "<b>&lt;i&gt;</b>&lt;b&gt;&amp;lt;i&amp;gt;&lt;/b&gt;"
+    assert join([bold, "<i>"], " ") == "<b>&lt;i&gt;</b> &lt;i&gt;"
+    assert html('<p title="{}">', plain('"\u202e{}')) == '<p title="&quot;U+202E{}">'
+    cells = table("<i>", ["<i>", "b"], [["<i>", "<i>"]], kind='"')
+    assert "<i>" not in cells and cells.count("&lt;i&gt;") == 4 and 'class="&quot;"' in cells
+
+
+def test_invisible_characters_are_named(tmp_path):
+    hidden = {chr(c) for c in [*range(0x20), *range(0x7F, 0xA0)]} - {"\t", "\n"}
+    hidden |= set(
+        "\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\ufffe"
+    )
+    lines = [f"1.{i:03}\ta{c}z\tun mot\n" for i, c in enumerate(sorted(hidden))]
+    for start in range(0, len(lines), 10):  # as many as are all shown
+        page = make(tmp_path, "".join(lines[start : start + 10]))
+        assert not hidden & set(page.source)
+        for c in sorted(hidden)[start : start + 10]:
+            assert f"aU+{ord(c):04X}z" in page.text
+
+
+def test_right_to_left_texts_have_their_own_direction(tmp_path):
+    page = make(tmp_path, "1.5\tHello there, world\tשלום (123) עולם\n1.4\tمرحبا بالعالم\tनमस्ते 👩‍👩‍👧 दुनिया\n")
+    for text in ("שלום (123) עולם", "مرحبا بالعالم", "नमस्ते 👩‍👩‍👧 दुनिया"):
+        assert f'<p dir="auto">{text}</p>' in page.source
+
+
+def test_any_text_makes_a_small_page(tmp_path):
+    """Cells that are as long as can be in HTML, and a histogram and a grid as full as can be."""
+    texts = ["\u202e" * 5000, "\"'<>&" * 1000, "𝔘" * 4000, "x" * 100_000, "e" + "\u0301" * 3000, ""]
+    lines = []
+    for i in range(12_000):
+        s, t = texts[i % 6], texts[(i // 6) % 6]
+        lines.append(f"{i / 7:.6f}\t{s[: 1 + i % 251]}\t{t[: 1 + i * 7 % 257]}\n")
+    lines += [f"{9000 + i}\t{s}\t{t}\n" for i, (s, t) in enumerate((s, t) for s in texts for t in texts)]
+    page = make(tmp_path, "".join(lines), threshold=900)
+    assert "(100,000 characters)" in page.text
+
+
+def test_replaced_bytes(tmp_path):
+    raw = b"1.5\tcaf\xe9 du coin\tun mot de plus\n"
+    with pytest.raises(BitextmineError, match=r"pairs\.tsv: line 1: invalid UTF-8"):
+        make(tmp_path, raw)
+    assert "caf\ufffd du coin" in make(tmp_path, raw, errors="replace").text
+
+
+def test_charts_have_words_and_tables_have_captions(tmp_path):
+    page = make(tmp_path, pairs(500), threshold=1.2)
+    charts = [a for tag, a in page.attributes if tag == "svg" and a.get("role") == "img"]
+    assert len(charts) == 2
+    assert charts[0]["aria-label"] == (
+        "Histogram of 500 scores from 1.0000 to 1.4990, median 1.2490; the threshold 1.2000 is marked"
+    )
+    assert "medians" in (charts[1]["aria-label"] or "")
+    assert page.count["caption"] == page.count["table"]
+    assert all(a.get("scope") for tag, a in page.attributes if tag == "th")
+    assert ("html", {"lang": "en"}) in page.attributes
+    assert "prefers-color-scheme:dark" in page.source
+    assert "width=device-width" in page.source
+
+
+def test_languages_and_scripts(tmp_path, monkeypatch):
+    text = "".join(
+        f"1.{i:03}\tThe train to Moscow leaves at {i} in the evening.\tПоезд в Москву отправляется в {i} вечера.\n"
+        for i in range(30)
+    )
+    pytest.importorskip("py3langid")
+    page = make(tmp_path, "score\ten\tru\n" + text)
+    assert page.rows("What the texts are written in")[1:] == [
+        "Source en Latin 100.0% en 100.0%",
+        "Target ru Cyrillic 100.0% ru 100.0%",
+    ]
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    page = make(tmp_path, text)
+    assert page.rows("What the texts are written in")[1] == "Source not told Latin 100.0%"
+    assert "no language identifier is installed" in page.text
+
+
+# --- the command -----------------------------------------------------------------------------------------
+
+
+def test_the_command(bitextmine, tmp_path):
+    (tmp_path / "bitext.tsv").write_text(pairs(300))
+    done = bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path)
+    assert (done.out, done.err) == ("", "report.html: a report on 300 pairs\n")
+    file = (tmp_path / "report.html").read_text()
+    assert "bitextmine report bitext.tsv -o report.html" in Page(file).text
+    bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path, env={"PYTHONHASHSEED": "7"})
+    assert (tmp_path / "report.html").read_text() == file
+    piped = bitextmine(
+        "report", "-", "-o", "-", "--threshold", "1.1", stdin=pairs(300).encode(), cwd=tmp_path
+    )
+    assert "threshold 1.1000" in Page(piped.out).text
+    assert "bitextmine report - --threshold 1.1 -o -" in Page(piped.out).text
+
+
+def test_report_of_what_mine_wrote(bitextmine, tiny_model, parallel_text, tmp_path):
+    parallel_text(tmp_path, 250, extra=50)
+    bitextmine("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "-o", "out.tsv.gz", cwd=tmp_path)
+    bitextmine("report", "out.tsv.gz", "-o", "report.html", cwd=tmp_path)
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    manifest = json.loads((tmp_path / "out.tsv.gz.json").read_text())
+    assert f"{manifest['pairs']} pairs, en to fr" in page.text
+    assert manifest["signature"] in page.text
+    assert f"threshold {manifest['threshold']['value']:.4f}" in page.text
+    assert "changed after" not in page.text
+    command = re.search(r"bitextmine (mine .* -o )out\.tsv\.gz", page.text)
+    assert command is not None
+    bitextmine(*shlex.split(command[1]), "again.tsv.gz", "--model", tiny_model, cwd=tmp_path)
+    again = [gzip.decompress((tmp_path / name).read_bytes()) for name in ("out.tsv.gz", "again.tsv.gz")]
+    assert again[0] == again[1], "the command in the report repeats the file"
+
+
+def test_what_the_command_refuses(bitextmine, tmp_path):
+    (tmp_path / "bitext.tsv").write_text(pairs(3))
+    assert "--png" in bitextmine("report", "bitext.tsv", cwd=tmp_path, code=2).err
+    assert "nosuch.tsv" in bitextmine.fails("report", "nosuch.tsv", "-o", "x.html", cwd=tmp_path)
+    wrong = bitextmine("report", "bitext.tsv", "--threshold", "x", "-o", "x.html", cwd=tmp_path, code=2)
+    assert "threshold" in wrong.err
+    assert "nosuch.json" in bitextmine.fails(
+        "report", "bitext.tsv", "--manifest", "nosuch.json", "-o", "x.html", cwd=tmp_path
+    )
+    assert "no column is called 'text'" in bitextmine.fails(
+        "report", "bitext.tsv", "--scol", "text", "-o", "x.html", cwd=tmp_path
+    )
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_png(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    for name, text in (("a$x$.tsv", pairs(100)), ("none.tsv", "a\tb\n"), ("empty.tsv", "")):
+        (tmp_path / name).write_text(text)
+        for picture in ("one.png", "two.png"):
+            write_report(tmp_path / name, png=tmp_path / picture, threshold=1.05)
+        one = (tmp_path / "one.png").read_bytes()
+        assert one.startswith(b"\x89PNG")
+        assert one == (tmp_path / "two.png").read_bytes()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BitextmineError, match=r"pip install 'bitextmine\[plots\]'"):
+        write_report(tmp_path / "a$x$.tsv", png=tmp_path / "three.png")
+    assert not (tmp_path / "three.png").exists()
+    write_report(tmp_path / "a$x$.tsv", tmp_path / "page.html")
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell a child's memory")
+def test_memory_does_not_grow_with_the_file(bitextmine, tmp_path):
+    def peak(rows: int) -> float:
+        child = bitextmine.start("report", "-", "-o", tmp_path / "x.html", stdin=subprocess.PIPE)
+        assert child.stdin is not None
+        filler = "some words to fill a line with, and some more " * 400
+        for i in range(0, rows, 100):
+            block = (f"1.{j}\t{filler}{j}\t{filler} {-j}\n" for j in range(i, i + 100))
+            child.stdin.write("".join(block).encode())
+        child.stdin.close()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        return usage.ru_maxrss / 1024
+
+    assert peak(2_200) < peak(1_100) + 20  # 40 MB more of text
+
+
+def test_in_a_browser(tmp_path):
+    """With BITEXTMINE_CHROMIUM=chromium: nothing in the texts runs, and every table and chart is there."""
+    browser = os.environ.get("BITEXTMINE_CHROMIUM")
+    if not browser:
+        pytest.skip("BITEXTMINE_CHROMIUM names no browser")
+    text = "".join(
+        f"{2 + i / 100}\t{s}<script>document.title='owned'</script>\t<img src=x onerror=\"document.title='owned'\">\n"
+        for i, s in enumerate(HOSTILE)
+    )
+    page = make(tmp_path, text + pairs(100))
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+        "--disable-component-update --disable-sync --dump-dom"
+    )
+    done = subprocess.run(
+        [
+            browser,
+            *flags.split(),
+            f"--user-data-dir={tmp_path / 'profile'}",
+            (tmp_path / "report.html").as_uri(),
+        ],
+        capture_output=True,
+        check=True,
+    )
+    dom = done.stdout.decode()
+    assert "<title>pairs.tsv: report</title>" in dom
+    assert "<script" not in dom and "<img" not in dom
+    for tag in ("table", "td", "svg", "rect", "section"):
+        assert len(re.findall(rf"<{tag}[ >]", dom)) == page.count[tag], tag

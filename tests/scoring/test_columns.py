@@ -1,0 +1,379 @@
+"""The columns of `score`, one kind after the other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bitextmine.errors import BitextmineError
+from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
+from bitextmine.scoring.columns.copied import copied
+from bitextmine.scoring.columns.duplicate import pair_hash, pair_key
+from bitextmine.scoring.columns.lengths import length_deviation, length_ratio, letters
+from bitextmine.scoring.columns.names import MEANINGS, default_columns
+from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
+from bitextmine.scoring.columns.numbers import number_agreement
+from bitextmine.scoring.columns.numerals import roman_value, word_values
+from bitextmine.scoring.columns.quality import LEAST_AROUND, WEIGHTS, quality, similarity
+from bitextmine.scoring.columns.texts import Tools
+
+# --- numbers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt"),
+    [
+        ("no number at all", "aucun nombre"),
+        ("", ""),
+        ("1,234.5 kg", "1 234,5 kg"),
+        ("1,234.5 kg", "1\u202f234,5 kg"),
+        ("1,234.5 kg", "1.234,5 kg"),
+        ("1,234.5 kg", "1'234.5 kg"),
+        ("1.50 euros", "1,5 euro"),
+        ("version 2.0", "version 2"),
+        ("at 10:30", "à 10 h 30"),
+        ("at 3 pm", "à 15 heures"),
+        ("at 3 p.m. sharp", "à 15 heures précises"),
+        ("in 1992 300 people", "300 personnes en 1992"),
+        ("page 12 300 people", "300 personnes, page 12"),
+        ("the 1990s", "die 90er"),
+        ("2 million", "2 000 000"),
+        ("3.5 billion", "3 500 millions"),
+        ("21 men", "vingt et un hommes"),
+        ("42", "zweiundvierzig"),
+        ("28 days", "ventotto giorni"),
+        ("97", "quatre-vingt-dix-sept"),
+        ("16", "dieciséis"),
+        ("two men", "2 hommes"),
+        ("the twentieth century", "le 20e siècle"),
+        ("the 20th century", "le XXe siècle"),
+        ("Louis XIV", "Louis 14"),
+        ("the 1st", "le premier"),
+        ("007", "7"),
+        ("١٢٣", "123"),
+        ("12 and 12", "12 et 12"),
+    ],
+)
+def test_numbers_that_agree(src, tgt):
+    assert number_agreement(src, tgt) == 1
+    assert number_agreement(tgt, src) == 1
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "agreement"),
+    [
+        ("5 men", "6 hommes", 0),  # one clash
+        ("20 men", "200 hommes", 0),  # zeros count where no word gives a scale
+        ("3 men", "15 hommes", 0),  # another clock only where the time is said
+        ("5 of 10", "5 sur 11", 1 / 2),
+        ("7 men", "des hommes", 1 / 2),  # left out is half as bad as contradicted
+        ("7 men", "sixteen", 1 / 2),
+        ("1 2 3 4", "1 2 3 5", 3 / 4),
+        ("12 and 12", "12", 3 / 4),
+        ("10:30", "10 h 45", 1 / 2),
+    ],
+)
+def test_numbers_that_do_not(src, tgt, agreement):
+    assert number_agreement(src, tgt) == pytest.approx(agreement)
+    assert number_agreement(tgt, src) == pytest.approx(agreement)
+
+
+def test_every_column_has_a_name_a_meaning_and_a_way_to_compute_it():
+    assert list(MEANINGS) == list(COLUMNS)
+    assert set(default_columns(languages=True)) <= set(COLUMNS)
+    assert set(default_columns(languages=True)) - set(default_columns(languages=False)) == {"lang"}
+
+
+def test_changing_a_number_never_goes_unnoticed():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        values = rng.integers(21, 10**6, rng.integers(1, 5)).tolist()
+        changed = [*values]
+        at = rng.integers(len(values))
+        changed[at] = int(values[at]) + int(rng.integers(1, 7))
+        text = "from {} to".format(" and ".join(map(str, values)))
+        other = "de {} à".format(" et ".join(map(str, changed)))
+        assert number_agreement(text, text) == 1
+        assert number_agreement(text, other) < 1
+
+
+@pytest.mark.parametrize(
+    "text", ["1 " * 500_000, "111 " * 250_000, "1-" * 500_000, "9" * 1_000_000, "٣:" * 400_000]
+)
+def test_endless_tables_take_no_quadratic_time(text):
+    """Which would take longer than pytest lets a test run."""
+    assert 0 <= number_agreement(text, text[::-1] + " 4") <= 1
+    assert number_agreement(text, text) == 1
+
+
+def test_number_words_of_all_five_languages_count_to_99():
+    for texts in (
+        "one|ten|seventeen|twenty|thirty-three|ninety-nine",
+        "un|dix|dix-sept|vingt|trente-trois|quatre-vingt-dix-neuf",
+        "eins|zehn|siebzehn|zwanzig|dreiunddreißig|neunundneunzig",
+        "uno|diez|diecisiete|veinte|treinta y tres|noventa y nueve",
+        "uno|dieci|diciassette|venti|trentatré|novantanove",
+    ):
+        for text, value in zip(texts.split("|"), (1, 10, 17, 20, 33, 99), strict=True):
+            assert value in word_values(text), text
+
+
+def test_roman_numerals():
+    wanted = {"I": 1, "IV": 4, "XIX": 19, "XXe": 20, "XLII": 42, "XCIX.": 99, "CCC": 300}
+    assert {word: roman_value(word) for word in wanted} == wanted
+    assert [roman_value(word) for word in ("", "IIII", "VX", "i", "ABC", "Iq")] == [0] * 6
+
+
+# --- lengths, letters, copies ----------------------------------------------------------------------------
+
+
+def test_length_ratio():
+    assert length_ratio("abcd", " abcdefgh  ") == 2
+    assert length_ratio("abcdefgh", "abcd") == 2
+    assert length_ratio("", "  ") == 1
+    assert length_ratio("", "abc") == math.inf
+
+
+def test_length_deviation_is_zero_at_the_usual_ratio_and_the_same_both_ways():
+    assert length_deviation("x" * 100, "y" * 120, 1.2) == pytest.approx(0)
+    assert length_deviation("x" * 50, "y" * 110) == pytest.approx(math.log(2))
+    assert length_deviation("x" * 110, "y" * 50) == pytest.approx(math.log(2))
+    assert length_deviation("", "y" * 30) == pytest.approx(math.log(4))
+
+
+def test_letters():
+    assert letters("abc def") == 1
+    assert letters("12 34") == 0
+    assert letters("ab 12") == 0.5
+    assert letters("   ") == letters("") == 0
+    assert letters("日本語") == 1
+
+
+def test_copied():
+    assert copied("The red car", "the RED car!") == 1
+    assert copied("The red car", "La voiture rouge") == 0
+    assert copied("Visit Paris now", "Visitez Paris maintenant") == pytest.approx(1 / 3)
+    assert copied("red red red", "red") == 1
+    assert copied("123", "123") == 1
+    assert copied("123", "124") == copied("", "") == 0
+
+
+def test_near_duplicates_share_a_key():
+    key = pair_key("Page 3 of 10.", "Page 3 sur 10.")
+    assert key == pair_key("  page 4 of 11", "PAGE 4 sur 11 !")
+    assert key != pair_key("Page 3 of 10.", "Page 3 de 10.")
+    assert key != pair_key("Page 3 sur 10.", "Page 3 of 10.")
+    assert len(key) == 16
+    assert (
+        pair_hash("a b", "c", "exact") == pair_hash("a  b ", "c", "exact") != pair_hash("A b", "c", "exact")
+    )
+    assert pair_hash("a", "b\tc", "exact") != pair_hash("a\tb", "c", "near")
+
+
+# --- language --------------------------------------------------------------------------------------------
+
+
+def test_language():
+    pytest.importorskip("py3langid")
+    tools = Tools(src_lang="en", tgt_lang="fr-CA")
+    tools.prepare(COLUMNS.values())
+    src = [
+        "The committee will meet again next week.",
+        "The committee will meet again next week.",
+        "12",
+        "The house",
+    ]
+    tgt = [
+        "Le comité se réunira à nouveau la semaine prochaine.",
+        "Der Ausschuss tritt nächste Woche erneut zusammen.",
+        "12",
+        "",
+    ]
+    pairs = pair_texts(src, tgt, tools)
+    assert pairs.column("src_lang") == ["en", "en", "und", "en"]
+    assert pairs.column("tgt_lang") == ["fr", "de", "und", "und"]
+    lang = pairs.column("lang")
+    assert lang[0] > 0.9
+    assert lang[1] < 0.1
+    assert lang[2] == 0.5  # nothing speaks against it
+    assert lang[3] == 0.5
+    assert ((lang >= 0) & (lang <= 1)).all()
+
+
+def test_a_language_that_is_not_known_or_not_stated():
+    pytest.importorskip("py3langid")
+    with pytest.raises(BitextmineError, match="'qq' is none of the"):
+        Tools(src_lang="qq", tgt_lang="fr").prepare([COLUMNS["lang"]])
+    with pytest.raises(BitextmineError, match="--src and --tgt"):
+        Tools(src_lang="en").prepare([COLUMNS["lang"]])
+
+
+# --- quality ---------------------------------------------------------------------------------------------
+
+
+def test_quality_is_the_formula():
+    rng = np.random.default_rng(2)
+    similar, length, numbers, copy, lang = rng.random((5, 50))
+    z = (
+        WEIGHTS["intercept"]
+        + WEIGHTS["similarity"] * similar
+        + WEIGHTS["length"] * length
+        + WEIGHTS["numbers"] * numbers
+        + WEIGHTS["copy"] * np.clip(copy - 0.5, 0, None)
+    )
+    with_lang = z + WEIGHTS["lang"] * np.minimum(1, 2 * lang)
+    assert np.allclose(quality(similar, length, numbers, copy, lang), 1 / (1 + np.exp(-with_lang)))
+    assert np.allclose(quality(similar, length, numbers, copy), 1 / (1 + np.exp(-(z + WEIGHTS["lang"]))))
+
+
+def test_similarity_is_the_better_of_cosine_and_margin():
+    cosine = np.array([0.9, 0.4, 0.4, -0.3, 0.0])
+    ratio = np.array([1.0, 1.5, 9.0, -2.0, 1.0])
+    assert similarity(cosine, ratio) == pytest.approx([0.9, 0.8, 0.86, 0, 0.5])
+    assert similarity(cosine) == pytest.approx([0.9, 0.4, 0.4, 0, 0])
+
+
+def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
+    rng = np.random.default_rng(3)
+    for n, by_margin in ((LEAST_AROUND - 1, False), (LEAST_AROUND, True)):
+        src, tgt = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n)]
+        tools = Tools(
+            encoder=Vectors(dict(zip(src + tgt, unit(rng, 2 * n), strict=True))),
+            neighbourhood=WindowNeighbourhood(4, 100),
+            margin="distance",
+        )
+        pairs = pair_texts(src, tgt, tools)
+        around = pairs.around()
+        ratio = pairs.column("cosine") / np.maximum((around.src + around.tgt) / 2, 0.01)
+        assert pairs.column("margin") == pytest.approx(pairs.column("cosine") - (around.src + around.tgt) / 2)
+        similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
+        length = pairs.each(length_deviation)
+        wanted = quality(similar, length, pairs.column("numbers"), pairs.column("copy"))
+        assert pairs.column("quality") == pytest.approx(wanted)
+
+
+def test_quality_documents_its_weights():
+    text = quality.__doc__ or ""
+    for name, value in WEIGHTS.items():
+        assert f"{abs(value):g}" in text, name
+
+
+# --- neighbourhoods --------------------------------------------------------------------------------------
+
+
+class Vectors:
+    """An encoder whose vectors are given."""
+
+    hash = "0" * 16
+
+    def __init__(self, vectors: dict[str, np.ndarray]) -> None:
+        self.vectors = vectors
+
+    def encode(self, lines, *, batch_tokens=None):
+        return (
+            np.stack([self.vectors[line] for line in lines]) if len(lines) else np.zeros((0, 8), np.float32)
+        )
+
+
+def unit(rng, n, d=8):
+    x = rng.standard_normal((n, d)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def mean_of_best(query, pool, k):
+    return float(np.mean(sorted((float(query @ row) for row in pool), reverse=True)[:k]))
+
+
+@pytest.mark.parametrize(
+    ("n", "window", "k"), [(30, 10, 4), (35, 10, 4), (7, 10, 4), (3, 10, 4), (21, 20, 1)]
+)
+def test_window_margins_are_the_oracle(n, window, k):
+    rng = np.random.default_rng(n)
+    src, tgt = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n)]
+    if n > 6:
+        src[5], tgt[6] = src[4], tgt[2]  # repeated lines count once
+        tgt[0] = src[3]  # and copies not at all
+    vectors = dict(zip(src + tgt, unit(rng, 2 * n), strict=True))
+    tools = Tools(encoder=Vectors(vectors), neighbourhood=WindowNeighbourhood(k, window))
+    got = np.concatenate(
+        [
+            pair_texts(src[i : i + window], tgt[i : i + window], tools).column("margin")
+            for i in range(0, n, window)
+        ]
+    )
+    for i in range(n):
+        stop = min(n, i // window * window + window)
+        start = max(0, stop - window)
+        copies = set(src[start:stop]) & set(tgt[start:stop])
+        pool_tgt = [vectors[t] for t in dict.fromkeys(tgt[start:stop]) if t not in copies]
+        pool_src = [vectors[s] for s in dict.fromkeys(src[start:stop]) if s not in copies]
+        cosine = float(vectors[src[i]] @ vectors[tgt[i]])
+        around = (mean_of_best(vectors[src[i]], pool_tgt, k) + mean_of_best(vectors[tgt[i]], pool_src, k)) / 2
+        assert got[i] == pytest.approx(cosine / max(around, 0.01), abs=1e-5)
+
+
+def test_margins_over_indexes_are_those_of_mining(bitextmine, tiny_model, parallel_text, tmp_path):
+    """Every pair that `mine` finds gets the same margin from `score` with the two corpora as its neighbourhood."""
+    parallel_text(tmp_path, 150, extra=60)
+    mined = bitextmine(
+        "mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none", cwd=tmp_path
+    ).out
+    pairs = "".join(row.split("\t", 1)[1] + "\n" for row in mined.splitlines())
+    for indexes in (("corpus.en", "corpus.fr"), ("corpus.en.npy", "corpus.fr.faiss")):
+        scored = bitextmine(
+            "score",
+            "--columns",
+            "margin",
+            "--score-only",
+            "--src-index",
+            indexes[0],
+            "--tgt-index",
+            indexes[1],
+            "--model",
+            tiny_model,
+            cwd=tmp_path,
+            stdin=pairs.encode(),
+        ).out
+        assert np.allclose(
+            [float(cell) for cell in scored.split()],
+            [float(row.split("\t")[0]) for row in mined.splitlines()],
+            atol=2e-3,
+        )
+
+
+def test_an_index_of_another_model_is_refused(tiny_model, other_model, tmp_path):
+    from bitextmine.embeddings.embed import embed_corpus
+    from bitextmine.encoder import load_encoder
+
+    for lang in ("en", "fr"):
+        (tmp_path / f"c.{lang}").write_text("the doctor\nthe teacher\n")
+        embed_corpus(tmp_path / f"c.{lang}", load_encoder(tiny_model))
+    with pytest.raises(BitextmineError, match=r"c\.en\.npy: made with model"):
+        IndexNeighbourhood(tmp_path / "c.en", tmp_path / "c.fr", load_encoder(other_model))
+
+
+# --- together --------------------------------------------------------------------------------------------
+
+
+def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
+    pytest.importorskip("py3langid")
+    from bitextmine.encoder import load_encoder
+
+    odd = ["", " ", "\x00", "a", "12", "💥" * 50, "\u202eabc", "x\u2028y", "ﬁ½", "\ud800", "۳", "A" * 20_000]
+    src, tgt = zip(*[(s, t) for s in odd for t in odd], strict=True)
+    tools = Tools(
+        encoder=load_encoder(tiny_model), neighbourhood=WindowNeighbourhood(), src_lang="en", tgt_lang="fr"
+    )
+    tools.prepare(COLUMNS.values())
+    pairs = pair_texts(src, tgt, tools)
+    for name, column in COLUMNS.items():
+        values = pairs.column(name)
+        assert len(values) == len(src)
+        if column.is_text:
+            assert all(isinstance(value, str) and "\t" not in value for value in values)
+            continue
+        assert not np.isnan(values).any(), name
+        if name in ("numbers", "copy", "lang", "quality", "letters"):
+            assert ((values >= 0) & (values <= 1)).all(), name

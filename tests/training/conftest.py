@@ -1,0 +1,76 @@
+"""A small corpus and a recipe that trains on it in seconds; random encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LINES = [
+    "the sitting is closed",
+    "la séance est levée",
+    "a",
+    "the vote will take place tomorrow at noon",
+    "non",
+]
+
+TINY = {
+    "vocabulary.size": 150,
+    "model.dim": 16,
+    "train.batch": 64,
+    "train.steps": 40,
+    "train.valid_every": 20,
+    "data.valid_pairs": 60,
+}
+
+
+@pytest.fixture
+def make_recipe(sentence_pairs: list[tuple[str, str]], tmp_path: Path) -> Callable[..., Any]:
+    """Writes pairs.en-fr.tsv and returns a recipe over it, with overrides."""
+    from bitextmine.training.recipe import recipe_from_pairs
+
+    def make(rows: list[str] | None = None, **overrides: Any) -> Any:
+        rows = rows if rows is not None else [f"{en}\t{fr}" for en, fr in sentence_pairs[:1600]]
+        (tmp_path / "pairs.en-fr.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        settings = {**TINY, **{key.replace("__", "."): value for key, value in overrides.items()}}
+        return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """A few sentences."""
+    return list(LINES)
+
+
+@pytest.fixture
+def encoder(bitextmine: Any) -> Callable[..., Any]:
+    """Runs `bitextmine encoder ...`."""
+    return lambda *args, **more: bitextmine("encoder", *map(str, args), **more)
+
+
+@pytest.fixture
+def save_encoder() -> Callable[..., Any]:
+    """Writes a random encoder without layers, and the sentences of `lines` as the file text beside its folder."""
+    import torch
+
+    from bitextmine.encoder.config import EncoderConfig
+    from bitextmine.encoder.folder import packaged, save_folder
+    from bitextmine.encoder.model import SentenceModel
+    from bitextmine.encoder.tokenizer import Tokenizer
+
+    tokenizer = packaged("default") / "tokenizer.model"
+
+    def save(folder: Path, dim: int, seed: int, std: float = 0.01, ngrams: Sequence[str] = ()) -> Any:
+        torch.manual_seed(seed)
+        size = Tokenizer(tokenizer).vocab_size
+        model = SentenceModel(EncoderConfig(size, dim, layers=0, ngrams=len(ngrams)))
+        model.initialise(std)
+        save_folder(folder, model, tokenizer, ngrams=ngrams, dtype="float32")
+        (folder.parent / "text").write_text("".join(f"{line}\n" for line in LINES))
+        return model
+
+    return save

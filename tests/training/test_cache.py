@@ -1,0 +1,263 @@
+"""The token cache: what it keeps and drops, that it is made once, and what happens when it cannot be made."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import staging, staging_folder
+from bitextmine.training import cache as cache_module
+from bitextmine.training import tokenizing
+from bitextmine.training.cache import DROPPED, PairCache, open_caches
+from bitextmine.training.recipe import Corpus, Recipe, recipe_from_pairs
+from bitextmine.training.vocabulary import train_vocabulary
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    path = tmp_path_factory.mktemp("vocabulary") / "tokenizer.model"
+    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 200})
+    lines = [side for pair in sentence_pairs[:300] for side in pair]
+    train_vocabulary(recipe, path, [*lines, *(f"{i} sentence phrase number numéro {i}" for i in range(300))])
+    return Tokenizer(path)
+
+
+def rows_of(cache: PairCache) -> tuple[list[int], list[int]]:
+    """The source keys of what is trained on and of what is held out."""
+    return tuple(  # type: ignore[return-value]
+        file.take(np.arange(len(file))).keys[0].tolist() for file in (cache.train, cache.valid)
+    )
+
+
+def add_up(cache: PairCache) -> bool:
+    counts = cache.counts
+    return counts["read"] == counts["kept"] + sum(counts[why] for why in DROPPED) and counts["kept"] == len(
+        cache.train
+    ) + len(cache.valid)
+
+
+def test_it_filters_counts_and_holds_out(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [f"sentence number {i}\tphrase numéro {i}" for i in range(700)]
+    rows += rows[:300] + [row.upper() for row in rows[300:310]]  # the same to the vocabulary
+    rows += ["\tno source", "equal\tequal", "EQUAL\tequal", "short\t" + "very long indeed " * 30]
+    recipe = make_recipe(rows, data__valid_pairs=70, model__max_pieces=20)
+    (cache,) = open_caches(tmp_path / "cache", recipe, tokenizer)
+    assert cache.counts == {
+        "read": 1014, "kept": 700, "too short": 1, "lengths too different": 1, "copied": 2, "other language": 0,
+        "repeated": 310, "sharing a held-out sentence": 0,
+    }  # fmt: skip
+    assert len(cache.valid) == 35 and add_up(cache)
+    assert cache.cut == 1
+    train, valid = rows_of(cache)
+    assert len(set(train) | set(valid)) == 700, "each once"
+    assert "1,014 pairs read, 700 kept (35 of them held out); dropped: 1 too short" in str(cache)
+    assert "1 sentence of more than 20 pieces (model.max_pieces) cut" in caplog.text
+
+
+def test_no_sentence_of_a_held_out_pair_is_trained_on(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    # Every sentence has two translations, and the second corpus has some of the first one's, turned round.
+    rows = [f"sentence {i // 2}\tphrase {(i + 1) // 2}" for i in range(400)]
+    recipe = make_recipe(rows, data__valid_pairs=15)
+    turned = [f"{b}\t{a}" for a, b in (row.split("\t") for row in rows[::3])] + ["new one\ttoute nouvelle"]
+    (tmp_path / "b.fr-en.tsv").write_text("\n".join(turned))
+    second = Corpus(("fr", "en"), pairs="b.fr-en.tsv")
+    data = dataclasses.replace(recipe.data, corpora=(*recipe.data.corpora, second))
+    recipe = dataclasses.replace(recipe, data=data)
+    caches = open_caches(tmp_path / "cache", recipe, tokenizer)
+    assert [len(cache.valid) for cache in caches] == [15, 0]
+    assert caches[1].counts["repeated"] == len(turned) - 1 and caches[1].counts["kept"] == 1
+    assert caches[0].counts["sharing a held-out sentence"] > 0 and all(map(add_up, caches))
+    held_out = set(caches[0].valid.take(np.arange(15)).keys.ravel().tolist())
+    for cache in caches:
+        assert not held_out & set(cache.train.take(np.arange(len(cache.train))).keys.ravel().tolist())
+    kept = dataclasses.replace(recipe, data=dataclasses.replace(data, deduplicate=False, valid_pairs=0))
+    both = open_caches(tmp_path / "cache", kept, tokenizer)
+    assert [len(cache.train) for cache in both] == [400, len(turned)]
+
+
+def test_it_is_made_once_and_shared(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(data__cache="shared")
+    assert recipe.digest() == make_recipe().digest(), "where the cache is changes nothing"
+    first = rows_of(open_caches(tmp_path / "one", recipe, tokenizer)[0])
+    assert (tmp_path / "shared").is_dir() and not (tmp_path / "one").exists()
+    monkeypatch.setattr(tokenizing, "_build", None)
+    monkeypatch.setattr(cache_module, "choose", None)
+    assert rows_of(open_caches(tmp_path / "two", recipe, tokenizer)[0]) == first
+    with pytest.raises(TypeError):  # another text
+        open_caches(tmp_path, make_recipe(["a\tb"] * 30, data__cache="shared"), tokenizer)
+
+
+def language_corpus(make_recipe: Make, **settings: Any) -> Recipe:
+    good = [
+        f"This is the sentence number {i} of the book\tVoici la phrase numéro {i} du livre" for i in range(60)
+    ]
+    bad = [
+        "This is the sentence of the book\tDies ist der zweite Satz des Buches, das wir lesen",
+        "Voici la phrase du livre que nous lisons\tVoici une autre phrase du livre",
+        "Questa è la frase del libro che leggiamo\tVoici la phrase du livre",
+    ]
+    return make_recipe([*good, *bad, "1984\t19 84", "OK!\tD'accord"], data__language_filter=True, **settings)
+
+
+def test_text_in_another_language_is_dropped(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    pytest.importorskip("py3langid")
+    recipe = language_corpus(make_recipe)
+    (cache,) = open_caches(tmp_path / "cache", recipe, tokenizer)
+    assert cache.counts["other language"] == 3 and cache.counts["kept"] == 62 and add_up(cache)
+    with pytest.raises(BitextmineError, match=r"data.corpora 1: langs: .*cannot tell en-GB from en-US"):
+        corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en-GB", "en-US"))
+        data = dataclasses.replace(recipe.data, corpora=(corpus,))
+        open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
+    with pytest.raises(BitextmineError, match=r"langs: 'xx' is none of the .* languages"):
+        corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en", "xx"))
+        data = dataclasses.replace(recipe.data, corpora=(corpus,))
+        open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
+
+
+def test_the_language_filter_asks_for_its_extra(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bitextmine.training.pairs import check_corpora
+
+    recipe = language_corpus(make_recipe)
+    for name in ("py3langid", "py3langid.langid"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for call in (lambda: check_corpora(recipe), lambda: open_caches(tmp_path / "cache", recipe, tokenizer)):
+        with pytest.raises(BitextmineError, match=r"data.language_filter needs .*bitextmine\[languages\]"):
+            call()
+    check_corpora(make_recipe())  # which only looks where it can
+
+
+def test_nothing_left(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    for rows, said in (
+        (
+            ["same\tsame"] * 50,
+            r"pairs.en-fr.tsv: none of its 50 pairs is left .*\(50 copied\); see min_pieces",
+        ),
+        ([], "pairs.en-fr.tsv: none of its 0 pairs is left"),
+    ):
+        with pytest.raises(BitextmineError, match=said):
+            open_caches(tmp_path / "cache", make_recipe(rows), tokenizer)
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*")}
+
+
+def test_only_what_dead_runs_left_is_swept(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """A lock tells, not the number of a process: containers that share a folder may all have the same."""
+    folder = tmp_path / "cache"
+    dead, alive = (folder / f"selection-{digit * 20}" for digit in "01")
+    folder.mkdir()
+    with staging_folder(alive) as live, staging(folder / f"{'2' * 20}.pieces") as (written, _):
+        (folder / f".{dead.name}.tmp" / "inside").mkdir(parents=True)
+        (folder / f".{'3' * 20}.index.tmp").write_text("half")
+        (folder / ".notes.tmp").write_text("not of a cache")
+        open_caches(folder, make_recipe(), tokenizer)
+        left = {name for name in files(folder) if name.endswith(".tmp")}
+        assert left == {live.name, written.name, ".notes.tmp"}
+
+
+def test_a_full_disk(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    recipe = make_recipe()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(BitextmineError, match=r"cache: cannot write the token cache: .*data.cache"):
+            open_caches(tmp_path / "cache", recipe, tokenizer)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert files(tmp_path / "cache") == set()
+    assert len(open_caches(tmp_path / "cache", recipe, tokenizer)[0].train) > 1000
+
+
+def test_a_disk_that_is_full_later(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bitextmine.training.selection._write", full)
+        with pytest.raises(BitextmineError, match="No space left on device; free some space"):
+            open_caches(tmp_path / "cache", make_recipe(), tokenizer)
+    assert not [
+        name for name in files(tmp_path / "cache") if "selection" in name or "part" in name or "tmp" in name
+    ]
+
+
+DIE = """
+import os, signal, sys
+from pathlib import Path
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.training import cache, selection, tokenizing
+from bitextmine.training.pairfile import PairWriter
+from bitextmine.training.recipe import recipe_from_pairs
+
+where, model, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+tokenizing.CHUNK_PAIRS = 300
+
+def counted(call):
+    def told(*args, **kwargs):
+        global count
+        count -= 1
+        if count == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **kwargs)
+    return told
+
+PairWriter.write = counted(PairWriter.write)
+selection._append = counted(selection._append)
+selection._write = counted(selection._write)
+os.fsync = counted(os.fsync)
+recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=where)
+cache.open_caches(where / "cache", recipe, Tokenizer(model))
+"""
+
+
+def test_killed_at_any_moment_it_is_made_anew(
+    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    make_recipe()
+    recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=tmp_path)
+    open_caches(tmp_path / "whole", recipe, tokenizer)
+    whole = {
+        p.relative_to(tmp_path / "whole"): p.read_bytes()
+        for p in (tmp_path / "whole").rglob("*.*")
+        if p.is_file()
+    }
+    codes = []
+    for count in (2, 8, 11, 15):
+        arguments = [str(tmp_path), str(tokenizer.path), str(count)]
+        codes.append(subprocess.run([sys.executable, "-c", DIE, *arguments], check=False).returncode)
+    assert codes[0] == -signal.SIGKILL and set(codes) <= {0, -signal.SIGKILL}
+    open_caches(tmp_path / "cache", recipe, tokenizer)
+    made = {
+        p.relative_to(tmp_path / "cache"): p.read_bytes()
+        for p in (tmp_path / "cache").rglob("*.*")
+        if p.is_file()
+    }
+    assert made == whole, "and nothing of the killed runs is left"
+    assert json.loads(made[next(name for name in made if name.name == "selection.json")])

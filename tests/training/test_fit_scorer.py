@@ -1,0 +1,170 @@
+"""The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.cli.encoder import fit_scorer_command
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.mining.scorer import Network, Scorer
+from bitextmine.training import fit_scorer as fitting_module
+from bitextmine.training.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, MiningTask, TaskScore, fit_scorer
+from bitextmine.training.recipe import Recipe, load_recipe
+from bitextmine.training.trainer import train
+
+SMALL = Fitting(corpora={"a.": 1.0, "b.": 2.0}, held_out=50, draws=2, distractors=(300,), hidden=8, steps=60)
+
+
+@pytest.fixture(scope="module")
+def trained(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recipe of three corpora, the last of them small, and model/, which was trained by it."""
+    folder = tmp_path_factory.mktemp("trained")
+    tables = []
+    for name, start, stop in (("a", 0, 1200), ("b", 1200, 2400), ("c", 2400, 2600)):
+        rows = "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[start:stop])
+        (folder / f"{name}.en-fr.tsv").write_text(rows, encoding="utf-8")
+        tables.append(f'[[data.corpora]]\npairs = "{name}.en-fr.tsv"\nlangs = ["en", "fr"]\n')
+    (folder / "recipe.toml").write_text(
+        "".join(tables) + "[vocabulary]\nsize = 150\n[model]\ndim = 24\n[train]\nbatch = 64\nsteps = 80\n"
+    )
+    train(load_recipe(folder / "recipe.toml"), folder / "model", show_progress=False)
+    return folder
+
+
+@pytest.fixture
+def recipe(trained: Path) -> Recipe:
+    return load_recipe(trained / "recipe.toml")
+
+
+def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
+    out = tmp_path / "scorer.safetensors"
+    found = fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
+    assert [task.corpus for task in found.tasks] == ["a.en-fr.tsv"] * 2 + ["b.en-fr.tsv"] * 2
+    for task in found.tasks:
+        assert task.gold == 60 and 30 < task.right <= 60 < task.candidates <= 360
+        assert task.f1_by_scorer > 60, "of a scorer that has not seen the corpus"
+        assert 0 < task.share < 1 and 0 <= task.calibration_error < 1
+    assert len(set(found.tasks)) == 4, "other distractors each time"
+    written = Scorer.read(out)
+    assert written.hash == found.scorer.hash and written.pieces.hidden.shape[0] == 8 + 2
+    assert found.path == out
+    for name, array in found.scorer.arrays().items():
+        np.testing.assert_array_equal(written.arrays()[name], array)
+    with pytest.raises(BitextmineError, match="it is there already"):
+        fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
+    before = out.read_bytes()
+    fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model", force=True)
+    assert out.read_bytes() == before
+    other = dataclasses.replace(SMALL, draws=1, seed=2)
+    again = fit_scorer(trained / "model", recipe, tmp_path / "other", other, model=trained / "model")
+    assert again.scorer.hash != written.hash
+
+
+def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
+    args = [
+        "encoder",
+        "fit-scorer",
+        "model",
+        "--recipe",
+        "recipe.toml",
+        "--model",
+        "model",
+        "--held-out",
+        "50",
+    ]
+    args += ["--distractors", "300", "--hidden", "8", "--steps", "60", "--draws", "2", "--corpora", "a.,b.=2"]
+    said = bitextmine(*args, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
+    wanted = fit_scorer(
+        trained / "model",
+        load_recipe(trained / "recipe.toml"),
+        tmp_path / "same",
+        SMALL,
+        model=trained / "model",
+    )
+    assert (tmp_path / "scorer").read_bytes() == (tmp_path / "same").read_bytes()
+    assert said[0] == (
+        "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
+        "share right: estimated | in truth | calibration error |"
+    )
+    assert said[2:6] == [line_of(task) for task in wanted.tasks]
+    assert said[7] == f"{tmp_path / 'scorer'}: scorer {wanted.scorer.hash}"
+
+
+def test_the_command_fits_as_the_library_does_by_default() -> None:
+    """The defaults stand in both, as the command's must not wait for torch."""
+    defaults = Fitting()
+    given = {parameter.name: parameter.default for parameter in fit_scorer_command.params}
+    names = [field.name for field in dataclasses.fields(Fitting) if field.name != "corpora"]
+    assert {name: given[name] for name in names} == {name: getattr(defaults, name) for name in names}
+    corpora = dict(part.partition("=")[::2] for part in given["corpora"].split(","))
+    assert {name: float(weight or 1) for name, weight in corpora.items()} == dict(defaults.corpora)
+
+
+def line_of(task: TaskScore) -> str:
+    return (
+        f"| {task.corpus} | {task.candidates} | {task.right} of 60 | {task.f1_by_margin:.2f} "
+        f"| {task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% "
+        f"| {task.calibration_error:.4f} |"
+    )
+
+
+def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
+    def fit(model: str | Path = trained / "model", **changes: Any) -> None:
+        fitting = dataclasses.replace(SMALL, **changes)
+        fit_scorer(trained / "model", recipe, tmp_path / "x", fitting, model=model)
+
+    for changes, said in (
+        ({"draws": 0}, "--draws 0: at least 1"),
+        ({"steps": 0}, "--steps 0"),
+        ({"decay": float("nan")}, "--decay nan"),
+        ({"distractors": ()}, "--distractors -1"),
+        ({"corpora": {"a.": 1.0, "b.": -1.0}}, "--corpora -1.0: at least 0"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            fit(**changes)
+    with pytest.raises(BitextmineError, match=r"--corpora a\.: 1 of 50 held-out pairs or more"):
+        fit(corpora={"a.": 1.0})
+    with pytest.raises(BitextmineError, match=r"0 of 500 held-out pairs or more"):
+        fit(held_out=500)
+    with pytest.raises(BitextmineError, match=r"another vocabulary than that of europe5, .*--model"):
+        fit(model="europe5")
+    elsewhere = dataclasses.replace(recipe, base=tmp_path)
+    with pytest.raises(BitextmineError, match=r"a\.en-fr\.tsv: no such file; .*--data FOLDER"):
+        fit_scorer(trained / "model", elsewhere, tmp_path / "x", SMALL, model=trained / "model")
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_second_network_leans_on_the_margin_and_gives_log_odds(
+    trained: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[tuple[Network, list[MiningTask], Network]] = []
+    leaning = fitting_module._leaning
+
+    def spied(network: Network, tasks: list[MiningTask]) -> Network:
+        seen.append((network, tasks, leaning(network, tasks)))
+        return seen[-1][2]
+
+    monkeypatch.setattr(fitting_module, "_leaning", spied)
+    scorer = fit_scorer(trained / "model", recipe, tmp_path / "scorer", SMALL).scorer
+    network, tasks, leant = seen[-1]
+    assert scorer.pieces is leant
+    assert len(tasks) == 4
+    features = np.concatenate([task.features for task in tasks])
+    plain, found = (one.score(one.drive(features)) for one in (network, leant))
+    # What is found is a line in the sum, a constant and the size of the corpora.
+    columns = np.stack(
+        [plain + LEAN * features[:, LOG_RATIO], np.ones(len(plain)), features[:, SIZE]], axis=1
+    )
+    line, *_ = np.linalg.lstsq(columns, found, rcond=None)
+    np.testing.assert_allclose(columns @ line, found, atol=1e-3)
+    assert line[0] > 0
+    # Of log odds the weighed mean probability is the weighed share that is right.
+    right = np.concatenate([task.right[task.hopeful] for task in tasks])
+    weight = np.concatenate([task.weight[task.hopeful] for task in tasks])
+    probability = 1 / (1 + np.exp(-found))
+    assert weight @ probability == pytest.approx(weight @ right, rel=1e-2)

@@ -1,0 +1,106 @@
+"""Training vectors that tell the order of the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bitextmine import load_encoder
+from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.columns.order import steps, wave
+from bitextmine.encoder.folder import read_folder
+from bitextmine.errors import BitextmineError
+from bitextmine.training.objectives.check import check_objectives
+from bitextmine.training.recipe import check_recipe
+
+Make = Callable[..., Any]
+
+
+@pytest.mark.parametrize("spelling", [False, True])
+def test_order_is_trained_with(make_recipe: Make, tmp_path: Path, spelling: bool) -> None:
+    from bitextmine.training.trainer import train
+
+    recipe = make_recipe(
+        model__dim=48,
+        model__order_columns=16,
+        model__order_weight=0.5,
+        model__length_share=0.2,
+        model__spelling=spelling,
+        train__steps=20,
+    )
+    out = train(recipe, tmp_path / "out", show_progress=False)
+    config, _ = read_folder(out)
+    assert (config.dim, config.order_columns, config.order_weight) == (48, 16, 0.5)
+    assert config.piece_dim == 48 - 16 - COLUMNS
+    vectors = load_encoder(out).encode(["one two three", "three two one"])
+    pieces, order, lengths = np.split(vectors, [config.piece_dim, config.piece_dim + 16], axis=1)
+    np.testing.assert_allclose(lengths[0], lengths[1], atol=1e-6)
+    assert not np.allclose(order[0], order[1], atol=1e-3)
+    assert np.isfinite(pieces).all()
+
+
+@pytest.mark.parametrize("spelling", [False, True])
+def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
+    make_recipe: Make, tmp_path: Path, spelling: bool
+) -> None:
+    from bitextmine.training.cache import open_caches
+    from bitextmine.training.run import Run
+    from bitextmine.training.vocabulary import open_vocabulary
+
+    recipe = make_recipe(model__dim=24, model__order_columns=8, model__spelling=spelling)
+    tokenizer = open_vocabulary(recipe, tmp_path)
+    run = Run(recipe, open_caches(tmp_path / "cache", recipe, tokenizer, show_progress=False), tokenizer)
+    run.model.train()
+    sentences = [[3, 9, 3, 20], [], [7], [20, 9, 3, 3, 11]]
+    ids = torch.tensor([piece for sentence in sentences for piece in sentence])
+    offsets = torch.tensor([0, *np.cumsum([len(sentence) for sentence in sentences])])
+    found = run.model(ids, offsets)
+
+    table = run.model.embedding.table() if spelling else run.model.embedding.weight.detach()
+    rows = table.numpy().astype(np.float64)
+    expected = np.zeros((len(sentences), 24))
+    for i, sentence in enumerate(sentences):
+        for place, piece in enumerate(sentence):
+            at = int(steps(torch.tensor([place]), torch.tensor([len(sentence)]))[0])
+            expected[i, :16] += rows[piece]
+            expected[i, 16:] += rows[piece, :8] * float(wave()[at]) * 0.6
+    np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-6)
+
+    # The derivative of all numbers' squares is twice their sum of products with what moves them.
+    found.square().sum().backward()
+    own = run.model.embedding.own if spelling else run.model.embedding.weight
+    gradient = np.zeros_like(rows[: len(own)])
+    for i, sentence in enumerate(sentences):
+        for place, piece in enumerate(sentence):
+            at = int(steps(torch.tensor([place]), torch.tensor([len(sentence)]))[0])
+            gradient[piece] += 2 * expected[i, :16]
+            gradient[piece, :8] += 2 * expected[i, 16:] * float(wave()[at]) * 0.6
+    assert own.grad is not None
+    np.testing.assert_allclose(own.grad.numpy(), gradient, atol=1e-6)
+
+
+def test_what_they_do_not_go_with(make_recipe: Make) -> None:
+    for wrong, message in (
+        (
+            {"model__order_columns": 4, "model__layers": 1, "model__dim": 16},
+            r"model\.order_columns: found with",
+        ),
+        (
+            {"model__order_columns": 9, "model__dim": 16},
+            r"model\.order_columns: 9 are made .* leaves 7; take at most 8",
+        ),
+        ({"model__order_columns": -1}, r"model\.order_columns: found -1"),
+        ({"model__order_columns": 4, "model__order_weight": 0.0}, r"model\.order_weight: found 0\.0"),
+        ({"model__order_columns": 6, "model__dim": 16, "model__storage": "int4"}, r"4 divides, found 10 "),
+    ):
+        with pytest.raises(BitextmineError, match=message):
+            check_recipe(make_recipe(**wrong))
+    with pytest.raises(BitextmineError, match=r"model\.order_columns: not with 'sim'"):
+        check_objectives(
+            make_recipe(model__order_columns=4, train__objective={"contrastive": 1.0, "sim": 1.0})
+        )

@@ -1,0 +1,125 @@
+"""Corpora as they should be, and as people have them."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.training.pairs import check_corpora, pair_chunks
+from bitextmine.training.recipe import Corpus, Data, Recipe
+
+Make = Callable[..., Any]
+TEXT = st.text(st.characters(exclude_characters="\n\r\t\ufeff", exclude_categories=["Cs"]), max_size=8)
+
+
+def recipe_for(corpus: Corpus, folder: Path, **settings: Any) -> Recipe:
+    return Recipe(data=Data(corpora=(corpus,), **settings), base=folder)
+
+
+def read_all(recipe: Recipe, corpus: Corpus) -> list[tuple[str, str]]:
+    return [pair for sides in pair_chunks(recipe, corpus, 1000) for pair in zip(*sides, strict=True)]
+
+
+@given(st.lists(st.lists(TEXT, min_size=2, max_size=4), max_size=20), st.integers(1, 7))
+def test_columns(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], size: int) -> None:
+    folder = tmp_path_factory.mktemp("pairs")
+    with gzip.open(folder / "p.tsv.gz", "wt", encoding="utf-8", newline="") as file:
+        file.writelines("\t".join(row) + "\n" for row in rows)
+    corpus = Corpus(("en", "fr"), pairs="p.tsv.gz")
+    chunks = list(pair_chunks(recipe_for(corpus, folder), corpus, size))
+    assert [pair for src, tgt in chunks for pair in zip(src, tgt, strict=True)] == [
+        tuple(r[:2]) for r in rows
+    ]
+    assert all(len(src) == size for src, _ in chunks[:-1])
+
+
+@pytest.mark.parametrize("lines", [(3, 5), (5, 3), (2000, 2001), (0, 1)])
+def test_files_that_are_not_aligned(tmp_path: Path, lines: tuple[int, int]) -> None:
+    for name, count in zip(("x.en", "x.fr"), lines, strict=True):
+        (tmp_path / name).write_text("line\n" * count)
+    corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    with pytest.raises(BitextmineError, match=rf"x.en has {lines[0]} lines, but .*x.fr has {lines[1]}: "):
+        read_all(recipe_for(corpus, tmp_path), corpus)
+
+
+def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    recipe = make_recipe()
+    for side, lang in enumerate(("en", "fr")):
+        (tmp_path / f"x.{lang}").write_text("".join(pair[side] + "\n" for pair in sentence_pairs[:1600]))
+    paired = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    assert read_all(recipe, paired) == read_all(recipe, recipe.data.corpora[0])
+    for lang in ("en", "fr"):
+        lines = (tmp_path / f"x.{lang}").read_text().splitlines()
+        (tmp_path / f"x.{lang}").write_text("\n".join(lines[:-5]) + "\n")
+        with pytest.raises(BitextmineError, match=r"1595.*1600|1600.*1595"):
+            read_all(recipe, paired)
+        (tmp_path / f"x.{lang}").write_text("\n".join(lines) + "\n")
+
+
+def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path: Path) -> None:
+    corpus = Corpus(("en", "fr"), pairs="p.tsv")
+
+    def message(**settings: Any) -> str:
+        with pytest.raises(BitextmineError) as e:
+            check_corpora(recipe_for(corpus, tmp_path, **settings))
+        return str(e.value)
+
+    assert "p.tsv: no such file" in message()
+    (tmp_path / "p.tsv").write_bytes(b"good\tbon\nbad \xff\tmauvais\n")
+    assert "p.tsv: line 2: invalid UTF-8" in message() and 'set data.errors = "replace"' in message()
+    check_corpora(recipe_for(corpus, tmp_path, errors="replace"))
+    (tmp_path / "p.tsv").write_text("good\tbon\n\nbad\tmauvais\n")
+    assert "p.tsv: line 2: one column, but a pair is source, tab, target" in message()
+    (tmp_path / "p.tsv").unlink()
+    (tmp_path / "p.tsv").mkdir()
+    assert "p.tsv: is a directory" in message()
+    (tmp_path / "p.tsv").rmdir()
+    os.mkfifo(tmp_path / "p.tsv")
+    assert "p.tsv: not a regular file; a corpus is read more than once" in message()
+
+
+EN = [f"This is the sentence number {i} of the book that we read" for i in range(80)]
+FR = [f"Voici la phrase numéro {i} du livre que nous lisons" for i in range(80)]
+DE = [f"Dies ist der Satz Nummer {i} des Buches, das wir lesen" for i in range(80)]
+
+
+def write(path: Path, src: list[str], tgt: list[str]) -> None:
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(src, tgt, strict=True)))
+
+
+def test_swapped_languages_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    corpus = Corpus(("en", "fr"), pairs="p.en-fr.tsv")
+    write(tmp_path / "p.en-fr.tsv", FR, EN)
+    with pytest.raises(BitextmineError, match=r'p.en-fr.tsv: swapped .* write langs = \["fr", "en"\]'):
+        check_corpora(recipe_for(corpus, tmp_path))
+    check_corpora(recipe_for(corpus, tmp_path, check_languages=False))
+    write(tmp_path / "p.en-fr.tsv", FR[:20], EN[:20])
+    check_corpora(recipe_for(corpus, tmp_path))  # too little text to judge
+
+
+def test_a_column_in_another_language_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("py3langid")
+    caplog.set_level(logging.WARNING, logger="bitextmine")
+    corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    (tmp_path / "x.en").write_text("\n".join(EN))
+    (tmp_path / "x.fr").write_text("\n".join(DE))
+    check_corpora(recipe_for(corpus, tmp_path))
+    assert "of the first lines of the x.fr look like de, and 0% like fr, as langs says" in caplog.text
+    caplog.clear()
+    (tmp_path / "x.fr").write_text("\n".join(FR))
+    check_corpora(recipe_for(corpus, tmp_path))
+    unknown = Corpus(("en", "xx"), src="x.en", tgt="x.fr")
+    check_corpora(recipe_for(unknown, tmp_path))
+    assert not caplog.text

@@ -1,0 +1,241 @@
+"""Several processes train what one would: two of them on the CPU, started by torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bitextmine.errors import UsageError
+from bitextmine.training import parallel
+from bitextmine.training.parallel import World, join_world
+from bitextmine.training.trainer import train
+
+# One script for all runs, which can be made to die at a step, in every process.
+RUN = """
+import logging, os, sys
+from pathlib import Path
+from bitextmine.training import trainer
+logging.basicConfig(level=logging.INFO)
+from bitextmine.training.recipe import load_recipe
+from bitextmine.training.run import Run
+folder, out, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+learn = Run.learn
+def dying(self, *given):
+    if self.step == die_at:
+        os._exit(3)
+    return learn(self, *given)
+Run.learn = dying
+trainer.train(load_recipe(folder / "recipe.toml"), folder / out, device="cpu", show_progress=False)
+"""
+
+# Parts over sentences and over the batch, a learned number, and shares of different sizes; no dropout, which would
+# differ between processes.
+SETTINGS = {
+    "model.layers": 1,
+    "model.dim": 16,
+    "model.heads": 2,
+    "model.ffn": 32,
+    "model.dropout": 0.0,
+    "train.objective": {"contrastive": 1.0, "mlm": 0.5, "smlm": 0.5, "ugt": 1.0, "align": 2.0, "sim": 2.0},
+    "train.learn_temperature": True,
+    "train.precision": "float32",
+    "train.batch": 33,
+    "train.hard_negatives": 0.25,
+    "train.steps": 12,
+    "train.valid_every": 1,
+    "train.checkpoint_seconds": 0.0,
+}
+
+
+STAGES = ("1-assistant", "2-pieces", "3-student")
+
+
+def torchrun(folder: Path, out: str, die_at: int = -1, models: int = 1) -> int:
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        str(folder / "run.py"), str(folder), out, str(die_at),
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    said = done.stderr.decode()
+    if die_at < 0:
+        assert done.returncode == 0, said
+        assert said.count("a model of 150 pieces") == models, "only the first process says things"
+    return done.returncode
+
+
+def entries(folder: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [entry for entry in found if "loss" in entry]
+
+
+@pytest.fixture
+def folder(make_recipe: Callable[..., Any], tmp_path: Path) -> Path:
+    """With a corpus, recipe.toml and run.py."""
+    from bitextmine.training.recipe import recipe_settings
+
+    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in SETTINGS.items()})
+    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
+    (tmp_path / "run.py").write_text(RUN)
+    return tmp_path
+
+
+@pytest.mark.timeout(900)  # seven processes, however busy the machine
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_two_processes_have_the_losses_of_one_and_resume(folder: Path) -> None:
+    from bitextmine.training.recipe import load_recipe
+
+    train(load_recipe(folder / "recipe.toml"), folder / "one", device="cpu", show_progress=False)
+    torchrun(folder, "two")
+    one, two = entries(folder / "one"), entries(folder / "two")
+    assert [entry["step"] for entry in two] == list(range(1, 13)), "every step once: one process writes"
+    for a, b in zip(one, two, strict=True):
+        for name in ("loss", *SETTINGS["train.objective"]):  # type: ignore[misc]
+            assert b[name] == pytest.approx(a[name], rel=2e-5, abs=1e-6), (a["step"], name)
+    weights = [
+        torch.load(folder / out / "work" / "checkpoint.pt", weights_only=True) for out in ("one", "two")
+    ]
+    assert weights[0]["pairs"] == weights[1]["pairs"] == 12 * 33
+    for part in ("model", "objectives"):
+        for name, value in weights[0][part].items():
+            torch.testing.assert_close(weights[1][part][name], value, rtol=1e-3, atol=1e-4)
+
+    assert torchrun(folder, "killed", die_at=7) != 0
+    assert not (folder / "killed" / "model.safetensors").exists()
+    torchrun(folder, "killed")
+    for name in ("model.safetensors", "config.json", "README.md"):
+        assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+    assert [entry["loss"] for entry in entries(folder / "killed")] == [entry["loss"] for entry in two]
+
+
+@pytest.mark.timeout(900)  # seven processes, however busy the machine
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_the_command_line_that_the_page_has(bitextmine: Any, folder: Path) -> None:
+    """torchrun -m bitextmine train: the losses of one process; one of the two killed, the same command goes on."""
+
+    def command(out: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+        run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        train = ("-m", "bitextmine", "train", "recipe.toml", "--out", out, "--device", "cpu")
+        environment = bitextmine.environment({"OMP_NUM_THREADS": "1", **env})
+        return subprocess.run([*run, *train], env=environment, cwd=folder, capture_output=True, check=False)
+
+    bitextmine("train", "recipe.toml", "--out", "one", "--device", "cpu", cwd=folder)
+    two = command("two")
+    assert two.returncode == 0, two.stderr.decode()
+    assert two.stderr.decode().count("two: a model of 150 pieces") == 1, "only the first process says things"
+    one = [entry["loss"] for entry in entries(folder / "one")]
+    assert [entry["loss"] for entry in entries(folder / "two")] == pytest.approx(one, rel=2e-5)
+
+    # A process that touches the work folder for the so-manieth time kills itself; torchrun then ends the other one.
+    bitextmine.start_to_die(folder / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
+    die = {"PYTHONPATH": str(folder / "hooks"), "DIE_AT": "22", "DIE_OF": "9", "DIE_IN": "killed/work"}
+    assert command("killed", **die).returncode != 0
+    assert (folder / "killed" / "work" / "checkpoint.pt").exists()
+    assert not (folder / "killed" / "model.safetensors").exists()
+    again = command("killed")
+    assert again.returncode == 0, again.stderr.decode()
+    assert "resuming after step" in again.stderr.decode()
+    for name in ("model.safetensors", "config.json", "README.md"):
+        assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+
+
+# What a teacher teaches, beside the encoder's own objective; and the four stages, each of which begins where the one
+# before it ended. Lessons of 33 pairs are shares of different sizes, too.
+TAUGHT = {
+    "lesson": {
+        "train.objective": {
+            **dict.fromkeys(("contrastive", "distil", "mcl", "mcl_bool", "mcl_ce"), 1.0),
+            **dict.fromkeys(("structure", "structure_kl", "structure_correlation"), 1.0),
+        }
+    },
+    "stages": {
+        "train.objective": {"contrastive": 1.0},  # the default, which [distil] asks for
+        "train.hard_negatives": 0.0,
+        "train.steps": 4,
+        "model.layers": 2,
+        "model.bottleneck": 6,
+        "model.recurrent": 1,
+        "distil.epochs": [1.0, 1.0, 1.0, 1.0],
+    },
+}
+
+
+@pytest.mark.timeout(900)  # three processes, however busy the machine
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+@pytest.mark.parametrize("what", TAUGHT)
+def test_two_processes_learn_of_a_teacher_what_one_does(
+    what: str, make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
+) -> None:
+    from bitextmine.training.recipe import load_recipe, recipe_settings
+
+    teacher = {"teacher.model": str(tiny_model), "teacher.lines": 300, "teacher.batch": 33}
+    settings = {**SETTINGS, "train.steps": 6, "train.learn_temperature": False, **teacher, **TAUGHT[what]}
+    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
+    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
+    (tmp_path / "run.py").write_text(RUN)
+    train(load_recipe(tmp_path / "recipe.toml"), tmp_path / "one", device="cpu", show_progress=False)
+    torchrun(tmp_path, "two", models=1 if what == "lesson" else 4)
+    folders = ["."] if what == "lesson" else [*(f"work/stages/{n}" for n in STAGES), "."]
+    for folder in folders:
+        one, two = (entries(tmp_path / out / folder) for out in ("one", "two"))
+        assert len(one) == settings["train.steps"]
+        assert [entry["step"] for entry in one] == [entry["step"] for entry in two]
+        for a, b in zip(one, two, strict=True):
+            # Stage 2 starts at the best there is, where all that is left of the gradient is rounding, and AdamW makes
+            # steps of its sign.
+            close = 1e-4 if what == "lesson" or "1-" in folder else 1e-2
+            for name in a.keys() - {"pairs_per_second", "p_at_1"}:
+                assert b[name] == pytest.approx(a[name], rel=close, abs=1e-5), (folder, a["step"], name)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("n", [7, 8, 100])
+def test_shares_are_all_rows_once_and_nearly_equal(n: int, size: int) -> None:
+    shares = [range(n)[World(rank, size).share(n)] for rank in range(size)]
+    assert [row for share in shares for row in share] == list(range(n))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_alone_there_is_nothing_to_share() -> None:
+    world, rows = World(), torch.rand(3, 2, requires_grad=True)
+    assert world.gather(rows, 3) is rows
+    assert world.tell("x") == "x"
+    world.add_up([rows])
+    world.wait()
+
+
+def test_a_batch_smaller_than_the_processes_is_an_error(
+    make_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
+    from bitextmine.errors import BitextmineError
+    from bitextmine.training.cache import open_caches
+    from bitextmine.training.run import Run
+    from bitextmine.training.vocabulary import open_vocabulary
+
+    recipe = make_recipe(train__batch=2)
+    (tmp_path / "work").mkdir()
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
+    with pytest.raises(
+        BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
+    ):
+        Run(recipe, caches, tokenizer, World(0, 3))
+
+
+def test_one_gpu_is_not_for_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TORCHELASTIC_RUN_ID", "x"), ("WORLD_SIZE", "4"), ("LOCAL_WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(parallel, "pick_device", torch.device)
+    with (
+        pytest.raises(UsageError, match=r"'cuda:0': torchrun starts 2 processes.*use cuda or auto"),
+        join_world("cuda:0"),
+    ):
+        pass

@@ -1,0 +1,183 @@
+"""Smaller encoders, by `reduce_encoder` and by `bitextmine encoder reduce`: what their cosines are, what is refused,
+and what happens to what lies where they are to go."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import COLUMNS, length_table
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import packaged, read_folder, save_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import UsageError
+from bitextmine.training.reducing import Reduction, reduce_encoder
+
+Run = Callable[..., Any]
+Save = Callable[..., Any]
+TOKENIZER = packaged("default") / "tokenizer.model"
+
+
+def test_columns_for_the_length_added(tmp_path: Path, save_encoder: Save, lines: list[str]) -> None:
+    save_encoder(tmp_path / "plain", 12, 1)
+    longer = Reduction(12 + COLUMNS, length_share=0.25, storage="float32")
+    reduce_encoder(tmp_path / "plain", [tmp_path / "text"], tmp_path / "longer", longer)
+    before, after = (load_encoder(tmp_path / name).encode(lines) for name in ("plain", "longer"))
+    table = length_table()[[len(line) + 1 for line in lines]]
+    np.testing.assert_allclose(after @ after.T, 0.75 * before @ before.T + 0.25 * table @ table.T, atol=1e-4)
+
+
+def test_columns_for_the_order_added(tmp_path: Path, save_encoder: Save, lines: list[str]) -> None:
+    model = save_encoder(tmp_path / "plain", 12, 1)
+    ordered = Reduction(24, order_columns=12, order_weight=0.5, storage="float32")
+    reduce_encoder(tmp_path / "plain", [tmp_path / "text"], tmp_path / "ordered", ordered)
+    # Turned axes leave products as they were, those of all columns in order too.
+    pieces, _ = Tokenizer(TOKENIZER).encode(lines)
+    table = model.embedding.weight.detach().double().numpy()
+    expected = []
+    for rows in (
+        table[pieces.ids[a:b]] for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)
+    ):
+        waves = 0.5 * np.cos(np.pi * (np.arange(len(rows)) + 0.5) / len(rows))
+        vector = np.concatenate([rows.sum(0), waves @ rows])
+        expected.append(vector / np.linalg.norm(vector))
+    found = load_encoder(tmp_path / "ordered").encode(lines)
+    np.testing.assert_allclose(found @ found.T, np.array(expected) @ np.array(expected).T, atol=3e-3)
+    same = Reduction(24, storage="float32")
+    reduce_encoder(tmp_path / "ordered", [tmp_path / "text"], tmp_path / "turned", same)
+    np.testing.assert_allclose(
+        (c := load_encoder(tmp_path / "turned").encode(lines)) @ c.T, found @ found.T, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("power", [0.4, 1.0])
+def test_whitened_axes(tmp_path: Path, save_encoder: Save, lines: list[str], power: float) -> None:
+    """As numpy does it: vectors of sentences turned to their principal axes and divided by the spread along them."""
+    save_encoder(tmp_path / "plain", 12, 1)
+    reduce_encoder(
+        tmp_path / "plain",
+        [tmp_path / "text"],
+        tmp_path / "white",
+        Reduction(8, whiten=power, storage="float32"),
+    )
+    encoder = load_encoder(tmp_path / "plain")
+    text = encoder.encode((tmp_path / "text").read_text().splitlines()).astype(np.float64)
+    squares, axes = np.linalg.eigh(text.T @ text)
+    kept = slice(-1, -9, -1)
+    expected = (encoder.encode(lines) @ axes[:, kept]) / np.sqrt(squares[kept]) ** power
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = load_encoder(tmp_path / "white").encode(lines)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=2e-3)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_lies_there_is_not_written_over_unasked(
+    encoder: Run, tmp_path: Path, save_encoder: Save
+) -> None:
+    for seed, name in enumerate(("one", "two")):
+        save_encoder(tmp_path / name, 8, seed, ngrams=["ting"])
+    (tmp_path / "two" / "notes.txt").write_text("mine")
+    before = files(tmp_path / "two")
+    args = ("reduce", tmp_path / "one", tmp_path / "text", "--dim", 4, "--storage", "float32")
+    refused = encoder(*args, "--out", tmp_path / "two", code=1)
+    assert "two: the folder is not empty" in refused.err and "--force" in refused.err
+    assert files(tmp_path / "two") == before
+    assert "a file is there" in encoder(*args, "--out", tmp_path / "text", "--force", code=1).err
+    (tmp_path / "made").mkdir()  # an empty folder is as good as none
+    encoder(*args, "--out", tmp_path / "made")
+    encoder(*args, "--out", tmp_path / "two", "--force")
+    assert files(tmp_path / "two") == {**files(tmp_path / "made"), "notes.txt": b"mine"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "one", "text", "two"]
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_killed_it_leaves_no_half_encoder(
+    bitextmine: Any, tmp_path: Path, forced: bool, save_encoder: Save
+) -> None:
+    for seed, name in enumerate(("one", "out")):
+        save_encoder(tmp_path / name, 8, seed)
+    if not forced:
+        for path in (tmp_path / "out").iterdir():
+            path.unlink()
+        (tmp_path / "out").rmdir()
+    args = ["encoder", "reduce", "one", "text", "--dim", "4", "--out", "out", *(["--force"] * forced)]
+    # Forced: killed when config.json of the encoder before is gone; else before the folder has its name.
+    folder = tmp_path / "out" if forced else tmp_path
+    died = bitextmine.dies(tmp_path / "hooks", 2 if forced else 3, *args, folder=folder, cwd=tmp_path)
+    assert died.code == -signal.SIGKILL
+    assert not (tmp_path / "out" / "config.json").exists()
+    bitextmine(*args, cwd=tmp_path)
+    assert load_encoder(tmp_path / "out").dim == 4
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"hooks", "one", "out", "text"}, "what the killed run left is swept"
+
+
+def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
+    model, out = packaged("europe5"), ("--out", tmp_path / "x")
+    shape = read_folder(model)[0]
+    few = shape.order_columns + COLUMNS  # which leaves none for the pieces
+    proportionate = shape.order_columns * few // shape.dim // 4 * 4
+    refusal = f"{shape.order_columns} for the order and {COLUMNS} for the length leave 0 for the pieces"
+    for options, message in (
+        (("--order-weight", -1), "'--order-weight': -1.0 is not in the range"),
+        (("--length-share", 2), "'--length-share': 2.0 is not in the range"),
+        (("--dim", few), refusal),
+        (("--dim", few), f"take fewer, as --order-columns {proportionate}, or --dim"),
+        (("--dim", 8), "take a larger --dim"),
+    ):
+        refused = encoder("reduce", model, "x", *options, *out, code=2)
+        assert message in refused.err
+    assert not (tmp_path / "x").exists(), "before anything is written"
+    for dim, options, message in (
+        (100_000, {}, f"of --dim at most {shape.piece_dim} for the pieces"),
+        (100, {"order_columns": 60}, "60 for the order"),
+        (203, {"order_columns": 0, "order_weight": 0.0, "storage": "int4"}, "a multiple of 4 for the pieces"),
+        (200, {"storage": "int3"}, "--storage int3"),
+        (200, {"lines": 0}, "--lines 0"),
+        (200, {"order_columns": -1}, "--order-columns -1"),
+        (200, {"order_weight": -1.0}, "order_weight"),
+        (200, {"length_share": 2.0}, "length_share"),
+        (200, {"whiten": 1.5}, "--whiten 1.5"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            reduce_encoder(model, ["x"], tmp_path / "x", Reduction(dim, **options))
+    torch.manual_seed(1)
+    layers = SentenceModel(EncoderConfig(Tokenizer(TOKENIZER).vocab_size, 8, layers=1, heads=2, ffn=8))
+    layers.initialise(0.01)
+    save_folder(tmp_path / "layers", layers, TOKENIZER)
+    with pytest.raises(UsageError, match="layers: it has 1 layer; only encoders without layers"):
+        reduce_encoder(tmp_path / "layers", ["x"], tmp_path / "x", Reduction(4))
+
+
+def test_what_a_refusal_says_to_do_works(tmp_path: Path, lines: list[str]) -> None:
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    order = read_folder(packaged("europe5"))[0].order_columns
+    for dim in (order // 2, order + order // 4 + COLUMNS, order + order // 2 + COLUMNS):
+        with pytest.raises(UsageError) as refused:
+            reduce_encoder(packaged("europe5"), [tmp_path / "text"], tmp_path / "x", Reduction(dim))
+        found = re.search(r"--order-columns (\d+), or --dim (\d+)$", str(refused.value))
+        assert found
+        fewer, larger = map(int, found.groups())
+        for name, plan in (("few", Reduction(dim, order_columns=fewer)), ("large", Reduction(larger))):
+            reduce_encoder(packaged("europe5"), [tmp_path / "text"], tmp_path / f"{name}{dim}", plan)
+
+
+@pytest.mark.parametrize("command", ["join", "reduce", "fit-scorer"])
+def test_the_help_names_bounds_and_what_is_required_once(encoder: Run, command: str) -> None:
+    said = " ".join(encoder(command, "--help").out.split())
+    assert "[required]" in said
+    assert "[required] [required]" not in said and "None" not in said
+    if command != "fit-scorer":
+        assert "0<=x<1" in said

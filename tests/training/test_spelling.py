@@ -1,0 +1,252 @@
+"""Vectors that know how pieces are spelled: sums as they are defined, and a finished model that has the same."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import NGRAMS, TOKENIZER, packaged, read_folder, save_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.errors import BitextmineError
+from bitextmine.training.objectives.check import check_objectives
+from bitextmine.training.recipe import Recipe, check_recipe
+from bitextmine.training.spelling import (
+    ACROSS_WEIGHT,
+    MEAN_WEIGHT,
+    SpelledVectors,
+    commonest_ngrams,
+    finished,
+    piece_ngrams,
+    spell,
+)
+
+Make = Callable[..., Any]
+# A vocabulary with like-spelled pieces in it; one made of the little text here has none.
+PACKAGED = str(packaged("default") / TOKENIZER)
+PIECES = ["", f"{SPACE}parl", "parlament", "Parlàment", "ament", "12345", f"{SPACE}a", "a,b", "parlement"]
+
+
+def model(ngrams: int = 0, dim: int = 7) -> SentenceModel:
+    torch.manual_seed(1)
+    made = SentenceModel(EncoderConfig(len(PIECES), dim, layers=0, ngrams=ngrams))
+    made.initialise(0.5)
+    return made
+
+
+def slow_ngrams(piece: str) -> set[str]:
+    plain = folded(piece)
+    found = {plain[i : i + n] for n in (*LENGTHS, len(plain)) if n >= 4 for i in range(len(plain) - n + 1)}
+    return {ngram for ngram in found if ngram.lstrip(SPACE).isalpha() and SPACE not in ngram[1:]}
+
+
+def test_ngrams_of_pieces_without_case_and_accents() -> None:
+    names, lists = piece_ngrams(PIECES)
+    each = [slow_ngrams(piece) for piece in PIECES]
+    assert names == sorted(n for n in set.union(*each) if sum(n in found for found in each) > 1)
+    for i, found in enumerate(each):
+        own = lists.ids[lists.offsets[i] : lists.offsets[i + 1]]
+        assert sorted(names[n] for n in own) == sorted(found & set(names))
+    assert "parlament" in names, "the same word with and without an accent"
+
+
+@given(st.lists(st.lists(st.integers(0, len(PIECES) + 1), max_size=6), max_size=5))
+def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> None:
+    across = ["parl", f"{SPACE}par"]
+    made = model(ngrams=2)
+    spell(made, *piece_ngrams(PIECES), across)
+    vectors = made.embedding
+    assert isinstance(vectors, SpelledVectors)
+    names, lists = piece_ngrams(PIECES)
+    order = [*across, *(name for name in names if name not in across)]
+    own, grams = vectors.own.detach().double().numpy(), vectors.ngrams.detach().double().numpy()
+    rows = []
+    for i in range(len(PIECES)):
+        mine = [order.index(names[n]) for n in lists.ids[lists.offsets[i] : lists.offsets[i + 1]]]
+        rows.append(own[i] + (MEAN_WEIGHT * np.mean(grams[mine], axis=0) if mine else 0))
+    rows += [ACROSS_WEIGHT * grams[g] for g in range(2)]
+    pieces = Pieces.from_lists(found)
+    with torch.no_grad():
+        sums = made(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets)).numpy()
+        done = finished(made)
+        plain = done(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets)).numpy()
+    for i, sentence in enumerate(found):
+        expected = np.sum([rows[p] for p in sentence], axis=0) if sentence else np.zeros(7)
+        np.testing.assert_allclose(sums[i], expected, atol=1e-5)
+    np.testing.assert_allclose(plain, sums, atol=1e-5)
+    np.testing.assert_allclose(done.embedding.weight.detach().numpy(), rows, atol=1e-6)
+
+
+def test_gradients_reach_a_piece_through_those_spelled_alike() -> None:
+    made = model()
+    spell(made, *piece_ngrams(PIECES), [])
+    before = finished(made).embedding.weight.detach().clone()
+    optimizer = torch.optim.SGD(made.parameters(), lr=1.0)
+    made(torch.tensor([2]), torch.tensor([0, 1])).sum().backward()
+    optimizer.step()
+    moved = (finished(made).embedding.weight.detach() - before).abs().sum(1) > 1e-6
+    assert moved.tolist() == [bool(slow_ngrams(p) & slow_ngrams("parlament")) for p in PIECES]
+
+
+def test_a_model_without_spelling_is_finished_as_it_is() -> None:
+    made = model()
+    assert finished(made) is made
+
+
+def test_the_commonest_across_cuts(make_recipe: Make, tmp_path: Path) -> None:
+    from bitextmine.training.cache import open_caches
+    from bitextmine.training.vocabulary import open_vocabulary
+
+    recipe = make_recipe(vocabulary__tokenizer=PACKAGED)
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = open_vocabulary(recipe, work)
+    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
+    pieces = tokenizer.pieces()
+    shared = piece_ngrams(pieces)[0]
+    found = commonest_ngrams(caches, pieces, shared, 3)
+    assert len(set(found)) == 3 and found == commonest_ngrams(caches, pieces, shared, 25)[:3]
+    everything = caches[0].train.take(np.arange(len(caches[0].train)))
+    names = set(shared)
+    counts: Counter[str] = Counter()
+    for side in (everything.src, everything.tgt):
+        for i in range(len(side)):
+            sentence = side.ids[side.offsets[i] : side.offsets[i + 1]].tolist()
+            counts.update(ngram for ngram in slow_across([pieces[p] for p in sentence]) if ngram in names)
+    ranked = sorted(counts.values(), reverse=True)
+    assert [counts[ngram] for ngram in found] == ranked[:3] and ranked[2] > 0
+
+
+def slow_across(sentence: list[str]) -> list[str]:
+    """The n-grams whose first and last letter are in different pieces of a word."""
+    characters: list[tuple[str, int] | None] = []
+    for place, piece in enumerate(sentence):
+        for c in folded(piece) or "?":
+            if c == SPACE:
+                characters.append(None)
+            characters.append((c, place) if c == SPACE or c.isalpha() else None)
+    windows = [characters[i : i + n] for n in LENGTHS for i in range(len(characters) - n + 1)]
+    whole = [[found for found in window if found] for window in windows if None not in window]
+    return ["".join(c for c, _ in window) for window in whole if window[0][1] != window[-1][1]]
+
+
+@pytest.mark.parametrize("ngrams", [0, 4])
+def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) -> None:
+    from bitextmine.training.trainer import train
+
+    recipe = make_recipe(
+        vocabulary__tokenizer=PACKAGED,
+        model__spelling=True,
+        model__ngrams=ngrams,
+        train__steps=120,
+        train__piece_splits=0.1,
+    )
+    out = train(recipe, tmp_path / "out", show_progress=False)
+    config, tokenizer = read_folder(out)
+    assert config.ngrams == ngrams and (out / NGRAMS).exists() == bool(ngrams)
+    assert (tokenizer.ngrams is None) == (not ngrams)
+    encoder = load_encoder(out)
+    lines = [row.split("\t") for row in (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[:200]]
+    src, tgt = (encoder.encode([line[side] for line in lines]) for side in (0, 1))
+    assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
+
+
+def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: Make, tmp_path: Path) -> None:
+    from bitextmine.training.cache import open_caches
+    from bitextmine.training.run import Run
+    from bitextmine.training.validation import validate
+    from bitextmine.training.vocabulary import open_vocabulary
+
+    recipe = make_recipe(
+        vocabulary__tokenizer=PACKAGED,
+        model__spelling=True,
+        model__ngrams=50,
+        model__max_pieces=10,
+        train__steps=30,
+    )
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = open_vocabulary(recipe, work)
+    run = Run(recipe, open_caches(work / "cache", recipe, tokenizer, show_progress=False), tokenizer)
+    batch = run.sampler.draw(0)
+    assert max(batch.src.ids.max(), batch.tgt.ids.max()) >= tokenizer.vocab_size
+    assert max(batch.src.lengths.max(), batch.tgt.lengths.max()) == 10
+    for _ in run.entries():
+        pass
+    save_folder(tmp_path / "m", finished(run.model), tokenizer.path, ngrams=run.ngram_names, dtype="float32")
+    encoder = load_encoder(tmp_path / "m")
+    cache = run.caches[0]
+    pairs = cache.valid.take(np.arange(len(cache.valid)))
+    names = tokenizer.pieces()
+    src, tgt = (
+        encoder.encode(
+            ["".join(names[i] for i in side.ids[a:b]).replace(SPACE, " ") for a, b in pairwise(side.offsets)]
+        )
+        for side in (pairs.src, pairs.tgt)
+    )
+    similar = src @ tgt.T
+    hits = [
+        np.mean([best[i] == i or key[best[i]] == key[i] for i in range(len(key))])
+        for best, key in ((similar.argmax(1), pairs.keys[1]), (similar.argmax(0), pairs.keys[0]))
+    ]
+    found = validate(run.model, run.caches, recipe, run.ngrams)["mean"]
+    assert found == pytest.approx(50 * sum(hits), abs=1.0), "but for ties between cut sentences"
+    assert found != validate(run.model, run.caches, recipe, None)["mean"], "without n-grams it is another"
+
+
+def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
+    make_recipe: Make, tmp_path: Path
+) -> None:
+    from bitextmine.training.cache import open_caches
+    from bitextmine.training.run import Run
+    from bitextmine.training.vocabulary import open_vocabulary
+
+    recipe = make_recipe(
+        vocabulary__tokenizer=PACKAGED,
+        model__spelling=True,
+        model__ngrams=4,
+        train__steps=12,
+        train__valid_every=5,
+    )
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    tokenizer = open_vocabulary(recipe, work)
+    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
+    whole, part = Run(recipe, caches, tokenizer), Run(recipe, caches, tokenizer)
+    assert len(whole.ngram_names) == 4 and part.ngram_names == whole.ngram_names
+    for _ in whole.entries():
+        if whole.step == 7:
+            saved = copy.deepcopy(whole.state())
+    with pytest.raises(BitextmineError, match="other training data"):
+        part.restore({**saved, "ngrams": saved["ngrams"][::-1]})
+    part.restore(saved)
+    assert [part.step for _ in part.entries()][-1] == 12
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(part.model.state_dict()[name], value), name
+
+
+def test_what_spelling_does_not_go_with() -> None:
+    def recipe(**settings: Any) -> Recipe:
+        from bitextmine.training.recipe import recipe_from_pairs
+
+        return recipe_from_pairs(["p.en-fr.tsv"], {k.replace("__", "."): v for k, v in settings.items()})
+
+    with pytest.raises(BitextmineError, match=r"model\.ngrams: found 5 without model\.spelling"):
+        check_recipe(recipe(model__ngrams=5))
+    with pytest.raises(BitextmineError, match=r"model\.spelling: found with model\.layers 1"):
+        check_recipe(recipe(model__spelling=True, model__layers=1, model__dim=16))
+    with pytest.raises(BitextmineError, match=r"model\.spelling: not with 'ugt'"):
+        check_objectives(recipe(model__spelling=True, train__objective={"contrastive": 1.0, "ugt": 1.0}))

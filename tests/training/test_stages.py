@@ -1,0 +1,270 @@
+"""Multi-stage distillation: one recipe runs all stages, killed at any moment it goes on, and what is wrong is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import WEIGHTS, read_folder
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.weights import read_weights, unrolled
+from bitextmine.errors import BitextmineError
+from bitextmine.training.objectives.registry import Objectives
+from bitextmine.training.recipe import Distil, Teacher, recipe_from_pairs
+from bitextmine.training.sampling import Batch
+from bitextmine.training.stages import stages
+from bitextmine.training.trainer import train
+
+Make = Callable[..., Any]
+
+SHAPE = {"dim": 32, "layers": 2, "heads": 4, "ffn": 48, "recurrent": 1, "bottleneck": 12}
+RECIPE = (
+    '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
+    "[data]\nvalid_pairs = 60\n[vocabulary]\nsize = 150\n"
+    "[model]\n" + "".join(f"{key} = {value}\n" for key, value in SHAPE.items()) + "[train]\nsteps = {steps}\n"
+    "batch = 64\nlearning_rate = 2e-3\nvalid_every = 1000\ncheckpoint_seconds = 0.0\n"
+    '[teacher]\nmodel = "{teacher}"\nlines = 300\nbatch = 32\n[distil]\nepochs = [1, 1, 1, 1]\n'
+)
+
+
+def write_recipe(folder: Path, teacher: Path, steps: int) -> Path:
+    path = folder / "recipe.toml"
+    # The first two tables are of one: TOML wants the corpora after it.
+    corpora, rest = RECIPE.format(teacher=teacher, steps=steps).split("[data]\n")
+    data, others = rest.split("[vocabulary]")
+    path.write_text(f"[data]\n{data}{corpora}[vocabulary]{others}", encoding="utf-8")
+    return path
+
+
+# Each line of input, a folder and a number, is a run in a process of its own; torch is loaded once for all of them.
+RUNS = """
+import os, signal, sys, traceback
+from pathlib import Path
+import torch
+import torch._dynamo
+torch.set_num_threads(1)
+from bitextmine.training.recipe import load_recipe
+from bitextmine.training.teacher import lessons
+from bitextmine.training.trainer import train
+lessons.BLOCK = 100
+def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
+    global left
+    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
+        event == "open" and str(args[0]).endswith("/keys") and args[1] == "a"
+    ):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+for line in sys.stdin:
+    out, left = line.split()
+    left = int(left)
+    if not (child := os.fork()):
+        sys.addaudithook(die)
+        try:
+            train(load_recipe(Path(sys.argv[1])), Path(out), show_progress=False)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.timeout(1800)  # many processes, however busy the machine
+def test_killed_in_any_stage_it_goes_on_and_ends_in_the_same_weights(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path
+) -> None:
+    make_recipe()  # for its corpus
+    path = write_recipe(tmp_path, tiny_model, steps=4)
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as runs:
+
+        def run(name: str, events: int = -1) -> int:
+            assert runs.stdin is not None and runs.stdout is not None
+            runs.stdin.write(f"{tmp_path / name} {events}\n")
+            runs.stdin.flush()
+            return int(runs.stdout.readline())
+
+        assert run("whole") == 0
+        # A whole run is six blocks of the teacher's vectors and four checkpoints, four checkpoints, six blocks of the
+        # assistant's and four, four: killed in each of the four stages, and while vectors are made.
+        reached = []
+        for events in (3, 7, 4, 8, 3, 6):
+            assert run("part", events) == -signal.SIGKILL
+            reached.append(sorted(path.name for path in (tmp_path / "part" / "work" / "stages").iterdir()))
+            assert not (tmp_path / "part" / "config.json").exists()
+        assert reached[0] == reached[1] == ["1-assistant"] and "3-student" not in reached[2], reached
+        assert "3-student" in reached[3] and (tmp_path / "part" / "work" / "checkpoint.pt").exists()
+        assert run("part") == 0
+    for file in ("model.safetensors", "config.json", "work/stages/1-assistant/model.safetensors"):
+        assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+    config, _ = read_folder(tmp_path / "whole")
+    assert {name: getattr(config, name) for name in SHAPE} == SHAPE
+
+
+def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    from bitextmine.training.recipe import load_recipe
+
+    make_recipe()
+    path = write_recipe(tmp_path, tiny_model, steps=120)
+    folder = train(
+        load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out", show_progress=False
+    )
+    unseen = sentence_pairs[5000:5100]
+    for made, least in ((folder / "work" / "stages" / "1-assistant", 0.5), (folder, 0.5)):
+        student = load_encoder(made)
+        en, fr = (student.encode([pair[side] for pair in unseen]) for side in (0, 1))
+        assert ((en @ fr.T).argmax(1) == np.arange(100)).mean() > least
+    said = [load_encoder(made).describe() for made in (folder, folder / "work" / "stages" / "1-assistant")]
+    assert said[0]["parameters"] < 0.65 * said[1]["parameters"]
+    # The student began as the assistant's first layer, with the nearest piece vectors that there can be.
+    assistant, student = (folder / "work" / "stages" / name for name in ("1-assistant", "student"))
+    (large, _), (small, _) = read_folder(assistant), read_folder(student)
+    wide, narrow = (read_weights(c, f / WEIGHTS) for c, f in ((large, assistant), (small, student)))
+    assert (narrow["layers.0.qkv.weight"] == wide["layers.0.qkv.weight"]).all()
+    assert "layers.1.qkv.weight" in wide and "layers.1.qkv.weight" not in narrow
+    table, near = wide["embedding.weight"], unrolled(small, narrow)[1]["embedding.weight"]
+    assert np.linalg.matrix_rank(near, tol=1e-4) == 12
+    assert np.square(table - near).sum() < 0.8 * np.square(table).sum()
+    # Stage 2 made them still nearer on the text (its first loss and its last).
+    log = (folder / "work" / "stages" / "2-pieces" / "log.jsonl").read_text()
+    assert '"embedding"' in log
+
+
+def test_a_student_may_have_fewer_layers_without_recurrence(
+    make_recipe: Make, tmp_path: Path, tiny_model: Path
+) -> None:
+    from bitextmine.training.recipe import load_recipe
+
+    make_recipe()
+    settings = {"distil.layers": 1, "model.recurrent": 0, "model.bottleneck": 0}
+    recipe = load_recipe(write_recipe(tmp_path, tiny_model, steps=2), settings)
+    folder = train(recipe, tmp_path / "out", show_progress=False)
+    assistant, student = (folder / "work" / "stages" / name for name in ("1-assistant", "student"))
+    (large, _), (small, _), (made, _) = map(read_folder, (assistant, student, folder))
+    assert (large.layers, small.layers, made.layers, made.recurrent) == (2, 1, 1, 0)
+    wide, narrow = read_weights(large, assistant / WEIGHTS), read_weights(small, student / WEIGHTS)
+    assert set(wide) - set(narrow) == {name for name in wide if name.startswith("layers.1.")}
+    assert all((narrow[name] == wide[name]).all() for name in narrow)
+
+
+def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors() -> None:
+    rng = np.random.default_rng(1)
+    torch.manual_seed(1)
+    model = SentenceModel(EncoderConfig(23, 8, 2, heads=2, ffn=16, bottleneck=3))
+    model.initialise(0.5)
+    sides = [Pieces.from_lists([rng.integers(1, 23, n).tolist() for n in (3, 1, 5, 2)]) for _ in "st"]
+    batch = Batch(0, sides[0], sides[1], np.arange(8, dtype=np.uint64).reshape(2, 4))
+    theirs = rng.standard_normal((23, 8)).astype(np.float32)
+    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"train.objective": {"embedding": 1.0}, "teacher.model": "x"})
+    objectives = Objectives(recipe, model, np.ones(23, dtype=bool), 0, theirs)
+    loss = objectives(model, batch, step=1)["embedding"]
+    with torch.no_grad():
+        ours = (model.embedding.weight @ model.bottleneck.weight.T).double().numpy()
+    expected = 0.0
+    for side in sides:
+        for a, b in zip(side.offsets[:-1], side.offsets[1:], strict=True):
+            ids = side.ids[a:b]
+            expected += np.mean([((theirs[i] - ours[i]) ** 2).sum() for i in ids]) / 4
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-5)
+    loss.backward()
+    assert model.embedding.weight.grad is not None and model.bottleneck.weight.grad is not None
+    assert model.layers[0].qkv.weight.grad is None
+
+
+@pytest.mark.parametrize(
+    ("epochs", "shape", "said"),
+    [
+        ((5, 1, 3, 2), {"bottleneck": 12}, [1, 2, 3, 4]),
+        ((5, 1, 3, 2), {"recurrent": 1}, [1, 3, 4]),
+        ((5, 1, 3, 0), {}, [1, 3]),
+        ((5, 0, 0, 0), {"bottleneck": 12}, [1]),
+        ((0, 0, 0, 2), {"bottleneck": 12}, [4]),
+    ],
+)
+def test_a_recipe_with_stages_is_these_trainings(
+    epochs: tuple[float, ...], shape: dict[str, int], said: list[int], tmp_path: Path
+) -> None:
+    settings = {"model.dim": 32, "model.layers": 2, **{f"model.{key}": value for key, value in shape.items()}}
+    recipe = recipe_from_pairs(["x.en-fr.tsv"], settings)
+    assistant = "" if epochs[0] else str(tmp_path / "big")
+    recipe = dataclasses.replace(
+        recipe,
+        distil=Distil(epochs, assistant, "ce"),
+        teacher=Teacher("minilm", ("en",)),
+        model=dataclasses.replace(recipe.model, storage="int8"),
+    )
+    found = stages(recipe, tmp_path / "out", tmp_path / "out" / "work")
+    assert [stage.number for stage in found] == said
+    assert found[-1].out == tmp_path / "out" and found[-1].recipe.model.storage == "int8"
+    assert all(stage.recipe.model.storage == "float32" for stage in found[:-1])
+    for stage in found:
+        made = stage.recipe
+        assert made.train.epochs == epochs[stage.number - 1]
+        assert (
+            made.train.objective
+            == {
+                1: {"distil": 1.0},
+                2: {"embedding": 1.0},
+                3: {"distil": 1.0},
+                4: {"distil": 1.0, "mcl_ce": 1.0},
+            }[stage.number]
+        )
+        taught_by = (
+            str(tmp_path / "out" / "work" / "stages" / "1-assistant") if stage.number in (2, 3) else "minilm"
+        )
+        assert made.teacher.model == taught_by
+        assert (made.model.bottleneck, made.model.recurrent) == (
+            (0, 0) if stage.number == 1 else (shape.get("bottleneck", 0), shape.get("recurrent", 0))
+        )
+
+
+BAD = [
+    ({"distil.epochs": [1, 1]}, r"distil\.epochs: found \[1\.0, 1\.0\]; it must be four numbers"),
+    ({"distil.epochs": [0, 0, 0, 0]}, r"distil\.epochs: .*not all of them 0"),
+    ({"distil.epochs": [1, -1, 1, 1]}, r"distil\.epochs: .*at least 0"),
+    ({"distil.epochs": [1, 1, 1, 1], "model.layers": 0}, r"distil\.epochs: found with model\.layers 0"),
+    ({"distil.epochs": [0, 1, 1, 1]}, r"distil\.epochs: found no stage 1 and no distil\.assistant"),
+    ({"distil.epochs": [1, 1, 1, 1], "teacher.model": ""}, r"teacher\.model: found none, but stages 1 and 4"),
+    ({"distil.epochs": [1, 1, 1, 1], "teacher.epochs": 0.5}, r"teacher\.epochs: found 0\.5 with \[distil\]"),
+    (
+        {"distil.epochs": [1, 1, 1, 1], "train.objective": {"ugt": 1.0}},
+        r"train\.objective: found with \[distil\]",
+    ),
+    ({"distil.assistant": "there"}, r"distil\.assistant: .*there: no such model folder"),
+    ({"distil.contrast": "hard"}, r'distil\.contrast: found .hard.; it must be "soft" or "bool"'),
+    ({"model.recurrent": 3}, r"model\.recurrent: 3 does not divide model\.layers 2"),
+    ({"model.bottleneck": 32}, r"model\.bottleneck: found 32 with model\.dim 32"),
+    ({"model.layers": 0, "model.bottleneck": 8}, r"only models with layers have one"),
+    (
+        {"distil.epochs": [1, 1, 1, 1], "distil.layers": 3},
+        r"distil\.layers: 3 of an assistant of model\.layers 2",
+    ),
+    (
+        {"distil.epochs": [1, 1, 1, 1], "model.recurrent": 2, "distil.layers": 1},
+        r"model\.recurrent: 2 does not divide distil\.layers 1",
+    ),
+    ({"distil.layers": 1}, r"distil\.layers: found without distil\.epochs"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said"), BAD, ids=[str(wrong) for wrong, _ in BAD])
+def test_stages_that_cannot_be_are_told(wrong: dict[str, Any], said: str) -> None:
+    good = {"model.layers": 2, "model.dim": 32, "teacher.model": "minilm"}
+    with pytest.raises(BitextmineError, match=said):
+        recipe_from_pairs(["x.en-fr.tsv"], {**good, **wrong})

@@ -1,0 +1,260 @@
+"""Training on from an encoder: the same vectors before the first step, better ones after some."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder import load_encoder
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder
+from bitextmine.encoder.model import unit_vectors
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+from bitextmine.training.cache import open_caches
+from bitextmine.training.forward import sentence_vectors
+from bitextmine.training.recipe import Recipe, recipe_from_pairs
+from bitextmine.training.recipe.start import RATES
+from bitextmine.training.run import Run
+from bitextmine.training.spelling import finished
+from bitextmine.training.start import open_start
+from bitextmine.training.trainer import train
+from bitextmine.training.vocabulary import open_vocabulary
+
+Make = Callable[..., Any]
+
+
+def from_(make_recipe: Make, tmp_path: Path, start: str, **overrides: Any) -> Recipe:
+    """A recipe over the pairs of `make_recipe` that trains on from an encoder."""
+    make_recipe()
+    settings = {
+        "model.start_from": start,
+        "train.batch": 64,
+        "train.steps": 40,
+        "data.valid_pairs": 60,
+        **{key.replace("__", "."): value for key, value in overrides.items()},
+    }
+    return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+
+
+def begun(recipe: Recipe, work: Path) -> Run:
+    """A run of that recipe before its first step."""
+    work.mkdir(parents=True, exist_ok=True)
+    start = open_start(recipe)
+    tokenizer = open_vocabulary(recipe, work, start)
+    return Run(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer, start=start)
+
+
+def vectors_of(run: Run, tokenizer: Tokenizer, lines: list[str]) -> np.ndarray:
+    pieces, _ = tokenizer.encode(lines, run.recipe.model.max_pieces)
+    if run.ngrams is not None:
+        pieces = run.ngrams.extend(pieces)
+    found = unit_vectors(sentence_vectors(finished(run.model).eval(), pieces, 16_384))
+    return np.asarray(found.detach().numpy())
+
+
+@pytest.mark.parametrize("spelling", [False, True])
+@pytest.mark.parametrize("name", ["europe5", "europe5-fast"])
+def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(
+    make_recipe: Make, tmp_path: Path, lines: list[str], name: str, spelling: bool
+) -> None:
+    """europe5: four bits, n-grams of two, columns for order and length."""
+    run = begun(from_(make_recipe, tmp_path, name, model__spelling=spelling), tmp_path / "work")
+    sentences = [
+        *lines,
+        "Les commissaires européens se réunissent à Strasbourg.",
+        "Donaudampfschifffahrt",
+        "",
+    ]
+    found = vectors_of(run, Tokenizer(packaged(name) / TOKENIZER), sentences)
+    np.testing.assert_allclose(
+        found, load_encoder(name).encode(sentences), atol=2e-6 if not spelling else 1e-5
+    )
+    assert run.model.config.order_columns == load_encoder(name).describe()["order_columns"]
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_what_training_made_can_be_trained_on(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], lines: list[str], layers: int
+) -> None:
+    """Hardly trained first; the second training finds its shape in the encoder, and makes it better."""
+    first = train(
+        make_recipe(model__layers=layers, model__heads=2, model__ffn=32, train__steps=10), tmp_path / "a"
+    )
+    recipe = from_(
+        make_recipe,
+        tmp_path,
+        str(first),
+        train__steps=150,
+        train__embedding_learning_rate=6e-3,
+        train__learning_rate=2e-3,
+    )
+    assert (recipe.model.dim, recipe.model.layers) == (16, layers)
+    run = begun(recipe, tmp_path / "work")
+    np.testing.assert_allclose(
+        vectors_of(run, Tokenizer(first / TOKENIZER), lines),
+        load_encoder(first, "cpu", precision="float32").encode(
+            lines
+        ),  # where the processor has bfloat16, too
+        atol=2e-3,
+    )
+    second = train(recipe, tmp_path / "b")
+    assert (second / TOKENIZER).read_bytes() == (first / TOKENIZER).read_bytes()
+    assert "going on from the encoder a" in (second / "README.md").read_text()
+    right = []
+    for folder in (first, second):
+        en, fr = (
+            load_encoder(folder).encode([pair[side] for pair in sentence_pairs[5000:5200]]) for side in (0, 1)
+        )
+        right.append(((en @ fr.T).argmax(1) == np.arange(200)).mean())
+    assert right[1] > max(0.8, right[0] + 0.2)
+
+
+def test_the_first_steps_do_not_undo_what_is_known(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    """P@1 in a pool that europe5-fast is good in, after five steps with the rates that a recipe has by default."""
+    recipe = from_(make_recipe, tmp_path, "europe5-fast", train__steps=100)
+    assert recipe.train.embedding_learning_rate == RATES["embedding_learning_rate"]
+    assert recipe.train.warmup == RATES["warmup"]
+    run = begun(recipe, tmp_path / "work")
+    tokenizer = Tokenizer(packaged("europe5-fast") / TOKENIZER)
+    unseen = sentence_pairs[5000:5300]
+
+    def p_at_1() -> float:
+        en, fr = (vectors_of(run, tokenizer, [pair[side] for pair in unseen]) for side in (0, 1))
+        return float(((en @ fr.T).argmax(1) == np.arange(len(unseen))).mean())
+
+    before = p_at_1()
+    steps = run.entries()
+    for _ in range(5):
+        next(steps)
+    steps.close()
+    assert before > 0.3
+    assert p_at_1() > before - 0.02
+
+
+def test_a_vocabulary_that_grows_keeps_what_it_had(
+    make_recipe: Make, tmp_path: Path, lines: list[str]
+) -> None:
+    """New pieces come behind the old ones, whole words among them, and begin with what the encoder made of them."""
+    rng = random.Random(1)
+    made_up = ["".join(rng.choice(("zor", "blax", "quim", "vuk")) for _ in range(3)) for _ in range(12)]
+    texts = [" ".join(rng.choices(made_up, k=6)) for _ in range(600)]
+    make_recipe(rows=[f"the {text}\tle {text}" for text in texts])
+    settings = {
+        "model.start_from": "europe5",
+        "vocabulary.grow": 20,
+        "vocabulary.size": 120,
+        "data.check_languages": False,
+        "train.batch": 16,
+        "train.steps": 2,
+        "data.valid_pairs": 0,
+        "model.storage": "float32",
+        "train.embedding_learning_rate": 1e-9,
+    }
+    recipe = recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+    folder = train(recipe, tmp_path / "out")
+    old, new = Tokenizer(packaged("europe5") / TOKENIZER), Tokenizer(folder / TOKENIZER)
+    assert new.pieces()[: old.vocab_size] == old.pieces()
+    added = new.pieces()[old.vocab_size :]
+    assert 0 < len(added) <= 20
+    assert any(piece[1:] in made_up for piece in added)
+    before, after = load_encoder("europe5"), load_encoder(folder)
+    assert len(new.encode([texts[0]])[0].ids) < len(old.encode([texts[0]])[0].ids)
+    again = train(recipe, tmp_path / "again")
+    assert (again / TOKENIZER).read_bytes() == (folder / TOKENIZER).read_bytes()
+    untouched = [
+        line for line in lines if old.encode([line])[0].ids.tolist() == new.encode([line])[0].ids.tolist()
+    ]
+    assert len(untouched) >= 3
+    np.testing.assert_allclose(after.encode(untouched), before.encode(untouched), atol=1e-4)
+    # A word that is one piece now: the sum of the pieces that it was cut into.
+    word = next(piece[1:] for piece in added if piece[1:] in made_up)
+    whole, parts = after.encode([word])[0], before.encode([word])[0]
+    columns = read_folder(packaged("europe5"))[0].piece_dim
+    cosine = (
+        whole[:columns] @ parts[:columns] / np.linalg.norm(whole[:columns]) / np.linalg.norm(parts[:columns])
+    )
+    assert cosine > 0.999
+
+
+def test_a_vocabulary_of_another_type_cannot_grow(make_recipe: Make, tmp_path: Path) -> None:
+    first = train(make_recipe(vocabulary__type="bpe", vocabulary__size=250, train__steps=2), tmp_path / "a")
+    recipe = from_(make_recipe, tmp_path, str(first), vocabulary__grow=10)
+    with pytest.raises(BitextmineError, match=r"not a unigram vocabulary.*vocabulary\.grow"):
+        train(recipe, tmp_path / "b")
+
+
+def test_what_disagrees_with_the_encoder_is_named(make_recipe: Make, tmp_path: Path) -> None:
+    dim = read_folder(packaged("europe5"))[0].dim
+    with pytest.raises(BitextmineError, match=rf"model\.dim is 64.*europe5.*is {dim}: leave it out"):
+        from_(make_recipe, tmp_path, "europe5", model__dim=64)
+    with pytest.raises(BitextmineError, match=r"model\.layers is 2.*is 0"):
+        from_(make_recipe, tmp_path, "europe5", model__layers=2)
+    with pytest.raises(BitextmineError, match=r"nosuch: no such model folder.*europe5"):
+        from_(make_recipe, tmp_path, "nosuch")
+    with pytest.raises(BitextmineError, match=r"europe5:similarity: .*; name europe5$"):
+        from_(make_recipe, tmp_path, "europe5:similarity")
+    with pytest.raises(BitextmineError, match=r"vocabulary\.grow.*without model\.start_from"):
+        make_recipe(vocabulary__grow=5)
+    # A recipe made by hand, whose shape nobody filled in.
+    recipe = from_(make_recipe, tmp_path, "europe5")
+    wrong = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, dim=dim + 4))
+    with pytest.raises(BitextmineError, match=rf"model\.dim is {dim + 4}"):
+        train(wrong, tmp_path / "out")
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+def test_vectors_are_stored_as_those_of_the_encoder(make_recipe: Make, tmp_path: Path) -> None:
+    """An encoder in four bits is not twice as large for having learned more."""
+    recipe = from_(make_recipe, tmp_path, "europe5", train__steps=2)
+    assert recipe.model.storage == "int4"
+    out = train(recipe, tmp_path / "out", device="cpu", show_progress=False)
+    before = (packaged("europe5") / WEIGHTS).stat().st_size
+    assert (out / WEIGHTS).stat().st_size == pytest.approx(before, rel=1e-3)
+    assert "for de, en, es, fr, it" in (out / "README.md").read_text(encoding="utf-8")
+    assert from_(make_recipe, tmp_path, "europe5", model__storage="int8").model.storage == "int8"
+
+
+def test_damaged_weights_are_refused_with_the_recipe(make_recipe: Make, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(packaged("europe5"), damaged)
+    content = (damaged / WEIGHTS).read_bytes()
+    (damaged / WEIGHTS).write_bytes(content[: len(content) // 2])
+    with pytest.raises(BitextmineError, match=r"damaged/model\.safetensors: not a readable safetensors file"):
+        from_(make_recipe, tmp_path, "damaged")
+    (damaged / WEIGHTS).unlink()
+    with pytest.raises(BitextmineError, match=r"damaged/model\.safetensors: no such file"):
+        from_(make_recipe, tmp_path, "damaged")
+
+
+def test_an_encoder_of_another_kind_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(BitextmineError, match="not a bitextmine encoder"):
+        from_(make_recipe, tmp_path, str(foreign))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(BitextmineError, match="no model folder; only encoders of 'bitextmine train'"):
+        from_(make_recipe, tmp_path, str(empty))
+
+
+def test_a_checkpoint_of_another_start_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+    """The path of the encoder does not count, its content does."""
+    a = train(make_recipe(train__steps=2), tmp_path / "a")
+    b = train(make_recipe(train__steps=3), tmp_path / "b")
+    moved = tmp_path / "moved"
+    shutil.copytree(a, moved)
+    out = tmp_path / "out"
+    train(from_(make_recipe, tmp_path, str(a), train__steps=3), out)
+    train(from_(make_recipe, tmp_path, str(moved), train__steps=3), out)
+    with pytest.raises(BitextmineError, match="a checkpoint of another recipe"):
+        train(from_(make_recipe, tmp_path, str(b), train__steps=3), out)

@@ -1,0 +1,207 @@
+"""Training end to end on made-up sentences: it learns, it resumes, it says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitextmine.encoder import load_encoder
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import locked_folder
+from bitextmine.training.trainer import train
+
+Make = Callable[..., Any]
+
+
+@pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (1, 0), (2, 1)])
+def test_training_learns_to_find_translations(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int, smaller: int
+) -> None:
+    recipe = make_recipe(
+        train__steps=120,
+        train__valid_every=40,
+        model__layers=layers,
+        model__recurrent=smaller,
+        model__bottleneck=12 * smaller,
+        model__dim=32,
+        model__ffn=64,
+        model__heads=4,
+        train__learning_rate=2e-3,
+    )
+    folder = train(recipe, tmp_path / "out")
+    encoder = load_encoder(folder)
+    assert encoder.languages == ("en", "fr")
+    unseen = sentence_pairs[5000:5200]
+    en, fr = (encoder.encode([pair[side] for pair in unseen]) for side in (0, 1))
+    assert ((en @ fr.T).argmax(1) == np.arange(200)).mean() > 0.9
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert entries[-1]["step"] == 120 and entries[-1]["p_at_1"]["mean"] > 80
+    assert entries[-1]["loss"] < entries[1]["loss"]
+    assert entries[0]["corpora"][0]["read"] == 1600
+    said = encoder.describe()
+    assert (said.get("bottleneck", 0), said.get("recurrent", 0)) == (12 * smaller, smaller)
+    assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in (folder / "README.md").read_text()
+
+
+# Each line of input, a folder and a number, is a run in a process of its own; torch is loaded once for all of them.
+RUNS = """
+import os, signal, sys, traceback
+from pathlib import Path
+import torch
+import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
+torch.set_num_threads(1)
+from bitextmine.training.recipe import load_recipe
+from bitextmine.training.trainer import train
+def die(event, args):  # before so many checkpoints have their name; -1: never
+    global left
+    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+for line in sys.stdin:
+    out, left = line.split()
+    left = int(left)
+    if not (child := os.fork()):
+        sys.addaudithook(die)
+        try:
+            train(load_recipe(Path(sys.argv[1])), Path(out), show_progress=False)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.timeout(900)  # five processes, however busy the machine
+@pytest.mark.parametrize(
+    ("vocabulary", "model"),
+    [("size = 150", "layers = 1\nheads = 2\nffn = 32"), ('type = "bpe"\nsize = 250', "spelling = true")],
+    ids=["layers", "spelling"],
+)
+def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
+    make_recipe: Make, tmp_path: Path, vocabulary: str, model: str
+) -> None:
+    make_recipe()  # for its corpus
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
+        f"[vocabulary]\n{vocabulary}\n"
+        f"[model]\ndim = 16\n{model}\n"
+        "[train]\nsteps = 60\nbatch = 64\nhard_negatives = 0.25\nvalid_every = 16\ncheckpoint_seconds = 0.0\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as runs:
+
+        def run(name: str, checkpoints: int = -1) -> int:
+            assert runs.stdin is not None and runs.stdout is not None
+            runs.stdin.write(f"{tmp_path / name} {checkpoints}\n")
+            runs.stdin.flush()
+            return int(runs.stdout.readline())
+
+        assert run("whole") == 0
+        whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
+        saved = 0
+        for checkpoints in (1, 12, 25):
+            assert run("part", checkpoints) == -signal.SIGKILL
+            saved += checkpoints - 1
+            assert _step(tmp_path / "part" / "work" / "checkpoint.pt") == (saved or -1)
+            assert not (tmp_path / "part" / "model.safetensors").exists()
+        assert run("part") == 0
+        assert (tmp_path / "part" / "model.safetensors").read_bytes() == whole
+    logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("whole", "part")]
+    losses = [
+        [(entry["step"], entry["contrastive"]) for entry in map(json.loads, log) if "contrastive" in entry]
+        for log in logs
+    ]
+    assert losses[1][-1] == losses[0][-1]
+    assert _timeless(logs[1]) == _timeless(logs[0]), "every entry, those that a kill came before among them"
+    checkpoints = [(tmp_path / name / "work" / "checkpoint.pt").read_bytes() for name in ("whole", "part")]
+    assert checkpoints[0] == checkpoints[1]
+
+
+def _timeless(log: list[str]) -> list[dict[str, Any]]:
+    entries = [json.loads(line) for line in log]
+    for entry in entries:
+        entry.pop("pairs_per_second", None)
+    return entries
+
+
+def _step(checkpoint: Path) -> int:
+    import torch
+
+    try:
+        return int(torch.load(checkpoint, weights_only=True)["step"])
+    except (OSError, RuntimeError, EOFError):
+        return -1
+
+
+def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+    train(make_recipe(), tmp_path / "out")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.is_file()}
+    with pytest.raises(BitextmineError, match=r"a checkpoint of another recipe.*--force"):
+        train(make_recipe(train__temperature=0.2, vocabulary__size=90), tmp_path / "out")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.is_file()} == before
+    (tmp_path / "out" / "work" / "checkpoint.pt").write_bytes(b"PK nothing")
+    with pytest.raises(BitextmineError, match="not a readable checkpoint"):
+        train(make_recipe(), tmp_path / "out")
+
+
+def test_a_folder_that_another_process_trains_into_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    with locked_folder(work), pytest.raises(BitextmineError, match="another process trains into this folder"):
+        train(make_recipe(), tmp_path / "out")
+    assert not list(work.iterdir())
+    train(make_recipe(train__steps=2), tmp_path / "out")
+
+
+def test_a_loss_that_is_not_finite_stops_and_names_the_step(
+    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bitextmine.training.objectives.contrastive import Contrastive
+
+    call = Contrastive.forward
+    count = 0
+
+    def sick(self, views):  # type: ignore[no-untyped-def]
+        nonlocal count
+        count += 1
+        return call(self, views) * (float("nan") if count == 7 else 1)
+
+    monkeypatch.setattr(Contrastive, "forward", sick)
+    with pytest.raises(BitextmineError, match="step 7: the loss is nan"):
+        train(make_recipe(train__checkpoint_seconds=0.0), tmp_path / "out")
+    import torch
+
+    assert torch.load(tmp_path / "out" / "work" / "checkpoint.pt", weights_only=True)["step"] == 6
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["one column only"], "line 1: one column"),
+        (["good line\tbonne ligne", "bad"], "line 2: one column"),
+        (["same\tsame"] * 50, "none of its 50 pairs is left after filtering"),
+        (["\tempty"] * 50, "none of its 50 pairs is left"),
+    ],
+)
+def test_bad_corpora(make_recipe: Make, tmp_path: Path, rows: list[str], said: str) -> None:
+    with pytest.raises(BitextmineError, match=said):
+        train(make_recipe(rows), tmp_path / "out")
+
+
+def test_a_missing_corpus_is_named(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe()
+    (tmp_path / "pairs.en-fr.tsv").unlink()
+    with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: (no such file|cannot)"):
+        train(recipe, tmp_path / "out")

@@ -1,0 +1,485 @@
+"""When training stops, what it keeps, what it writes down, and in which precision it works."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import logging
+import math
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.errors import BitextmineError
+from bitextmine.training import run as run_module
+from bitextmine.training import trainer
+from bitextmine.training.cache import open_caches
+from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
+from bitextmine.training.forward import piece_states, sentence_vectors
+from bitextmine.training.optimizer import rate_share
+from bitextmine.training.pairs import find_corpora
+from bitextmine.training.plot import plot_log
+from bitextmine.training.precision import layer_precision, product_precision
+from bitextmine.training.recipe import Training
+from bitextmine.training.run import Run, compile_layers
+from bitextmine.training.trainer import train
+from bitextmine.training.validation import validate
+from bitextmine.training.vocabulary import open_vocabulary
+
+Make = Callable[..., Any]
+LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
+
+
+# --- early stopping ------------------------------------------------------------------------------------------
+
+
+def test_early_stopping_keeps_the_best_weights(
+    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scores = iter([50.0, 60.0, 60.0, 58.0])
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def measured(model: SentenceModel, *rest: Any) -> dict[str, float]:
+        seen.append({name: value.clone() for name, value in model.state_dict().items()})
+        return {"mean": next(scores)}
+
+    kept: list[dict[str, torch.Tensor]] = []
+    save = trainer.write_folder
+
+    def saved(folder: Path, config: Any, weights: Any, *rest: Any, **more: Any) -> None:
+        kept.append({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
+        save(folder, config, weights, *rest, **more)
+
+    monkeypatch.setattr(run_module, "validate", measured)
+    monkeypatch.setattr(trainer, "write_folder", saved)
+    recipe = make_recipe(train__patience=2, train__valid_every=5)
+    with caplog.at_level(logging.INFO, "bitextmine"):
+        train(recipe, tmp_path / "out")
+    assert "stopped after step 20 of 40" in caplog.text
+    assert len(seen) == 4, "two measurements without a better P@1: an equal one is no better"
+    assert all(torch.equal(kept[0][name], value) for name, value in seen[1].items())
+    assert not all(torch.equal(kept[0][name], value) for name, value in seen[3].items())
+    assert " in 10 steps" in (tmp_path / "out" / "README.md").read_text()
+    # Run again it is done: no step, no measurement (the iterator has none left), the same model.
+    train(recipe, tmp_path / "out")
+    assert all(torch.equal(kept[1][name], value) for name, value in kept[0].items())
+
+
+def test_what_early_stopping_remembers_survives_a_checkpoint(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe(train__patience=3, train__steps=8, train__valid_every=2)
+    (tmp_path / "work").mkdir()
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
+    whole, first, second = (Run(recipe, caches, tokenizer) for _ in range(3))
+    for _ in whole.entries():
+        pass
+    for entry in first.entries():
+        if entry["step"] == 5:
+            break
+    save_checkpoint(tmp_path / "c.pt", {"recipe": "x", **first.state()})
+    second.restore(load_checkpoint(tmp_path / "c.pt", "x") or {})
+    for _ in second.entries():
+        pass
+    assert (second.waited, second.scores, second.best["step"]) == (
+        whole.waited,
+        whole.scores,
+        whole.best["step"],
+    )
+    for name, value in whole.best["model"].items():
+        assert torch.equal(second.best["model"][name], value)
+
+
+def test_patience_needs_pairs_to_measure_on(make_recipe: Make, tmp_path: Path) -> None:
+    with pytest.raises(BitextmineError, match=r"train\.patience: no corpus has the 50 held-out pairs"):
+        train(make_recipe(train__patience=2, data__valid_pairs=0), tmp_path / "out")
+
+
+# --- what must not become a checkpoint -----------------------------------------------------------------------
+
+
+def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
+    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finite loss may have a gradient that is not: the loss tells a step too late."""
+    learn = Run.learn
+
+    def poisoned(self: Run, *args: Any) -> dict[str, float]:
+        losses = learn(self, *args)
+        if self.step == 5:
+            with torch.no_grad():
+                self.model.embedding.weight[3, 2] = float("nan")
+        return losses
+
+    monkeypatch.setattr(Run, "learn", poisoned)
+    recipe = make_recipe(train__checkpoint_seconds=0.0)
+    with pytest.raises(BitextmineError, match="step 5: weights are no longer finite"):
+        train(recipe, tmp_path / "out")
+    saved = torch.load(tmp_path / "out" / "work" / "checkpoint.pt", weights_only=True)
+    assert saved["step"] == 4
+    assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
+    assert not (tmp_path / "out" / "config.json").exists()
+    monkeypatch.undo()
+    train(recipe, tmp_path / "out")  # goes on from there
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from bitextmine.errors import BitextmineError
+from bitextmine.training import trainer
+from bitextmine.training.recipe import load_recipe
+from bitextmine.training.run import Run
+learn = Run.learn
+def then_full(self, *args):
+    losses = learn(self, *args)
+    if self.step == 6:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+    return losses
+Run.learn = then_full
+try:
+    trainer.train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
+except BitextmineError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(make_recipe: Make, tmp_path: Path) -> None:
+    from bitextmine.training.recipe import recipe_settings
+
+    recipe = make_recipe(train__checkpoint_seconds=0.0)
+    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path / "recipe.toml", tmp_path / "out"],
+        capture_output=True,
+        check=True,
+    )
+    said = done.stdout.decode()
+    assert (
+        "checkpoint.pt: cannot be written: the disk is full; make room and run the same command again" in said
+    )
+    work = tmp_path / "out" / "work"
+    assert torch.load(work / "checkpoint.pt", weights_only=True)["step"] == 5
+    assert not [path for path in work.iterdir() if path.suffix == ".part" or path.name.startswith(".")]
+    train(recipe, tmp_path / "out")
+    assert (tmp_path / "out" / "config.json").exists()
+
+
+# --- learning rate -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "constant", "inverse-sqrt"])
+def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule: str) -> None:
+    settings = Training(schedule=schedule, warmup=0.1, floor=0.05)
+    shares = [rate_share(step, 200, settings) for step in range(200)]
+    assert shares[:20] == pytest.approx([(step + 1) / 20 for step in range(20)])
+    assert max(shares) <= 1
+    assert all(a >= b for a, b in itertools.pairwise(shares[20:]))
+    last = {"cosine": 0.05, "linear": 0.05, "constant": 1.0, "inverse-sqrt": math.sqrt(20 / 200)}[schedule]
+    assert shares[-1] == pytest.approx(last, abs=0.01)
+    middle = {"cosine": 0.525, "linear": 0.525, "constant": 1.0, "inverse-sqrt": math.sqrt(20 / 111)}[
+        schedule
+    ]
+    assert shares[110] == pytest.approx(middle, abs=0.01)
+
+
+# --- log, plot, card -----------------------------------------------------------------------------------------
+
+
+def test_log_card_and_plot(make_recipe: Make, tmp_path: Path) -> None:
+    objective = {"contrastive": 1.0, "ugt": 0.5}
+    recipe = make_recipe(train__objective=objective, train__learning_rate=2e-3)
+    folder = train(recipe, tmp_path / "out")
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    entries = [entry for entry in entries if "loss" in entry]
+    assert [entry["step"] for entry in entries] == [20, 40]
+    for entry in entries:
+        assert entry["loss"] == pytest.approx(entry["contrastive"] + 0.5 * entry["ugt"], rel=1e-4)
+        assert entry["pairs_per_second"] > 0
+        assert 0 <= entry["p_at_1"]["mean"] <= 100
+        share = rate_share(entry["step"] - 1, 40, recipe.train)
+        assert entry["learning_rate"] == pytest.approx(2e-3 * share)
+    card = (folder / "README.md").read_text()
+    for words in (
+        "| pairs.en-fr.tsv | en-fr | 1,600 |",
+        '[train]\nobjective = { "contrastive" = 1.0',
+        "Signature: `",
+    ):
+        assert words in card, card
+    pytest.importorskip("matplotlib")
+    assert (folder / "training.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+    with caplog.at_level(logging.INFO, "bitextmine"):
+        assert not plot_log(tmp_path / "log.jsonl", tmp_path / "training.png")
+    (record,) = caplog.records
+    assert "matplotlib is not installed" in record.message and "\n" not in record.message
+    assert not (tmp_path / "training.png").exists()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "",
+        '{"step": 0, "corpora": []}\n',
+        '{"step": 1, "loss": 2.0, "contrastive": 2.0, "learning_rate": 0.1}\n',
+        '{"step": 1, "loss": 2.0, "mlm": 1.0, "p_at_1": {}}\n{"step": 2, "lo',
+        '{"step": 1, "loss": 2.0, "sim": 1.0, "p_at_1": {"$a_b$": 3.0, "c": 5.0, "mean": 4.0}}\n' * 3,
+    ],
+)
+def test_any_log_can_be_drawn(tmp_path: Path, lines: str) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "log.jsonl").write_text(lines)
+    assert plot_log(tmp_path / "log.jsonl", tmp_path / "training.png")
+    assert (tmp_path / "training.png").stat().st_size > 1000
+
+
+# --- validation, precision, compilation ----------------------------------------------------------------------
+
+
+def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(
+    make_recipe: Make, tmp_path: Path
+) -> None:
+    recipe = make_recipe(**LAYER, model__dropout=0.5)
+    (tmp_path / "work").mkdir()
+    tokenizer = open_vocabulary(recipe, tmp_path / "work")
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
+    run = Run(recipe, caches, tokenizer)
+    modes = []
+    run.model.layers[0].register_forward_hook(lambda module, *rest: modes.append(module.training))
+    assert validate(run.model, caches, recipe) == validate(run.model, caches, recipe)
+    assert modes and not any(modes)
+    assert all(module.training for module in run.model.modules())
+
+
+def small_model(layers: int = 2) -> SentenceModel:
+    torch.manual_seed(1)
+    model = SentenceModel(EncoderConfig(60, 32, layers, heads=4, ffn=64, dropout=0.0, max_pieces=20))
+    model.initialise(0.5)
+    return model.train()
+
+
+SENTENCES = Pieces.from_lists([[1, 2, 3, 4], [5, 6], [], [7, 8, 9]])
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_bfloat16_in_the_layers_is_near_float32_and_weights_stay_float32(recompute: bool) -> None:
+    model = small_model()
+    exact = sentence_vectors(model, SENTENCES, 100)
+    low = sentence_vectors(model, SENTENCES, 100, recompute, torch.bfloat16)
+    assert low.dtype == torch.float32
+    assert not torch.equal(exact, low)
+    torch.testing.assert_close(low, exact, rtol=0.05, atol=0.05)
+    low.square().sum().backward()
+    for parameter in model.parameters():
+        assert parameter.dtype == torch.float32
+        assert parameter.grad is not None and bool(torch.isfinite(parameter.grad).all())
+    positions = np.array([0, 3, 5])
+    states = [piece_states(model, SENTENCES, positions, 100, p) for p in (torch.float32, torch.bfloat16)]
+    assert states[1].dtype == torch.float32
+    torch.testing.assert_close(states[1], states[0], rtol=0.05, atol=0.05)
+
+
+def test_the_precision_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert layer_precision("auto", cpu) == torch.float32
+    assert layer_precision("bfloat16", cpu) == torch.bfloat16
+    assert layer_precision("float32", gpu) == torch.float32
+    for native, wanted in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda native=native, **_: native)
+        assert layer_precision("auto", gpu) == wanted
+        assert product_precision("auto", gpu) == wanted
+    assert product_precision("float32", gpu) == torch.float32
+    on_cpu = product_precision("auto", cpu)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert product_precision("auto", cpu) == on_cpu
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_lengths_that_the_caller_knows_change_nothing(equal: bool) -> None:
+    config = EncoderConfig(vocab_size=30, dim=8, layers=1, heads=2, ffn=16, max_pieces=9, dropout=0.0)
+    torch.manual_seed(3)
+    model = SentenceModel(config)
+    lengths = np.full(4, 5) if equal else np.array([5, 0, 1, 9])
+    ids = torch.randint(30, (int(lengths.sum()),))
+    offsets = torch.from_numpy(np.concatenate([[0], lengths.cumsum()]))
+    plain = model(ids, offsets)
+    assert torch.equal(model(ids, offsets, int(lengths.max()), equal), plain)
+    model.always_masked = True  # as compile_layers() does
+    torch.testing.assert_close(model(ids, offsets), plain)
+    assert torch.equal(model(ids, offsets), model(ids, offsets, int(lengths.max()), equal))
+
+
+def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe(
+        **LAYER,
+        train__autocast="bfloat16",
+        train__learning_rate=2e-3,
+        train__objective={"contrastive": 1.0, "ugt": 1.0},
+    )
+    folder = train(recipe, tmp_path / "out")
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    entries = [entry for entry in entries if "loss" in entry]
+    assert entries[-1]["loss"] < entries[0]["loss"] and entries[-1]["p_at_1"]["mean"] > 50
+
+
+def test_on_a_cpu_attention_stays_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bfloat16 layers, too: there its backward pass takes many times as long, and nothing else is lost by it."""
+    seen = []
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(q: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        seen.append((q.dtype, attention(q, *args, **kwargs).dtype))
+        return attention(q, *args, **kwargs)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+    model = small_model(1)
+    found = [sentence_vectors(model, SENTENCES, 100, precision=p) for p in (torch.float32, torch.bfloat16)]
+    assert set(seen) == {(torch.float32, torch.float32)}
+    torch.testing.assert_close(found[1], found[0], rtol=0.05, atol=0.05)
+    assert not torch.equal(found[1], found[0]), "other products are in bfloat16"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe(
+        **LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0}
+    )
+    folder = train(recipe, tmp_path / "out", device="cuda")
+    last = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])
+    assert last["p_at_1"]["mean"] > 50
+
+
+@pytest.mark.timeout(900)  # the compiler is slow on a busy machine
+@pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
+def test_compiled_layers_compute_the_same_under_the_same_names() -> None:
+    plain, compiled = small_model(1), small_model(1)
+    compile_layers(compiled)
+    assert list(compiled.state_dict()) == list(plain.state_dict())
+    found = []
+    for model in (plain, compiled):
+        vectors = sentence_vectors(model, SENTENCES, 100)
+        vectors.square().sum().backward()
+        found.append((vectors.detach(), [p.grad for p in model.parameters()]))
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
+    for a, b in zip(found[0][1], found[1][1], strict=True):
+        torch.testing.assert_close(b, a, rtol=1e-3, atol=1e-4)
+
+
+def test_compiling_without_a_compiler_names_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
+    with pytest.raises(BitextmineError, match=r"train\.compile: no C\+\+ compiler"):
+        compile_layers(small_model(1))
+
+
+# --- number of layers, kind of vocabulary ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layers", [0, 1, 6])
+def test_any_number_of_layers_with_either_vocabulary(make_recipe: Make, tmp_path: Path, layers: int) -> None:
+    from bitextmine.encoder import load_encoder
+
+    kind = "bpe" if layers else "unigram"
+    recipe = make_recipe(**{**LAYER, "model__layers": layers}, vocabulary__type=kind, train__steps=3)
+    encoder = load_encoder(train(recipe, tmp_path / "out"))
+    vectors = encoder.encode(["The doctor buys a red bicycle.", ""])
+    assert vectors.shape == (2, 16)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0], atol=1e-3)
+    assert (recipe.vocabulary.type, encoder.describe()["layers"]) == (kind, layers)
+
+
+def test_corpora_are_looked_for_before_anything_is_made(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe()
+    (tmp_path / "pairs.en-fr.tsv").unlink()
+    with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: no such file.*--data FOLDER"):
+        train(recipe, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_how_many_corpora_are_missing_is_told(make_recipe: Make, tmp_path: Path) -> None:
+    recipe = make_recipe()
+    other = dataclasses.replace(recipe.data.corpora[0], pairs="other.en-fr.tsv")
+    recipe = dataclasses.replace(
+        recipe, data=dataclasses.replace(recipe.data, corpora=(*recipe.data.corpora, other))
+    )
+    with pytest.raises(BitextmineError, match=r"other.en-fr.tsv: no such file; the recipe"):
+        find_corpora(recipe)
+    (tmp_path / "pairs.en-fr.tsv").unlink()
+    with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: no such file; 2 of 2 are missing; "):
+        find_corpora(recipe)
+
+
+def test_too_little_text_is_told(
+    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [f"{en}\t{fr}" for en, fr in sentence_pairs[:400]]
+    recipe = make_recipe(rows, train__steps=0, train__batch=256, vocabulary__size=4000)
+    with caplog.at_level("INFO"):
+        train(recipe, tmp_path / "out", show_progress=False)
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    for words in (
+        r"^the corpora fill a vocabulary of \d+ pieces only, not of 4000: .*--vocabulary$",
+        r"^only \d steps? \(\d+ pairs, train.batch 256, train.epochs 5\).*--batch.*--epochs$",
+        r"^P@1 is not measured: no corpus has 50 held-out pairs .*: give one of 1,000 pairs or more$",
+    ):
+        assert any(re.search(words, message) for message in warned), warned
+    assert not any("nan" in record.getMessage() for record in caplog.records)
+    assert any(record.getMessage().startswith("step ") for record in caplog.records)
+    caplog.clear()
+    train(make_recipe(), tmp_path / "enough", show_progress=False)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "patience", "measured"), [(40, 0, [*range(4, 41, 4)]), (40, 3, [40]), (7, 0, [*range(1, 8)])]
+)
+def test_p_at_1_is_measured_ten_times_at_least(
+    make_recipe: Make, tmp_path: Path, steps: int, patience: int, measured: list[int]
+) -> None:
+    folder = train(
+        make_recipe(train__valid_every=0, train__steps=steps, train__patience=patience), tmp_path / "out"
+    )
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in entries if "p_at_1" in entry] == measured
+
+
+def test_measuring_changes_no_weight(make_recipe: Make, tmp_path: Path) -> None:
+    for name, every in (("often", 0), ("once", 40)):
+        train(make_recipe(train__valid_every=every), tmp_path / name)
+    often, once = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("often", "once"))
+    assert often == once
+
+
+def test_a_checkpoint_is_only_told_of_where_there_is_one(
+    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = Run.learn
+
+    def poisoned(self: Run, *args: Any) -> dict[str, float]:
+        losses = learn(self, *args)
+        with torch.no_grad():
+            self.model.embedding.weight[3, 2] = float("nan" if self.step == 3 else 0)
+        return losses
+
+    monkeypatch.setattr(Run, "learn", poisoned)
+    for seconds, told in ((3600.0, False), (0.0, True)):
+        with pytest.raises(BitextmineError, match=r"no longer finite|the loss is") as stopped:
+            train(make_recipe(train__checkpoint_seconds=seconds), tmp_path / f"out{told}")
+        assert ("checkpoint stays" in str(stopped.value)) == told
