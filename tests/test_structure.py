@@ -27,6 +27,7 @@ ROOMS = [
     ["encoder", "search"],
     ["files"],
     ["languages"],
+    ["run"],
     ["arguments", "device"],
     ["compiled", "console", "signature", "system"],
     ["errors", "version"],
