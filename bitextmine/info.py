@@ -81,10 +81,7 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
     from bitextmine.encoder import load_encoder
     from bitextmine.encoder.folder import PACKAGED
     from bitextmine.encoder.foreign import KINDS
-    from bitextmine.encoder.forms import split_form
 
-    if split_form(path)[1]:
-        return _manifest(load_encoder(path, "cpu").describe())
     folder = Path(path)
     known = (folder / "config.json").exists() or any(is_kind(folder) for is_kind, _ in KINDS)
     if folder.is_dir() and not known:

@@ -1,4 +1,4 @@
-"""bitextmine encoder: join, reduce, fit-scorer, fit-similarity"""
+"""bitextmine encoder: join, reduce, fit-scorer"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Group
-from bitextmine.cli.types import Number, Setting
+from bitextmine.cli.types import Number
 
 out_folder = click.option("--out", required=True, metavar="FOLDER", help="The model folder to make.")
 force = click.option("--force", is_flag=True, help="Write over what --out names.")
@@ -238,63 +238,3 @@ def fit_scorer_command(
             f"{task.calibration_error:.4f} |"
         )
     click.echo(f"\n{found.path}: scorer {found.scorer.hash}")
-
-
-@encoder.command(
-    name="fit-similarity", example="bitextmine encoder fit-similarity model --recipe europe5 --data FOLDER"
-)
-@click.argument("model", metavar="MODEL")
-@click.option(
-    "--recipe",
-    required=True,
-    metavar="RECIPE",
-    help="Its [teacher], [similarity] and corpora are what is learned from.",
-)
-@corpora_folder
-@click.option(
-    "--cache",
-    metavar="FOLDER",
-    help="The tokenised corpora and the teacher's vectors.  [default: MODEL/work/cache]",
-)
-@click.option(
-    "--set",
-    "settings",
-    type=Setting(),
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Another value for a key of the recipe, as similarity.steps=500; may be repeated.",
-)
-@options.device
-@click.option("--force", is_flag=True, help="Write over the form for similarity that MODEL has.")
-@options.max_line
-def fit_similarity_command(
-    model: str,
-    recipe: str,
-    data: str | None,
-    cache: str | None,
-    settings: tuple[tuple[str, Any], ...],
-    device: str,
-    force: bool,
-) -> None:
-    """Give an encoder a form for similarity, in which cosines tell what is alike rather than what is a translation.
-
-    For encoders without layers. Each piece gets a factor, learned of the recipe's teacher, and the axes are scaled, as
-    "bitextmine train" does it by a recipe with similarity.steps. "evaluate sts" then measures that form, and
-    MODEL:similarity names it wherever an encoder is asked for; finding translations stays as it is.
-
-    \b
-    bitextmine encoder fit-similarity model --recipe europe5 --data FOLDER \\
-        --set teacher.model=sentence-transformers/all-MiniLM-L6-v2
-    bitextmine embed corpus.en --model model:similarity
-    """
-    from pathlib import Path
-
-    from bitextmine.training.fit_similarity import fit_similarity
-    from bitextmine.training.recipe import load_recipe
-
-    plan = load_recipe(recipe, dict(settings), folder=None if data is None else Path(data))
-    found, place = fit_similarity(model, plan, cache=cache, device=device, force=force)
-    click.echo(
-        f"{place}: learned from {found.lines:,} pairs; among {found.held_out:,} others the teacher's cosine of a "
-        f"sentence with the nearest one is {found.after:.3f}, {found.before:.3f} before"
-    )

@@ -48,8 +48,6 @@ def evaluate_sts(files: tuple[str, ...], form: str, **options: Any) -> None:
     FILE is comma- or tab-separated: sentence1, sentence2, score, or the columns of the STS benchmark, or what a header
     names. Its name tells the language: stsb.de.dev.csv, stsb-de-dev.csv. Intervals (95%) are the bootstrap's.
 
-    Where the encoder has a form for similarity, that is measured; --model europe5:translation measures the other.
-
     \b
     bitextmine evaluate sts stsb.en.dev.csv
     bitextmine evaluate sts stsb.*.dev.csv --pairs en-de,en-es,en-fr,en-it --format json

@@ -19,7 +19,7 @@ model = click.option(
     envvar="BITEXTMINE_MODEL",
     metavar="NAME|FOLDER",
     help="Encoder: the one in the package, a folder of 'bitextmine train', sentence-transformers or LASER2, or "
-    "ORG/NAME[@REVISION] of the Hugging Face hub; with :similarity at its end, its form for similarity.  "
+    "ORG/NAME[@REVISION] of the Hugging Face hub.  "
     "[default: default, or $BITEXTMINE_MODEL]",
 )
 device = click.option(

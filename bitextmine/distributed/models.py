@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bitextmine.encoder.folder import resolve
-from bitextmine.encoder.forms import split_form
 from bitextmine.encoder.hub import FILES
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import staging_folder
@@ -27,11 +26,10 @@ __all__ = ["SentModel", "encoder_of", "send_model"]
 @dataclass(frozen=True)
 class SentModel:
     """A model folder in the object store. key: the digest of all of it; files: of each its name in the folder, its
-    digest and the object that holds it; form: of the encoder (`encoder.forms`), "" where none was asked for."""
+    digest and the object that holds it."""
 
     key: str
     files: tuple[tuple[str, str, Any], ...]
-    form: str = ""
 
 
 def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> SentModel:
@@ -40,10 +38,9 @@ def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> Sen
     Raises UsageError for an encoder that was not read from a folder, BitextmineError where the store is too small.
     """
     if isinstance(model, (str, os.PathLike)):
-        plain, form = split_form(model)
-        folder = resolve(plain)
+        folder = resolve(model)
     elif model.folder is not None:
-        folder, form = model.folder, model.form
+        folder = model.folder
     else:
         raise UsageError(f"model {model.name!r}: with ray, give the encoder's name or folder")
     contents = {str(path.relative_to(folder)): path.read_bytes() for path in model_files(folder)}
@@ -52,7 +49,7 @@ def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> Sen
         (name, hashlib.sha256(data).hexdigest(), cluster.ray.put(data)) for name, data in contents.items()
     )
     key = hashlib.sha256("\n".join(f"{digest} {name}" for name, digest, _ in files).encode()).hexdigest()
-    return SentModel(key, files, form)
+    return SentModel(key, files)
 
 
 def model_files(folder: Path) -> Iterator[Path]:
@@ -74,11 +71,10 @@ def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
     """The encoder, on a worker: the one kept from the last call, or read from its files."""
     from bitextmine.encoder import load_encoder
 
-    if kept.get("encoder of") != (model.key, model.form, device):
+    if kept.get("encoder of") != (model.key, device):
         kept.pop("encoder", None)
-        folder = _unpacked(model)
-        kept["encoder"] = load_encoder(f"{folder}:{model.form}" if model.form else folder, device)
-        kept["encoder of"] = (model.key, model.form, device)
+        kept["encoder"] = load_encoder(_unpacked(model), device)
+        kept["encoder of"] = (model.key, device)
     encoder: Encoder = kept["encoder"]
     return encoder
 

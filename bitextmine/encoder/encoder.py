@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from bitextmine.arguments import whole_number
-from bitextmine.encoder.forms import FORMS, SIMILARITY_FORM, no_similarity
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
 from bitextmine.errors import BitextmineError, UsageError
@@ -44,8 +43,7 @@ class Encoder:
     Attributes: dim (int), max_pieces (int), name (str, the folder's), hash (16 hex digits of the folder's content; of
     one from the hub ORG/NAME@COMMIT),
     languages (tuple of str, those it was trained on), device (str: cpu, cuda, cuda:N), network and tokenizer (what it
-    is put together from, `protocols`), folder (Path, None where it is no model folder of ours), form (str: similarity,
-    translation, or "" where neither was asked for: then it finds translations, too).
+    is put together from, `protocols`), folder (Path, None where it is no model folder of ours).
     """
 
     def __init__(
@@ -58,16 +56,12 @@ class Encoder:
         max_pieces: int,
         languages: tuple[str, ...] = (),
         folder: Path | None = None,
-        form: str = "",
-        similar: Callable[[], Encoder] | None = None,
     ) -> None:
-        """similar: makes the form for similarity, where there is one."""
         self.network = network
         self.tokenizer = tokenizer
         self.name, self.hash = name, hash
         self.dim, self.device = network.dim, network.device
         self.max_pieces, self.languages, self.folder = max_pieces, languages, folder
-        self.form, self._similar = form, similar
 
     def __repr__(self) -> str:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
@@ -205,23 +199,6 @@ class Encoder:
         found = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
         return found if tensor is None else tensor.new_tensor(found)
 
-    @property
-    def has_similarity(self) -> bool:
-        """Whether `for_similarity` has something to give."""
-        return self._similar is not None
-
-    def for_similarity(self) -> Encoder:
-        """The form of this encoder whose cosines tell what is alike, rather than what is a translation: on the same
-        device, with a hash of its own, as `load_encoder("MODEL:similarity")` gives it.
-
-        Raises BitextmineError for an encoder that has none.
-        """
-        if self.form == SIMILARITY_FORM:
-            return self
-        if self._similar is None:
-            raise no_similarity(self.name)
-        return self._similar()
-
     def _pieces(self, lines: Sequence[str]) -> tuple[Pieces, np.ndarray | None]:
         """As `tokenize`, but that equal lines are found only where encoding one takes longer than that."""
         if self.network.slow:
@@ -269,8 +246,6 @@ class Encoder:
             "hash": self.hash,
             "languages": ", ".join(self.languages) or "not stated",
             "max_pieces": self.max_pieces,
-            **({"form": self.form} if self.form else {}),
-            **({"forms": ", ".join(FORMS)} if self.has_similarity else {}),
             **network,
         }
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.forms import SIMILARITY, refuse_form, write_similarity
 from bitextmine.encoder.hub import fetch, hub_name
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
@@ -65,11 +64,9 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     on_hub = hub_name(text)
     if on_hub is not None:
         return fetch(*on_hub)
-    refuse_form(text)
     names = ", ".join(sorted(PACKAGED))
     what = "not a folder" if path.exists() else "no such model folder"
-    hint = "; a form of an encoder is MODEL:similarity or MODEL:translation" if ":" in text else ""
-    raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names}){hint}")
+    raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names})")
 
 
 def folder_hash(folder: Path) -> str:
@@ -155,22 +152,17 @@ def write_folder(
     ngrams: Sequence[str] = (),
     dtype: str = "int8",
     card: str | None = None,
-    similarity: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """As `save_folder`, of float weights without a model, as `write_weights` takes them. similarity: what makes the
-    form for similarity of it (`forms`)."""
+    """As `save_folder`, of float weights without a model, as `write_weights` takes them."""
     if len(ngrams) != config.ngrams:
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)
-    for fitted in (SCORER, SIMILARITY):  # to what was there before
-        (folder / fitted).unlink(missing_ok=True)
+    (folder / SCORER).unlink(missing_ok=True)  # fitted to what was there before
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         with replacing(folder / TOKENIZER) as file:
             file.write(tokenizer.read_bytes())
-    if similarity:
-        write_similarity(folder, similarity)
     (folder / NGRAMS).unlink(missing_ok=True)
     if ngrams:
         with replacing(folder / NGRAMS) as file:

@@ -31,7 +31,6 @@ _TOKENIZER = (
     "special_tokens_map.json",
     "tokenizer.model",
     "ngrams.txt",
-    "similarity.safetensors",
 )
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "model-[0-9]*.safetensors")
 _LASER = ("*.spm", "*.cvocab", "laser*.safetensors")

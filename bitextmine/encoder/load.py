@@ -13,20 +13,12 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
-from bitextmine.encoder.forms import (
-    SIMILARITY,
-    SIMILARITY_FORM,
-    form_hash,
-    read_similarity,
-    similarity_form,
-    split_form,
-)
 from bitextmine.encoder.hub import hub_name
 from bitextmine.encoder.precomputed import PRECOMPUTED, Precomputed
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import UsageError
 
 __all__ = ["as_encoder", "load_encoder"]
 
@@ -38,8 +30,6 @@ def load_encoder(
     or by its name on the hub (ORG/NAME, ORG/NAME@REVISION; `hub`), ready on ``device`` (auto, cpu, cuda, cuda:N).
 
     "precomputed" stands for vectors that another tool made of corpora, taken in by ``embed --vectors``.
-    MODEL:similarity is the form of an encoder whose cosines tell what is alike, where it has one (`forms`), and
-    MODEL:translation the one that finds translations, as the name alone does.
     An encoder of the hub has ORG/NAME for its name, and ORG/NAME@COMMIT for its hash, which signatures show.
 
     ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
@@ -53,7 +43,6 @@ def load_encoder(
     if os.fspath(model) == PRECOMPUTED:
         nothing = Precomputed()
         return Encoder(nothing, nothing, name=PRECOMPUTED, hash=PRECOMPUTED, max_pieces=1)
-    model, form = split_form(model)
     on_hub = None if os.fspath(model) in PACKAGED else hub_name(model)
     folder = resolve(model)
     name = Path(folder).resolve().name if on_hub is None else on_hub[0]
@@ -61,10 +50,6 @@ def load_encoder(
     hub_hash = None if on_hub is None else f"{name}@{folder.name}"
     foreign = read_foreign(folder)
     if foreign is not None:
-        if form == SIMILARITY_FORM:
-            raise BitextmineError(
-                f"{name}: was not made by bitextmine, and has one form only; leave out ':{form}'"
-            )
         place = device_name(device) if foreign.heavy else "cpu"
         return Encoder(
             foreign.network(place, precision),
@@ -74,32 +59,15 @@ def load_encoder(
             max_pieces=foreign.max_pieces,
         )
     config, tokenizer = read_folder(folder)
-    known = hub_hash or folder_hash(folder)
-
-    def made(
-        config: EncoderConfig, weights: Mapping[str, np.ndarray], name: str, hash: str, form: str
-    ) -> Encoder:
-        return Encoder(
-            _network(config, weights, device, precision),
-            tokenizer,
-            name=name,
-            hash=hash,
-            max_pieces=config.max_pieces,
-            languages=config.languages,
-            folder=folder,
-            form=form,
-            similar=similar if (folder / SIMILARITY).is_file() else None,
-        )
-
-    def similar() -> Encoder:
-        turned = read_similarity(folder, config)
-        weights = read_weights(config, folder / WEIGHTS)
-        parts = similarity_form(config, weights, turned)
-        return made(*parts, f"{name}:{SIMILARITY_FORM}", form_hash(known, folder), SIMILARITY_FORM)
-
-    if form == SIMILARITY_FORM:
-        return similar()
-    return made(config, read_weights(config, folder / WEIGHTS), name, known, form)
+    return Encoder(
+        _network(config, read_weights(config, folder / WEIGHTS), device, precision),
+        tokenizer,
+        name=name,
+        hash=hub_hash or folder_hash(folder),
+        max_pieces=config.max_pieces,
+        languages=config.languages,
+        folder=folder,
+    )
 
 
 def as_encoder(model: str | os.PathLike[str] | Encoder, device: str = "auto") -> Encoder:

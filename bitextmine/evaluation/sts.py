@@ -116,8 +116,7 @@ def evaluate_sts(
     name, as stsb.de.csv; or for each language rows (sentence1, sentence2, score). pairs: directions across languages,
     as "en-de,de-en": en-de has the first sentences of the English file and the second ones of the German file of the
     same set, whose gold scores must be the same; "all": to and from `pivot` (the first language for "en" where there
-    is no English). model: an encoder of `load_encoder`, measured as it is; or what that takes, and of what has a form
-    for similarity that is measured, unless it is called MODEL:translation. resamples, seed: of the bootstrap.
+    is no English). model: an encoder of `load_encoder`, or what that takes. resamples, seed: of the bootstrap.
 
     The report has results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
     ``to_dict()``, ``to_table()``, signature and notes.
@@ -139,8 +138,6 @@ def evaluate_sts(
     from bitextmine.encoder import as_encoder
 
     encoder = as_encoder(model, device)
-    if isinstance(model, (str, os.PathLike)) and encoder.has_similarity and not encoder.form:
-        encoder = encoder.for_similarity()
     cosines, cut = _cosines(encoder, [(first, second) for _, first, second, _ in measured], batch_tokens)
     columns = [(found, one.gold) for found, (one, *_) in zip(cosines, measured, strict=True)]
     draws = _draws(columns, resamples, seed)
@@ -173,7 +170,6 @@ def evaluate_sts(
             resamples=resamples,
             seed=seed,
             model=encoder.hash,
-            **({"form": encoder.form} if getattr(encoder, "form", "") else {}),
         ),
         tuple(notes),
     )

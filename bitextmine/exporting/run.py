@@ -9,7 +9,6 @@ from pathlib import Path
 from bitextmine.arguments import a_path, one_of
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
-from bitextmine.encoder.forms import SIMILARITY_FORM, read_similarity, similarity_form, split_form
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting.forms import FORMS, ONNX
@@ -31,15 +30,12 @@ def export_encoder(
     the other library cannot express (the message says what), for a folder that is taken, and without the libraries.
     """
     one_of("to", to, FORMS)
-    plain, form = split_form(model)
-    folder = resolve(plain)
+    folder = resolve(model)
     out = Path(a_path("out", out))
     if read_foreign(folder) is not None:
         raise BitextmineError(f"{model}: was not made by bitextmine; export it with the library that made it")
     config, _ = read_folder(folder)
     config, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-    if form == SIMILARITY_FORM:
-        config, weights = similarity_form(config, weights, read_similarity(folder, config))
     if config.ngrams:
         raise BitextmineError(
             f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of "

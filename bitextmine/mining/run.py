@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from bitextmine.console import counted, progress
-from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.ours import Made, is_ours
 from bitextmine.files.storage import same_place
@@ -98,12 +97,6 @@ def mine_texts(
         read_gold(options.gold, work.errors)  # before the work, not after it
 
     encoder = as_encoder(model, work.device_here)
-    if getattr(encoder, "form", "") == SIMILARITY_FORM:
-        log.warning(
-            "%s: in its form for similarity, which finds fewer translations than the other; leave out ':%s'",
-            encoder.name,
-            SIMILARITY_FORM,
-        )
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     for text in texts:

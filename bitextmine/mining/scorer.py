@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.encoder.folder import SCORER, packaged
-from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.weights import read_arrays
@@ -325,8 +324,7 @@ def open_scoring(
 
     folder: Path | None = getattr(encoder, "folder", None)
     own = None
-    # It was fitted to the form that finds translations.
-    if folder is not None and getattr(encoder, "form", "") != SIMILARITY_FORM and (folder / SCORER).is_file():
+    if folder is not None and (folder / SCORER).is_file():
         own = Scorer.read(folder / SCORER)
     if wanted is False or (wanted is None and own is None):
         return None

@@ -9,7 +9,6 @@ from pathlib import Path
 from bitextmine.signature import signature
 from bitextmine.training.cache import DROPPED, PairCache
 from bitextmine.training.recipe import Recipe, recipe_settings
-from bitextmine.training.similarity import SimilarityFit
 from bitextmine.training.start import Start
 from bitextmine.training.teacher.lessons import Lessons
 from bitextmine.version import __version__
@@ -41,11 +40,9 @@ def model_card(
     scores: Mapping[str, float],
     start: Start | None = None,
     lessons: Lessons | None = None,
-    similarity: SimilarityFit | None = None,
 ) -> str:
     """Markdown: kind and size, the data with the held-out P@1, the recipe (what is not at its default), the
-    signature. steps, pairs: what the weights have seen; start: what they were before; lessons: of a teacher;
-    similarity: the second form."""
+    signature. steps, pairs: what the weights have seen; start: what they were before; lessons: of a teacher."""
     before = start.config.languages if start else ()
     languages = sorted({*before, *(lang for cache in caches for lang in cache.corpus.langs)})
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
@@ -68,12 +65,7 @@ def model_card(
             if lessons
             else ""
         )
-        + "."
-        + (
-            f" Its form for similarity was learned of {named.teacher.model} from {similarity.lines:,} pairs."
-            if similarity
-            else ""
-        ),
+        + ".",
         "",
         "## Data",
         "",

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS
-from bitextmine.encoder.forms import SIMILARITY
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging_folder
 from bitextmine.files.ours import Made, check_ours
@@ -99,8 +98,8 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
     """A folder to fill with a model, which becomes ``out`` when it is complete.
 
     With ``force`` its files take the place of those of the same names in a folder that is there, config.json last, so
-    that a folder cut short is not taken for a whole one; what the model before had beside these (n-grams, a scorer, a
-    form for similarity) goes, other files stay.
+    that a folder cut short is not taken for a whole one; what the model before had beside these (n-grams, a scorer)
+    goes, other files stay.
     Raises BitextmineError as `check_model_output` does, and for a disk that is full or not to be written to.
     """
     check_model_output(out, force)
@@ -122,7 +121,7 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
 
 def _move_into(part: Path, out: Path) -> None:
     (out / CONFIG).unlink(missing_ok=True)
-    for name in (NGRAMS, SCORER, SIMILARITY):
+    for name in (NGRAMS, SCORER):
         (out / name).unlink(missing_ok=True)
     for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
         path.replace(out / path.name)

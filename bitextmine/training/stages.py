@@ -20,7 +20,7 @@ from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors,
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
 from bitextmine.training.frequencies import piece_frequencies
-from bitextmine.training.recipe import Distil, Model, Recipe, Similarity
+from bitextmine.training.recipe import Distil, Model, Recipe
 from bitextmine.training.reducing import principal_axes
 
 __all__ = ["Stage", "check_assistant", "stages", "write_student"]
@@ -83,7 +83,6 @@ def stages(recipe: Recipe, out: Path, work: Path) -> list[Stage]:
             teacher=teacher,
             # A change to what comes later makes no other stage of this.
             distil=plan if last else Distil(),
-            similarity=recipe.similarity if last else Similarity(),
             data=dataclasses.replace(recipe.data, cache=_cache(recipe, work)),
             vocabulary=recipe.vocabulary
             if before is None

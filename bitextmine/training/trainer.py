@@ -13,7 +13,6 @@ from typing import TextIO
 from bitextmine.console import counted, progress
 from bitextmine.encoder.folder import CONFIG, TOKENIZER, folder_hash, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import PIECES
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, locked_folder, replacing
 from bitextmine.system import keep_freed_memory
@@ -30,7 +29,6 @@ from bitextmine.training.plot import plot_log
 from bitextmine.training.recipe import Recipe, check_recipe
 from bitextmine.training.run import NotFinite, Run
 from bitextmine.training.runlog import cut_log
-from bitextmine.training.similarity import check_lessons, fit_form
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
 from bitextmine.training.start import open_start
 from bitextmine.training.teacher.lessons import open_lessons
@@ -170,15 +168,13 @@ def _train(
     if teacher is not None and any(declared.pieces for declared in asked):
         pieces_taught = teacher_pieces(teacher, tokenizer, recipe.model.dim)
     taught = any(declared.taught for declared in asked)
-    if teacher is not None and (taught or recipe.similarity.steps):
+    if teacher is not None and taught:
         lessons = open_lessons(
             work / "cache", recipe, caches, tokenizer, teacher, show_progress=show_progress
         )
-        if recipe.similarity.steps:
-            check_lessons(lessons)
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world, start, lessons if taught else None, pieces_taught)
+    run = Run(recipe, caches, tokenizer, world, start, lessons, pieces_taught)
     if saved is not None:
         run.restore(saved)
         log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
@@ -201,25 +197,7 @@ def _train(
             _follow(run, log_file, checkpoint, digest, show_progress)
         run.keep_best()
         config, weights = finished_model(run, show_progress=show_progress)
-        second = None
-        if lessons is not None and recipe.similarity.steps:
-            try:
-                second = fit_form(
-                    weights[PIECES],
-                    lessons,
-                    run.ngrams,
-                    config.max_pieces,
-                    recipe.similarity,
-                    seed=recipe.train.seed,
-                    show_progress=show_progress,
-                )
-            except BitextmineError as e:  # what was trained for hours is not to be lost for it
-                log.warning(
-                    "%s; the model has no form for similarity; 'bitextmine encoder fit-similarity' makes one",
-                    e,
-                )
-        teaching = lessons if taught else None
-        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, teaching, second)
+        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, lessons)
         write_folder(
             out,
             config,
@@ -228,7 +206,6 @@ def _train(
             ngrams=run.ngram_names,
             dtype=recipe.model.storage,
             card=card,
-            similarity=second.arrays if second else None,
         )
         plot_log(out / "log.jsonl", out / "training.png")
         if once:

@@ -16,7 +16,6 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import packaged, read_folder, write_folder
-from bitextmine.encoder.forms import AXES, FACTORS, write_similarity
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, PIECES, weight_shapes
 from bitextmine.errors import BitextmineError, UsageError
@@ -113,12 +112,11 @@ def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def check(library: str, folder: Path, out: Path, form: str = "") -> None:
+def check(library: str, folder: Path, out: Path) -> None:
     need(library)
-    model = f"{folder}:{form}" if form else folder
-    assert export_encoder(model, out, to=library) == out
+    assert export_encoder(folder, out, to=library) == out
     found = theirs(library, out, LINES)
-    wanted = load_encoder(model, "cpu", precision="float32").encode(LINES)
+    wanted = load_encoder(folder, "cpu", precision="float32").encode(LINES)
     assert found.shape == wanted.shape
     assert found.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
@@ -145,19 +143,6 @@ def test_it_gives_the_same_vectors(
 def test_onnx_has_the_columns_for_order_and_length(made: Callable[..., Path], tmp_path: Path) -> None:
     folder = made(layers=0, dim=56, order_columns=16, order_weight=0.6, length_share=0.12)
     check("onnx", folder, tmp_path / "out")
-
-
-@pytest.mark.parametrize("library", THEIRS)
-def test_the_form_for_similarity_goes_without_these_columns(
-    library: str, made: Callable[..., Path], tmp_path: Path
-) -> None:
-    folder = made(layers=0, dim=56, order_columns=16, order_weight=0.6, length_share=0.12)
-    rng = np.random.default_rng(8)
-    config, _ = read_folder(folder)
-    axes = rng.normal(0, 1, (config.piece_dim, config.piece_dim)).astype(np.float32)
-    factors = rng.uniform(0.2, 2, config.rows).astype(np.float32)
-    write_similarity(folder, {AXES: axes, FACTORS: factors})
-    check(library, folder, tmp_path / "out", "similarity")
 
 
 @pytest.mark.parametrize("layers", [0, 1])

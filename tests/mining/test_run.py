@@ -451,17 +451,6 @@ def test_zero_rows():
     assert zero_rows(matrix, np.array([2])).tolist() == [True]
 
 
-def test_the_form_for_similarity_is_not_taken_without_a_word(caplog):
-    texts = (
-        LinesText("dog", ["A dog bites a man."], "en"),
-        LinesText("chien", ["Un chien mord un homme."], "fr"),
-    )
-    mine_texts(*texts, model="europe5")
-    assert "similarity" not in caplog.text
-    mine_texts(*texts, model="europe5:similarity")
-    assert "europe5:similarity: in its form for similarity" in caplog.text
-
-
 def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
     texts = [
         LinesText(lang, [f"{word} {i}" for i in range(20)], lang) for lang, word in (("en", "a"), ("fr", "b"))

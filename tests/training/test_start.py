@@ -200,8 +200,6 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe: Make, tmp_path: P
         from_(make_recipe, tmp_path, "europe5", model__layers=2)
     with pytest.raises(BitextmineError, match=r"nosuch: no such model folder.*europe5"):
         from_(make_recipe, tmp_path, "nosuch")
-    with pytest.raises(BitextmineError, match=r"europe5:similarity: .*; name europe5$"):
-        from_(make_recipe, tmp_path, "europe5:similarity")
     with pytest.raises(BitextmineError, match=r"vocabulary\.grow.*without model\.start_from"):
         make_recipe(vocabulary__grow=5)
     # A recipe made by hand, whose shape nobody filled in.

@@ -37,10 +37,10 @@ def check_objectives(recipe: Recipe) -> None:
             f"recipe: train.objective: {asked[0]!r} needs a teacher: name an encoder as teacher.model, or leave "
             "what is learned of one out of train.objective"
         )
-    if recipe.teacher.model and not asked and not recipe.similarity.steps:
+    if recipe.teacher.model and not asked:
         raise BitextmineError(
             f"recipe: teacher.model: found {recipe.teacher.model!r}, but nothing in train.objective learns of it: add "
-            f"{_named(teaching)}, set similarity.steps, or leave teacher.model empty"
+            f"{_named(teaching)} or leave teacher.model empty"
         )
     at_once = [name for name, declared in chosen.items() if not declared.taught]
     if recipe.teacher.model and recipe.teacher.epochs and len(at_once) in (0, len(chosen)):

@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from bitextmine.training.recipe.check import check_recipe
-from bitextmine.training.recipe.keys import (
-    Corpus,
-    Data,
-    Distil,
-    Model,
-    Recipe,
-    Similarity,
-    Teacher,
-    Training,
-    Vocabulary,
-)
+from bitextmine.training.recipe.keys import Corpus, Data, Distil, Model, Recipe, Teacher, Training, Vocabulary
 from bitextmine.training.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
 from bitextmine.training.recipe.start import start_name, with_start
 from bitextmine.training.recipe.template import recipe_settings, recipe_template, recipe_text
@@ -24,7 +14,6 @@ __all__ = [
     "Distil",
     "Model",
     "Recipe",
-    "Similarity",
     "Teacher",
     "Training",
     "Vocabulary",

@@ -238,19 +238,6 @@ def _check_columns(recipe: Recipe) -> None:
             f"{reduce.dim} leaves {kept} numbers to the pieces, which are trained with {trained}",
             f"take {lengths + reduce.order_columns + 1} to {trained + lengths + reduce.order_columns}",
         )
-    second = recipe.similarity.steps
-    _must(
-        not (second and m.layers),
-        "similarity.steps",
-        f"found {second} with model.layers {m.layers}",
-        "only models without layers have a form for similarity",
-    )
-    _must(
-        not second or bool(recipe.teacher.model),
-        "similarity.steps",
-        f"found {second} without a teacher",
-        "name an encoder as teacher.model, or set it to 0",
-    )
     kept = m.bottleneck or kept
     _must(
         m.storage != "int4" or kept % 4 == 0,

@@ -22,7 +22,6 @@ __all__ = [
     "Model",
     "Recipe",
     "Reduce",
-    "Similarity",
     "Teacher",
     "Training",
     "Vocabulary",
@@ -30,7 +29,7 @@ __all__ = [
 
 
 # Of a recipe, in the order in which they are shown.
-SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce", "similarity")
+SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
 
 
 def key(default: Any, doc: str, **limits: Any) -> Any:
@@ -396,26 +395,6 @@ class Reduce:
 
 
 @dataclasses.dataclass(frozen=True)
-class Similarity:
-    """A second form of the finished encoder, whose cosines tell what is alike: a factor for each piece, learned of the
-    teacher, and axes (no layers)."""
-
-    steps: int = key(0, "steps in which the factors are learned; 0: no second form", least=0)
-    batch: int = key(1024, "pairs per step, of all that the teacher teaches on", least=2, most=16_384)
-    whiten: float = key(
-        0.5,
-        "each axis is divided by the spread of the sentences along it, to this power, so that the few that are wide in "
-        "all text count less",
-        least=0,
-        most=1,
-    )
-    temperature: float = key(
-        0.07, "of the softmaxes over cosines in which student and teacher are to agree", above=0, most=1
-    )
-    learning_rate: float = key(0.01, "highest, of the logarithms of the factors; it falls to 0", above=0)
-
-
-@dataclasses.dataclass(frozen=True)
 class Recipe:
     """A training run. ``base`` is the folder that relative paths begin at (not part of the identity)."""
 
@@ -426,7 +405,6 @@ class Recipe:
     teacher: Teacher = dataclasses.field(default_factory=Teacher)
     distil: Distil = dataclasses.field(default_factory=Distil)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
-    similarity: Similarity = dataclasses.field(default_factory=Similarity)
     base: Path = Path()
 
     def path(self, name: str) -> Path:

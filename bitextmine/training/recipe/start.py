@@ -11,7 +11,6 @@ from typing import Any
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, PACKAGED, WEIGHTS, packaged
 from bitextmine.encoder.foreign import read_foreign
-from bitextmine.encoder.forms import refuse_form, split_form
 from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
@@ -47,8 +46,7 @@ def start_name(name: str | os.PathLike[str]) -> str:
     """What model.start_from is for an encoder that someone names here: that of the package, or a folder wherever the
     recipe lies."""
     text = os.fspath(name)
-    plain, _ = split_form(text)
-    return text if plain in PACKAGED else str(Path(text).absolute())
+    return text if text in PACKAGED else str(Path(text).absolute())
 
 
 def start_folder(recipe: Recipe) -> Path:
@@ -58,7 +56,6 @@ def start_folder(recipe: Recipe) -> Path:
         return packaged(name)
     folder = recipe.path(name)
     if not folder.is_dir():
-        refuse_form(name, "model.start_from (--from): ")
         what = "not a folder" if folder.exists() else "no such model folder"
         raise BitextmineError(
             f"model.start_from (--from): {folder}: {what}, and not one of the packaged encoders "

@@ -10,7 +10,6 @@ import numpy as np
 
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
-from bitextmine.encoder.forms import SIMILARITY_FORM
 from bitextmine.encoder.load import load_encoder
 from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -78,7 +77,7 @@ def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np
     another number of dimensions than the student.
     """
     folder = teacher.encoder.folder if teacher.encoder else None
-    if folder is None or (teacher.encoder and teacher.encoder.form == SIMILARITY_FORM):
+    if folder is None:
         raise BitextmineError(
             f"recipe: teacher.model: {teacher.name} has no piece vectors that could be learned (embedding): only "
             "encoders of 'bitextmine train' have"
