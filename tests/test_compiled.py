@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from bitextmine import compiled
-from bitextmine.alignment import native as align_native
+from bitextmine.alignment import program as align_native
 from bitextmine.compiled import (
     ADDRESS,
     FLOATS,

@@ -82,7 +82,7 @@ def test_the_wheel_holds_the_compiled_modules_and_they_load(wheel, installed, tm
         assert any(name.startswith(f"{module}.") and name.endswith((".so", ".pyd")) for name in names)
     code = (
         "from bitextmine import compiled; from bitextmine.encoder import native as a;"
-        "from bitextmine.search import native as b; from bitextmine.alignment import native as c;"
+        "from bitextmine.search import native as b; from bitextmine.alignment import program as c;"
         "from bitextmine.embeddings import held as d; [compiled.library(each.INTERFACE) for each in (a, b, c, d)]"
     )
     env = {**os.environ, "BITEXTMINE_COMPILED": "require"}

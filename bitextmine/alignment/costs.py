@@ -1,14 +1,13 @@
-"""What it costs to align a run of sentences with another, or to leave one out (Thompson and Koehn 2019, "Vecalign:
-improved sentence alignment in linear time and space").
+"""Costs of aligning a run of sentences with another, or of leaving a sentence out.
 
 cost(x, y) = (1 - cos(x, y)) |x| |y| / mean of 1 - cos(x, y') and 1 - cos(x', y) over other sentences x', y'
 
-|x| is the number of sentences: without it one long step would always be cheaper than several short ones. Two runs that
-have nothing in common cost about |x| |y|. The mean over other sentences is that over all sentences of the other
-document, by way of their mean vector, where the paper draws a few. Two things are added: a price of each sentence that
-is joined to another, and one of different lengths in characters (Gale and Church 1993, "A program for aligning
-sentences in bilingual corpora"), on the scale on which the two documents are equally long. To leave a sentence out
-costs a share of what pairs of sentences drawn at random cost.
+(Thompson and Koehn 2019, "Vecalign: improved sentence alignment in linear time and space"). |x| is the number of
+sentences: without it one long step would always be cheaper than several short ones. Unrelated runs cost about |x| |y|.
+The mean is over all sentences of the other document, through their mean vector; the paper samples a few. Two prices are
+added: one per joined sentence, and one for different lengths in characters (Gale and Church 1993, "A program for
+aligning sentences in bilingual corpora"), scaled so that the two documents are equally long. Leaving a sentence out
+costs a share of the cost of random pairs.
 """
 
 from __future__ import annotations
@@ -23,25 +22,28 @@ from bitextmine.alignment.windows import Floats, Windows
 __all__ = ["Costs", "Kinds", "Prices", "kinds"]
 
 _BLOCK = 4096
-# Characters on top of each length, as a word more or less says little about a short sentence; and the squared
-# difference of logarithms (a ratio of e) from which on a length is simply wrong.
+# Characters added to each length, because a word more or less says little about a short sentence; and the squared
+# difference of logarithms (a ratio of e) beyond which a length is simply wrong.
 _SLACK = 30
 _FAR_OFF = 1.0
-_SAMPLE = 200  # sentences of each side that random pairs are made of
-# In documents of a few sentences most random pairs are true ones; in others these cost about 1.
+_SAMPLE = 200  # sentences of each side in random pairs
+# In documents of a few sentences many random pairs are true ones; in others random pairs cost about 1.
 _PART, _FEW = 1.5, 8
 _LEAST_RANDOM = 0.8
-_LEAST = 1e-3  # a mean distance below this is that of a document of one sentence many times over
+_LEAST = 1e-3  # the mean distance in a document that repeats one sentence is below this
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What goes into the costs, chosen on documents made from laws and news (mine/alignment.md).
+    """Parameters of the costs, tuned on documents made from laws and news (mine/alignment.md).
 
-    percentile (0 to 1), share: leaving a sentence out costs ``share`` of that percentile of the random pairs' costs.
-    join: price of each sentence of a step beyond the first of a side; knot: of each beyond the first of both sides, as
-    a long sentence that fits would draw its neighbours in. length: weight of the squared difference of the
-    lengths' logarithms. seed: of the random pairs.
+    Attributes:
+        percentile, share: leaving a sentence out costs `share` of this percentile (0 to 1) of random pairs' costs.
+        join: price of each sentence of a step beyond the first of its side.
+        knot: price of each sentence beyond the first of both sides; a long sentence that fits would draw its neighbours
+            in.
+        length: weight of the squared difference of the lengths' logarithms.
+        seed: random seed of the random pairs.
     """
 
     percentile: float = 0.5
@@ -54,7 +56,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The steps of an alignment that pair sentences: step k takes x[k] source and y[k] target sentences (int64)."""
+    """Steps that pair sentences: step k takes x[k] source and y[k] target sentences (int64)."""
 
     x: NDArray[np.int64]
     y: NDArray[np.int64]
@@ -64,7 +66,7 @@ class Kinds:
 
 
 def kinds(largest: int) -> Kinds:
-    """All steps of up to ``largest`` sentences of both sides together (2: one to one alone), small ones first."""
+    """Return all steps of up to `largest` sentences of both sides together (2: one to one alone), small ones first."""
     found = sorted(
         ((s, t) for s in range(1, largest) for t in range(1, largest) if s + t <= largest),
         key=lambda step: (sum(step), abs(step[0] - step[1]), step),
@@ -74,10 +76,10 @@ def kinds(largest: int) -> Kinds:
 
 
 def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
-    """The logarithm of how much longer a source text is than its translation, from where sentences end, in characters.
+    """Return the log ratio of source to target lengths in characters.
 
-    Of all the text. Where one side has over _PART times the sentences of the other, and neither has fewer than _FEW, it
-    is that of the mean sentence: one document must then be a translation of a part of the other.
+    If one side has over _PART times the sentences of the other, and neither has fewer than _FEW, mean sentences are
+    compared: one document then must be a translation of a part of the other.
     """
     n, m = max(1, len(x_ends) - 1), max(1, len(y_ends) - 1)
     ratio = float(np.log((x_ends[-1] + 1) / (y_ends[-1] + 1)))
@@ -89,7 +91,8 @@ def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
 class Costs:
     """Costs of the steps between two documents.
 
-    skip: of leaving one sentence out. random: the mean cost of pairs of sentences drawn at random (about 1).
+    Attributes:
+        skip: the cost of leaving one sentence out.
     """
 
     def __init__(self, src: Windows, tgt: Windows, steps: Kinds, prices: Prices) -> None:
@@ -109,12 +112,11 @@ class Costs:
                 for characters in (src.characters, tgt.characters)
             )
             self._lengths = x_ends, y_ends, _log_ratio(x_ends, y_ends)
-        sample = self._random()
-        self.random = float(sample.mean())
-        self.skip = prices.share * max(_LEAST_RANDOM, float(np.quantile(sample, prices.percentile)))
+        usual = float(np.quantile(self._random(), prices.percentile))
+        self.skip = prices.share * max(_LEAST_RANDOM, usual)
 
     def _random(self) -> NDArray[np.float64]:
-        """Costs of each of some source sentences with each of some target sentences, drawn without replacement."""
+        """Return the costs of all pairs of some source and some target sentences, drawn without replacement."""
         draw = np.random.default_rng(self._prices.seed)
         rows, columns = _drawn(len(self._src), draw), _drawn(len(self._tgt), draw)
         products = _picked(self._src, rows) @ _picked(self._tgt, columns).T
@@ -122,7 +124,7 @@ class Costs:
         return ((1 - products) / far).astype(np.float64)
 
     def _length_cost(self, x0: int, rows: int, s: int, y0: int, columns: int, t: int) -> Floats:
-        """(rows, columns): the price of different lengths, of windows of s and of t sentences."""
+        """Return the prices (rows, columns) of different lengths, of windows of s and of t sentences."""
         assert self._lengths is not None
         src, tgt, ratio = self._lengths
         x = np.log(src[x0 + s : x0 + s + rows] - src[x0 : x0 + rows] + _SLACK) - ratio
@@ -132,8 +134,11 @@ class Costs:
         return np.minimum(off, np.float32(_FAR_OFF)) * np.float32(self._prices.length)
 
     def likeness(self, x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(steps,): 1 - cost / (|x| |y|), without the prices of joining and of length, of each step of a path through
-        the nodes (x[i], y[i]): 1 for the same direction, about 0 for random pairs; NaN for a sentence left out."""
+        """Return the score (steps,) of each step of a path through the nodes (x[i], y[i]).
+
+        The score is 1 - cost / (|x| |y|), without the prices of joins and lengths: 1 for the same direction, about 0
+        for random pairs, NaN for a sentence left out.
+        """
         sizes = np.stack([np.diff(x), np.diff(y)])
         out = np.full(sizes.shape[1], np.nan)
         for start in range(0, sizes.shape[1], _BLOCK):
@@ -153,8 +158,11 @@ class Costs:
         return out
 
     def block(self, x0: int, x1: int, y0: int, y1: int) -> Floats:
-        """(kinds, x1 - x0, y1 - y0) float32: the cost of each step that starts at sentences x0..x1-1, y0..y1-1;
-        of steps that reach over the end, infinity."""
+        """Return the costs of the steps that start at sentences x0..x1-1 and y0..y1-1.
+
+        Returns:
+            (kinds, x1 - x0, y1 - y0) float32; infinity for steps that reach beyond the end.
+        """
         n, m = len(self._src), len(self._tgt)
         out = np.full((len(self._steps), x1 - x0, y1 - y0), np.inf, dtype=np.float32)
         xs = [self._src.vectors(s, x0, max(x0, min(x1, n - s + 1))) for s in range(1, len(self._src_far) + 1)]
@@ -187,7 +195,7 @@ def _picked(side: Windows, rows: NDArray[np.int64]) -> Floats:
 
 
 def _mean(side: Windows) -> Floats:
-    """The mean vector of the sentences."""
+    """Return the mean vector of the sentences."""
     total = np.zeros(side.dim)
     for start in range(0, len(side), _BLOCK):
         total += side.vectors(1, start, min(start + _BLOCK, len(side))).sum(axis=0, dtype=np.float64)
@@ -195,7 +203,7 @@ def _mean(side: Windows) -> Floats:
 
 
 def _far(side: Windows, size: int, mean: Floats) -> Floats:
-    """Of each window the mean of 1 - cosine to the other document's sentences."""
+    """Return the mean of 1 - cosine of each window to the other document's sentences."""
     count = max(0, len(side) - size + 1)
     out = np.empty(count, dtype=np.float32)
     for start in range(0, count, _BLOCK):

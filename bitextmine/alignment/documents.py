@@ -1,8 +1,8 @@
-"""Which document of one side belongs to which of the other, from the sentences' vectors.
+"""Match documents of two languages by their sentence vectors.
 
-Documents are compared twice: each with all others by their mean vectors, and with the likeliest of those sentence by
-sentence, by the mean cosine of each sentence to the nearest one of the other document. How high that is depends on the
-kind of text, so that a pair is judged by how far it is above the next best candidates of its two documents.
+Documents are compared twice: all by their mean vectors, then the likeliest candidates sentence by sentence, by the mean
+cosine of each sentence to its nearest one in the other document. The level of that mean depends on the kind of text, so
+a pair is judged by its distance from the next best candidates of its two documents.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from bitextmine.alignment.windows import Floats, Windows, unit_rows
 __all__ = ["match_documents"]
 
 _CANDIDATES = 10
-_SENTENCES = 64  # of a document that look for their nearest ones
-_OTHERS = 2000  # among so many of the other document
-_LEVEL = 3  # next best candidates that a pair is held against
-# A pair must be so much above the next best candidates: in cosine, and as shares of what is usual among documents that
-# are each other's best, for those and for others. Documents without a partner stay below.
+_SENTENCES = 64  # sentences of a document that search
+_OTHERS = 2000  # sentences of the other document searched
+_LEVEL = 3  # next best candidates a pair is compared with
+# The least distance of a pair from the next best candidates: in cosine, and as shares of the usual distance between
+# documents that are each other's best, for such pairs and for others. Documents without a partner stay below.
 _LEAST_MARGIN = 0.01
 _MUTUAL, _ONE_SIDED = 0.25, 0.5
 
 
 def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tuple[int, int]]:
-    """Pairs (i, j) of documents that are each other's translations, in the order of the source; each document is in one
-    pair at most, and in none if nothing on the other side fits it."""
+    """Return pairs (i, j) of documents that are translations, in the order of the source.
+
+    Each document is in one pair at most, and in none if no document of the other side fits.
+    """
     if not src or not tgt:
         return []
     means = _means(src), _means(tgt)
@@ -50,7 +52,7 @@ def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tupl
 
 
 def _means(side: Sequence[Windows]) -> Floats:
-    """The mean vector of each document, without what they all have in common."""
+    """Return the mean vector of each document, less their common mean."""
     rows = np.stack(
         [w.vectors(1, 0, len(w)).mean(axis=0) if len(w) else np.zeros(w.dim, dtype=np.float32) for w in side]
     )
@@ -60,25 +62,25 @@ def _means(side: Sequence[Windows]) -> Floats:
 
 
 def _some(windows: Windows, most: int) -> Floats:
-    """All sentences, or some of a long document, evenly spaced."""
+    """Return all sentence vectors, or some of a long document, evenly spaced."""
     rows = windows.vectors(1, 0, len(windows))
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 def _nearest(queries: Floats, rows: Floats) -> float:
-    """The mean cosine of each query to its nearest row."""
+    """Return the mean cosine of the queries to their nearest rows."""
     return float((queries @ rows.T).max(axis=1).mean()) if len(queries) and len(rows) else -1.0
 
 
 def _highest(line: NDArray[np.float64]) -> list[tuple[int, float]]:
-    """The highest scores of a row or column, with their places; one more than make a level."""
+    """Return the _LEVEL + 1 highest scores of a row or column, with their places."""
     places = np.flatnonzero(np.isfinite(line))
     places = places[np.argsort(-line[places], kind="stable")][: _LEVEL + 1]
     return [(int(place), float(line[place])) for place in places]
 
 
 def _best_first(score: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """One to one, the highest margin over the other candidates first."""
+    """Match one to one, the highest margin over the other candidates first."""
     best = [_highest(line) for line in score], [_highest(line) for line in score.T]
     margin = np.full(score.shape, -np.inf)
     for i, j in np.argwhere(np.isfinite(score)).tolist():

@@ -1,154 +1,153 @@
-"""Alignments as text: the forms of `align --format`. Each makes a head, a chunk per document, and a tail."""
+"""Write alignments: link formats of aligners, and the formats of any file of sentence pairs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bitextmine.alignment.aligner import Alignment, Link
-from bitextmine.files.cells import one_cell
-from bitextmine.files.formats.jsonl import translation_keys
-from bitextmine.files.formats.records import TRANSLATION
-from bitextmine.files.formats.tmx import TMX_TAIL, tmx_head, tmx_unit
+import numpy as np
 
-__all__ = ["Document", "Form", "make_form"]
+from bitextmine.alignment.aligner import Alignment
+from bitextmine.alignment.choices import LINK_FORMATS
+from bitextmine.alignment.inputs import Task
+from bitextmine.files.cells import DECIMALS, Added, one_cell
+from bitextmine.files.formats.names import Form
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.streams import open_output
+from bitextmine.files.tables import open_pairs
 
-DECIMALS = 4
+__all__ = ["AlignedDocument", "open_links"]
 
 
 @dataclass(frozen=True)
-class Document:
-    """Two documents that belong together: their lines, and the number (from 0) of the first ones in their files."""
+class AlignedDocument:
+    """A document pair with its links, as output formats and the journal need it.
+
+    Attributes:
+        links: score, source lines, target lines (counted from 0 in their files), source texts, target texts.
+        starts, ends: the first line of each document, and the line after its last one.
+        doubtful: the documents hardly fit better than random sentences.
+    """
 
     name: str
-    src: Sequence[str]
-    tgt: Sequence[str]
-    src_first: int = 0
-    tgt_first: int = 0
+    links: list[tuple[float, list[int], list[int], list[str], list[str]]]
+    starts: list[int]
+    ends: list[int]
+    mean_score: float
+    doubtful: bool
+
+    @classmethod
+    def of(cls, task: Task, src: Sequence[str], tgt: Sequence[str], alignment: Alignment) -> AlignedDocument:
+        """Attach the lines of two documents to their alignment."""
+        starts = [task.src.first, task.tgt.first]
+        ends = [starts[0] + len(src), starts[1] + len(tgt)]
+        links = [
+            (
+                link.score,
+                [i + starts[0] for i in link.src],
+                [i + starts[1] for i in link.tgt],
+                [src[i] for i in link.src],
+                [tgt[i] for i in link.tgt],
+            )
+            for link in alignment
+        ]
+        return cls(task.name, links, starts, ends, alignment.mean_score, alignment.doubtful)
+
+    def pairs(self) -> tuple[list[list[str]], list[float]]:
+        """Return [source, target] and the score of each two-sided link."""
+        both = [(score, [_joined(src), _joined(tgt)]) for score, _, _, src, tgt in self.links if src and tgt]
+        return [texts for _, texts in both], [score for score, _ in both]
 
 
-@dataclass(frozen=True)
-class Form:
-    """How alignments are written; chunk(document, alignment) is the text of one document."""
+@contextlib.contextmanager
+def open_links(
+    output: str, format: str, *, ids: bool, named: bool, langs: tuple[str, str]
+) -> Iterator[Callable[[AlignedDocument], object]]:
+    """Yield a function that writes document pairs to a file, which is complete or missing at the end.
 
-    chunk: Callable[[Document, Alignment], str]
-    head: str = ""
-    tail: str = ""
+    With `ids`, tsv gets line numbers, and the names of documents if they are `named`.
+    """
+    if format in LINK_FORMATS:
+        chunk = _LINK_CHUNKS[format]
+        with open_output(output, "binary") as out:
+            yield lambda document: out.write(chunk(document, ids, named).encode("utf-8", "replace"))
+        return
+    names = [*(["document"] if named else []), "src", "tgt"]
+    outline = Outline(
+        names, len(names) - 2, len(names) - 1, langs, added=("score",), header=True, floats=("score",)
+    )
+    with open_pairs(output, outline, form=Form(format)) as writer:
 
+        def write(document: AlignedDocument) -> None:
+            texts, scores = document.pairs()
+            rows = [[*([document.name] if named else []), *pair] for pair in texts]
+            writer.write(RecordBlock(names, rows), None, [Added("score", np.array(scores, dtype=np.float64))])
 
-def make_form(
-    form: str, *, ids: bool = False, named: bool = False, src_lang: str = "", tgt_lang: str = ""
-) -> Form:
-    """One of `forms.FORMATS`. ids: tsv gets line numbers, named: and the document's name, where there are several;
-    src_lang, tgt_lang: codes for tmx and jsonl."""
-    if form == "tmx":
-        return Form(
-            lambda document, alignment: _tmx(document, alignment, src_lang, tgt_lang, named),
-            tmx_head(src_lang),
-            TMX_TAIL,
-        )
-    if form == "jsonl":
-        return Form(lambda document, alignment: _jsonl(document, alignment, src_lang, tgt_lang, named))
-    if form == "vecalign" and named:  # numbers begin anew in each document
-        return Form(lambda document, alignment: _vecalign(document, alignment) + "\n")
-    return Form(_tsv(ids, named) if form == "tsv" else _PLAIN[form])
-
-
-def _tsv(ids: bool, named: bool) -> Callable[[Document, Alignment], str]:
-    def chunk(document: Document, alignment: Alignment) -> str:
-        out = []
-        for link in alignment:
-            cells = [f"{link.score:.{DECIMALS}f}"]
-            if ids and named:
-                cells.append(one_cell(document.name))
-            if ids:
-                cells.append(",".join(str(i + document.src_first + 1) for i in link.src))
-                cells.append(",".join(str(i + document.tgt_first + 1) for i in link.tgt))
-            cells += map(one_cell, _sides(document, link))
-            out.append("\t".join(cells) + "\n")
-        return "".join(out)
-
-    return chunk
+        yield write
 
 
-def _ladder(document: Document, alignment: Alignment) -> str:
-    """As hunalign's ladder: a rung has a position in each document (sentences from 0) and the score of what follows;
-    the last rung is the end of both. Documents end with an empty line."""
+def _joined(texts: Sequence[str]) -> str:
+    return " ".join(text.strip() for text in texts)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(str(i + 1) for i in numbers)
+
+
+def _tsv(document: AlignedDocument, ids: bool, named: bool) -> str:
+    out = []
+    for score, src_lines, tgt_lines, src, tgt in document.links:
+        name = [one_cell(document.name)] if ids and named else []
+        lines = [_listed(src_lines), _listed(tgt_lines)] if ids else []
+        texts = one_cell(_joined(src)), one_cell(_joined(tgt))
+        out.append("\t".join([f"{score:.{DECIMALS}f}", *name, *lines, *texts]) + "\n")
+    return "".join(out)
+
+
+def _ladder(document: AlignedDocument, ids: bool, named: bool) -> str:
+    """Return hunalign's ladder, with an empty line at the end of each document.
+
+    A rung has a position in each document (sentences from 0) and the score of the link that follows; the last rung is
+    the end of both.
+    """
     rungs = []
-    x, y = document.src_first, document.tgt_first
-    for link in alignment:
-        x = link.src[0] + document.src_first if link.src else x
-        y = link.tgt[0] + document.tgt_first if link.tgt else y
-        rungs.append(f"{x}\t{y}\t{link.score:.{DECIMALS}f}\n")
-        x = link.src[-1] + document.src_first + 1 if link.src else x
-        y = link.tgt[-1] + document.tgt_first + 1 if link.tgt else y
-    x, y = document.src_first + len(document.src), document.tgt_first + len(document.tgt)
-    return "".join(rungs) + f"{x}\t{y}\t{0:.{DECIMALS}f}\n\n"
+    x, y = document.starts
+    for score, src, tgt, *_ in document.links:
+        x, y = src[0] if src else x, tgt[0] if tgt else y
+        rungs.append(f"{x}\t{y}\t{score:.{DECIMALS}f}\n")
+        x, y = src[-1] + 1 if src else x, tgt[-1] + 1 if tgt else y
+    return "".join(rungs) + "{}\t{}\t{:.{}f}\n\n".format(*document.ends, 0, DECIMALS)
 
 
-def _json(document: Document, alignment: Alignment) -> str:
+def _json(document: AlignedDocument, ids: bool, named: bool) -> str:
     content = {
         "document": document.name,
-        "mean_score": round(alignment.mean_score, DECIMALS),
-        "doubtful": alignment.doubtful,
+        "mean_score": round(document.mean_score, DECIMALS),
+        "doubtful": document.doubtful,
         "links": [
             {
-                "score": round(link.score, DECIMALS),
-                "src_lines": [i + document.src_first + 1 for i in link.src],
-                "tgt_lines": [i + document.tgt_first + 1 for i in link.tgt],
-                "src": [document.src[i] for i in link.src],
-                "tgt": [document.tgt[i] for i in link.tgt],
+                "score": round(score, DECIMALS),
+                "src_lines": [i + 1 for i in src_lines],
+                "tgt_lines": [i + 1 for i in tgt_lines],
+                "src": src,
+                "tgt": tgt,
             }
-            for link in alignment
+            for score, src_lines, tgt_lines, src, tgt in document.links
         ],
     }
     return json.dumps(content, ensure_ascii=False) + "\n"
 
 
-def _vecalign(document: Document, alignment: Alignment) -> str:
-    """As Vecalign and Bleualign write it, sentences from 0, with a cost: 1 - score, or 0 for what is left out."""
-    out = []
-    for link in alignment:
-        src, tgt = (
-            [i + first for i in lines]
-            for lines, first in ((link.src, document.src_first), (link.tgt, document.tgt_first))
-        )
-        out.append(f"{src}:{tgt}:{max(0.0, 1 - link.score) if src and tgt else 0:.6f}\n")
-    return "".join(out)
+def _vecalign(document: AlignedDocument, ids: bool, named: bool) -> str:
+    """Return the links as Vecalign and Bleualign write them: sentences from 0 and a cost, 1 - score (deletion: 0)."""
+    lines = [
+        f"{src}:{tgt}:{max(0.0, 1 - score) if src and tgt else 0:.6f}\n"
+        for score, src, tgt, *_ in document.links
+    ]
+    return "".join(lines) + ("\n" if named else "")
 
 
-def _sides(document: Document, link: Link) -> tuple[str, str]:
-    """The texts of a link, each on one line."""
-    src, tgt = (
-        " ".join(lines[i].strip() for i in numbers)
-        for lines, numbers in ((document.src, link.src), (document.tgt, link.tgt))
-    )
-    return src, tgt
-
-
-def _jsonl(document: Document, alignment: Alignment, src_lang: str, tgt_lang: str, named: bool) -> str:
-    keys = translation_keys((src_lang, tgt_lang))
-    out = []
-    for link in alignment:
-        if link.src and link.tgt:
-            content: dict[str, object] = {TRANSLATION: dict(zip(keys, _sides(document, link), strict=True))}
-            if named:
-                content["document"] = document.name
-            content["score"] = round(link.score, DECIMALS)
-            out.append(json.dumps(content, ensure_ascii=False) + "\n")
-    return "".join(out)
-
-
-def _tmx(document: Document, alignment: Alignment, src_lang: str, tgt_lang: str, named: bool) -> str:
-    name = [("document", document.name)] if named else []
-    out = []
-    for link in alignment:
-        if not link.src or not link.tgt:
-            continue
-        sides = zip((src_lang, tgt_lang), _sides(document, link), strict=True)
-        out.append(tmx_unit([*name, ("score", f"{link.score:.{DECIMALS}f}")], sides))
-    return "".join(out)
-
-
-_PLAIN = {"ladder": _ladder, "json": _json, "vecalign": _vecalign}
+_LINK_CHUNKS = {"tsv": _tsv, "ladder": _ladder, "json": _json, "vecalign": _vecalign}

@@ -1,36 +1,49 @@
-"""The dynamic program: the cheapest monotone way from the beginning of two documents to their ends.
+"""The dynamic program: the cheapest monotone path from the beginning of two documents to their ends.
 
-A node (x, y) lies between sentences: x of the source and y of the target have been dealt with. A step takes some of
-both, or leaves one out. Nodes are worked through by antidiagonals, a = x + y, on which nothing depends on anything
-else, and on each antidiagonal only a band of nodes is looked at, as wide everywhere: time and memory then grow with the
-documents' length and not with its square.
+A node (x, y) lies between sentences, after x of the source and y of the target. A step takes some of both, or leaves
+one out. Nodes are visited by antidiagonals a = x + y, whose nodes are independent of each other, and only within a band
+of constant width: time and memory grow with the documents' length and not with its square.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine import compiled as modules
 from bitextmine.alignment.costs import Costs, Kinds
-from bitextmine.alignment.native import library
 from bitextmine.alignment.windows import Floats
+from bitextmine.compiled import FLOATS, INT64S, NOTHING, ROWS, UINT8S, Interface
 
-__all__ = ["Band", "Path", "cheapest", "full_band"]
+__all__ = ["INTERFACE", "Band", "Path", "cheapest", "full_band", "library"]
+
+INTERFACE = Interface(
+    "bitextmine.alignment._dp",
+    version=1,
+    functions={"dp_advance": (NOTHING, ROWS, UINT8S, INT64S, FLOATS, INT64S, INT64S, ROWS, INT64S)},
+)
 
 _NONE = 255
-# Nodes are filled so many antidiagonals at a time; a block of costs then holds about twice as many as are needed.
+# Costs in a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make matrix
+# products worth their call.
 _CELLS = 1 << 21
 _BLAS_WORTH = 48
 
 
+def library() -> ctypes.CDLL | None:
+    """Return dp.c, compiled; None if it is not available (`compiled.library`)."""
+    return modules.library(INTERFACE)
+
+
 @dataclass(frozen=True)
 class Band:
-    """The nodes that are looked at: on antidiagonal a those of y from low[a] to low[a] + width - 1.
+    """The nodes to visit: on antidiagonal a those of y from low[a] to low[a] + width - 1.
 
-    low: (n + m + 1,) int64; its numbers grow by 0 or 1 from one antidiagonal to the next.
+    low: (n + m + 1,) int64; grows by 0 or 1 from one antidiagonal to the next.
     """
 
     low: NDArray[np.int64]
@@ -41,8 +54,10 @@ class Band:
 class Path:
     """An alignment as steps: step i goes from (x[i], y[i]) to (x[i + 1], y[i + 1]).
 
-    x, y: (steps + 1,) int64, from 0 to the documents' lengths. cost: (steps,) float64. on_edge: whether a node that is
-    not at the edge of the documents lies at that of the band: a wider one may have a better way.
+    Attributes:
+        x, y: (steps + 1,) int64, from 0 to the documents' lengths.
+        cost: (steps,) float64.
+        on_edge: the path touches the edge of the band inside the documents; a wider band may have a better one.
     """
 
     x: NDArray[np.int64]
@@ -55,7 +70,7 @@ class Path:
 
 
 def full_band(n: int, m: int) -> Band:
-    """All nodes of two documents of n and m sentences."""
+    """Return the band of all nodes of two documents of n and m sentences."""
     return Band(np.zeros(n + m + 1, dtype=np.int64), m + 1)
 
 
@@ -69,10 +84,10 @@ def cheapest(
     compiled: bool = True,
     tick: Callable[[int], object] | None = None,
 ) -> Path:
-    """The path of least cost within a band, which must hold (0, 0) and (n, m); of equal ones that with the earlier kind
-    of step at its end, and so on backwards.
+    """Return the path of least cost within a band, which must hold (0, 0) and (n, m).
 
-    compiled=False: in NumPy, with the same result to the bit.
+    Ties go to the path with the earlier kind of step at its end, and so on backwards. Without the compiled module NumPy
+    gives the same bits. `tick` is called with numbers of finished antidiagonals.
     """
     total = np.empty((n + m + 1, band.width))
     back = np.empty((n + m + 1, band.width), dtype=np.uint8)
@@ -82,7 +97,7 @@ def cheapest(
     rows = max(_BLAS_WORTH, _fit(band.width))
     for first in range(0, n + m + 1, rows):
         last = min(first + rows, n + m + 1)
-        # The block of costs: sentences that a step to one of these nodes may start at.
+        # The block of costs covers the sentences at which a step to one of these nodes may start.
         ys = band.low[first], band.low[last - 1] + band.width
         y0, y1 = max(0, int(ys[0]) - far_y), min(m, int(ys[1]))
         most = np.arange(first, last) - band.low[first:last]
@@ -99,7 +114,7 @@ def cheapest(
 
 
 def _fit(width: int) -> int:
-    """How many antidiagonals make a block of about _CELLS costs a kind, at most as many as the band is wide."""
+    """Return the number of antidiagonals in a block of about _CELLS costs per kind, at most twice the band's width."""
     return int(max(1, min(2 * width, _CELLS // max(1, width))))
 
 
@@ -117,7 +132,7 @@ def _advance(
     steps: Kinds,
     skip: float,
 ) -> None:
-    """As dp_advance in dp.c."""
+    """Fill antidiagonals first..last - 1; the reference for dp_advance in dp.c."""
     moves = [*zip(steps.x.tolist(), steps.y.tolist(), strict=True), (1, 0), (0, 1)]
     for a in range(first, last):
         low = int(band.low[a])
@@ -126,7 +141,7 @@ def _advance(
             before = a - s - t
             if before < 0:
                 continue
-            # y of the nodes that such a step can lead to, from a node of the band
+            # The range of y that such a step can reach from a node of the band.
             begin = max(low, t, a - n, int(band.low[before]) + t)
             end = min(low + band.width, m + 1, a - s + 1, int(band.low[before]) + band.width + t)
             if begin >= end:

@@ -1,5 +1,8 @@
-"""From coarse to fine: where a document is long, a first way is found between means of neighbouring sentences, and made
-more exact with shorter and shorter ones (Thompson and Koehn 2019)."""
+"""Search from coarse to fine (Thompson and Koehn 2019).
+
+In a long document a first path is found between means of neighbouring sentences, then refined with shorter and shorter
+runs.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,14 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class Settings:
-    """How documents are aligned.
+    """Parameters of an alignment.
 
-    max_size: sentences of both sides together in one step. prices: what steps cost. radius: nodes to each side of the
-    way found before that are looked at, for single sentences. whole, dense: the product of the lengths up to which
-    every node is looked at, at once, and for the first way, one to one.
+    Attributes:
+        max_size: the most sentences in one step, of both sides together.
+        prices: the costs of steps.
+        radius: half the width of the band around a coarser path, in nodes.
+        whole: documents up to this product of lengths are searched without a band.
+        dense: likewise for the first path, by steps of one to one.
     """
 
     max_size: int = 6
@@ -32,12 +38,17 @@ class Settings:
     whole: int = 1 << 14
     dense: int = 1 << 22
 
+    @property
+    def window_sizes(self) -> int:
+        """The sentences in the longest window."""
+        return max(1, self.max_size - 1)
 
-def find_path(
-    src: Windows, tgt: Windows, settings: Settings, tick: Callable[[int], object] | None = None
-) -> tuple[Path, Costs]:
-    """The alignment of two documents, neither of which is empty, and the costs that it rests on. tick: is told how many
-    more sentences the last and longest part of the work has done."""
+
+Tick = Callable[[int], object] | None  # called with the number of sentences done
+
+
+def find_path(src: Windows, tgt: Windows, settings: Settings, tick: Tick = None) -> tuple[Path, Costs]:
+    """Return the cheapest alignment of two documents, neither of them empty, and its costs."""
     steps = kinds(settings.max_size)
     costs = Costs(src, tgt, steps, settings.prices)
     n, m = len(src), len(tgt)
@@ -48,7 +59,7 @@ def find_path(
 
 
 def _plain(side: Windows) -> VectorWindows:
-    """The sentences' vectors alone, as float16."""
+    """Return the sentence vectors alone, as float16."""
     out = np.empty((len(side), side.dim), dtype=np.float16)
     for start in range(0, len(side), _BLOCK):
         stop = min(start + _BLOCK, len(side))
@@ -57,7 +68,7 @@ def _plain(side: Windows) -> VectorWindows:
 
 
 def _coarse(src: VectorWindows, tgt: VectorWindows, settings: Settings) -> Path:
-    """The way between two documents by steps of one to one."""
+    """Return the path by steps of one to one."""
     n, m = len(src), len(tgt)
     steps = kinds(2)
     if n * m <= settings.dense:
@@ -67,16 +78,8 @@ def _coarse(src: VectorWindows, tgt: VectorWindows, settings: Settings) -> Path:
     return _refine(Costs(src, tgt, steps, settings.prices), steps, n, m, doubled, 2 * settings.radius)
 
 
-def _refine(
-    costs: Costs,
-    steps: Kinds,
-    n: int,
-    m: int,
-    coarse: Path,
-    radius: int,
-    tick: Callable[[int], object] | None = None,
-) -> Path:
-    """The best way near another one; where it runs along the edge of the band, the band is made wider."""
+def _refine(costs: Costs, steps: Kinds, n: int, m: int, coarse: Path, radius: int, tick: Tick = None) -> Path:
+    """Return the best path near another one; a band whose edge the path touches is widened."""
     while True:
         band = _around(coarse, n, m, radius)
         found = cheapest(costs, steps, n, m, band, tick=tick)
@@ -86,8 +89,10 @@ def _refine(
 
 
 def _around(path: Path, n: int, m: int, radius: int) -> Band:
-    """The band around a way, which may step over several nodes. Where sentences are left out on both sides, the order
-    of that says nothing: the band goes straight across."""
+    """Return the band around a path.
+
+    Where sentences are left out on both sides their order is arbitrary: the band runs straight across.
+    """
     paired = (np.diff(path.x) > 0) & (np.diff(path.y) > 0)
     kept = np.zeros(len(path.x), dtype=bool)
     kept[[0, -1]] = True
@@ -96,6 +101,6 @@ def _around(path: Path, n: int, m: int, radius: int) -> Band:
     x, y = path.x[kept], path.y[kept]
     place = np.arange(n + m + 1)
     centre = np.floor(np.interp(place, x + y, y) + 0.5).astype(np.int64)
-    # Rounding may step back or by two, which no way does.
+    # Rounding may go back, or forward by two, which no path does.
     centre = np.clip(np.maximum.accumulate(centre), 0, m)
     return Band(centre - radius, 2 * radius + 1)

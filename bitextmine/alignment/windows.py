@@ -1,7 +1,7 @@
-"""Vectors of windows: each run of one, two, three ... sentences of a document that follow each other.
+"""Vectors of windows: all runs of one, two, three ... consecutive sentences of a document.
 
-An aligner compares whole runs of sentences, so it needs the vector of the text that they make together. From an encoder
-that sums pieces it comes from running sums, at next to no cost; with any other encoder the text itself is encoded.
+An aligner compares runs of sentences, so it needs the vector of their joined text. For an encoder that sums pieces it
+comes from running sums, at almost no cost; for any other encoder the text itself is encoded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ Floats = NDArray[np.float32]
 class Windows(Protocol):
     """A document of ``len()`` sentences, and the vectors of its windows.
 
-    sizes: the sentences of the longest window. dim: of the vectors. characters: (n,) int64, how long each sentence is,
-    or None where that is not known.
+    Attributes:
+        sizes: the sentences in the longest window.
+        dim: the size of the vectors.
+        characters: (n,) int64, the length of each sentence, if known.
     """
 
     sizes: int
@@ -35,16 +37,19 @@ class Windows(Protocol):
     def __len__(self) -> int: ...
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
-        """(stop - start, dim) float32 unit rows, row i for sentences start + i .. start + i + size - 1; a window of
-        which nothing can be known (no pieces) has zeros. 0 <= start <= stop <= len() - size + 1, size <= sizes."""
+        """Return vectors of windows of one size, which the caller must not write to.
+
+        Returns:
+            (stop - start, dim) float32 unit rows, row i for sentences start + i .. start + i + size - 1; zeros for a
+            window without pieces. 0 <= start <= stop <= len() - size + 1, size <= sizes.
+        """
 
 
 class SumWindows:
-    """Windows of an encoder without layers: what is added up over the pieces is added up over the sentences.
+    """Windows of an encoder without layers: sums over pieces are summed over sentences.
 
-    The columns for the order weigh a piece by a cosine of its place in the whole window. Within one sentence that is
-    part of a longer wave, and is put together from the two weighted sums that a sentence has, of 1 and of its own
-    cosine: the best fit (least squares) to the longer wave.
+    The order columns weigh a piece by a cosine of its place in the whole window. Within one sentence that is part of a
+    longer wave, fitted (least squares) by the two weighted sums that a sentence has: of 1 and of its own cosine.
     """
 
     def __init__(self, parts: SumParts, sizes: int, characters: NDArray[np.int64] | None = None) -> None:
@@ -58,11 +63,11 @@ class SumWindows:
         return len(self._parts.sums)
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
-        """See `Windows`. Not to be written to."""
+        """Return vectors, see `Windows`."""
         return self._kept.rows(self, size, start, stop)
 
     def fresh(self, size: int, start: int, stop: int) -> Floats:
-        """The same, made anew."""
+        """Compute the vectors, see `Windows`."""
         parts, count = self._parts, stop - start
         columns = parts.sums.shape[1]
         plain = columns - parts.order_columns
@@ -87,14 +92,14 @@ class SumWindows:
         return out
 
     def _order(self, out: Floats, size: int, start: int, stop: int) -> None:
-        """Adds the columns for the order to zeros."""
+        """Add the order columns to `out`, which is zero."""
         parts = self._parts
         plain = parts.sums.shape[1] - parts.order_columns
         pieces = np.stack([parts.pieces[start + i : stop + i] for i in range(size)]).astype(np.float64)
         total = np.maximum(pieces.sum(axis=0), 1)
         begin = np.pi * (np.cumsum(pieces, axis=0) - pieces) / total
         width = np.pi * pieces / total
-        # Of cos(begin + width u), u from 0 to 1: its mean, and twice the mean of its product with cos(pi u).
+        # The mean of cos(begin + width u) over u from 0 to 1, and twice the mean of its product with cos(pi u).
         even = _mean_cosine(begin, width) * parts.order_weight
         wave = _mean_cosine(begin, width + np.pi) + _mean_cosine(begin, width - np.pi)
         for i in range(size):
@@ -104,12 +109,12 @@ class SumWindows:
 
 
 def _mean_cosine(begin: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of cos(begin + width u) over u from 0 to 1."""
+    """Return the mean of cos(begin + width u) over u from 0 to 1."""
     return np.cos(begin + width / 2) * np.sinc(width / (2 * np.pi))
 
 
 class _Kept:
-    """The vectors last asked for, in blocks: an aligner asks for the same ones again and again, mostly in order."""
+    """A cache of the vectors last used, in blocks: an aligner needs the same ones again and again, mostly in order."""
 
     def __init__(self, most: int = 6) -> None:
         self._most = most
@@ -125,7 +130,7 @@ class _Kept:
                 block = of.fresh(size, begin, min(begin + _KEPT_ROWS, len(of) - size + 1))
                 if len(self._blocks) >= self._most * of.sizes:
                     del self._blocks[next(iter(self._blocks))]
-            self._blocks[key] = block  # the last to go
+            self._blocks[key] = block  # now the last to be dropped
             found.append(block[max(0, start - begin) : stop - begin])
         if len(found) == 1:
             return found[0]
@@ -136,8 +141,7 @@ _KEPT_ROWS = 1024
 
 
 class EncodedWindows:
-    """Windows of any encoder: the texts, put together with spaces, are encoded. Kept as float16 (an error of a cosine
-    below 5e-5)."""
+    """Windows of any encoder, which encodes sentences joined by spaces; float16 (cosine error below 5e-5)."""
 
     def __init__(
         self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None
@@ -158,7 +162,7 @@ class EncodedWindows:
         return self._count
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
-        """See `Windows`."""
+        """Return vectors, see `Windows`."""
         return self._rows[size - 1][start:stop].astype(np.float32)
 
 
@@ -166,10 +170,7 @@ _BLOCK = 8192
 
 
 class VectorWindows:
-    """Windows of sentences of which nothing but vectors is known: their sum, brought to length 1.
-
-    vectors: (n, d) float rows of length 1, or zeros.
-    """
+    """Windows of sentences known by their vectors only: the normalised sum of (n, d) unit rows or zeros."""
 
     def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
         self.characters = characters
@@ -180,14 +181,14 @@ class VectorWindows:
         return len(self._rows)
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
-        """See `Windows`."""
+        """Return vectors, see `Windows`."""
         out = self._rows[start:stop].astype(np.float32)
         for i in range(1, size):
             out += self._rows[start + i : stop + i]
         return unit_rows(out) if size > 1 else out
 
     def halved(self) -> VectorWindows:
-        """Every two sentences as one; the last of an odd number stays alone."""
+        """Return the document with every two sentences as one; the last of an odd number stays alone."""
         n = len(self._rows)
         out = np.zeros(((n + 1) // 2, self.dim), dtype=np.float32)
         out += self._rows[::2]
@@ -199,12 +200,12 @@ class VectorWindows:
 
 
 def line_lengths(lines: Sequence[str]) -> NDArray[np.int64]:
-    """(n,) int64: the characters of each line."""
+    """Return the characters of each line, (n,) int64."""
     return np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
 
 
 def unit_rows(rows: Floats) -> Floats:
-    """Rows brought to length 1, in place; zeros stay."""
+    """Scale rows to length 1, in place; zeros stay."""
     length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     np.divide(rows, length, out=rows, where=length > 1e-12)
     return rows
@@ -213,7 +214,7 @@ def unit_rows(rows: Floats) -> Floats:
 def make_windows(
     encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
 ) -> list[Windows]:
-    """The windows of each document, of up to ``sizes`` sentences; documents are encoded together."""
+    """Return the windows of each document, of up to `sizes` sentences; documents are encoded together."""
     found: list[Windows] = []
     if not isinstance(encoder.network, PieceSums):
         for lines in documents:

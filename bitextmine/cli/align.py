@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bitextmine.alignment.forms import FORMATS
+from bitextmine.alignment.choices import FORMATS, LINK_FORMATS
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Language
@@ -28,11 +28,9 @@ from bitextmine.cli.types import Language
     metavar="FILE",
     help="Instead of SRC and TGT: a source file, a tab and a target file per line.",
 )
-@click.option("--blank-lines", "parts", is_flag=True, help="Blank lines part documents in SRC and TGT.")
+@click.option("--blank-lines", is_flag=True, help="Blank lines separate documents in SRC and TGT.")
 @click.option(
-    "--documents",
-    is_flag=True,
-    help="Find out which documents belong together, of two folders or with --blank-lines.",
+    "--documents", is_flag=True, help="Match documents by content, of two folders or with --blank-lines."
 )
 @click.option(
     "--max-size",
@@ -47,14 +45,18 @@ from bitextmine.cli.types import Language
 )
 @click.option(
     "--format",
-    "form",
     type=click.Choice(list(FORMATS)),
-    help=f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.  [default: by FILE's suffix, else tsv]",
+    help=f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; or pairs alone.  [default: by FILE's "
+    "suffix, else tsv]",
 )
 @click.option("--src-lang", type=Language(), metavar="L", help="For tmx and jsonl.  [default: SRC's suffix]")
 @click.option("--tgt-lang", type=Language(), metavar="L", help="Likewise.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Documents at a time.  [default: the processors]"
+    "--jobs",
+    "threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Documents at a time.  [default: the processors]",
 )
 @click.option(
     "-o", "--output", default="-", metavar="FILE", help="Where it goes.  [default: standard output]"
@@ -64,7 +66,16 @@ from bitextmine.cli.types import Language
 @options.batch_tokens
 @options.errors
 @options.max_line
-def align(src: str | None, tgt: str | None, **options: Any) -> None:
+def align(
+    src: str | None,
+    tgt: str | None,
+    output: str,
+    threads: int | None,
+    device: str,
+    batch_tokens: int | None,
+    errors: str,
+    **options: Any,
+) -> None:
     """Align the sentences of documents that are translations of each other.
 
     SRC and TGT are two files with a sentence per line, or two folders of them that are matched by name. Prints score,
@@ -78,6 +89,8 @@ def align(src: str | None, tgt: str | None, **options: Any) -> None:
     """
     # Documents are aligned side by side: threads inside NumPy's products would be in each other's way.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from bitextmine.alignment.run import align_files
+    from bitextmine.alignment.run import AlignOptions, align_files
+    from bitextmine.run import Run
 
-    click.echo(align_files(src, tgt, **options).to_table(), err=True)
+    run = Run(device, threads=threads, batch_tokens=batch_tokens, errors=errors)
+    click.echo(align_files(src, tgt, output, AlignOptions(**options), run).to_table(), err=True)

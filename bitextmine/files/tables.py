@@ -179,10 +179,12 @@ def check_languages(
 
 
 @contextlib.contextmanager
-def open_pairs(path: str | os.PathLike[str], outline: Outline) -> Iterator[Writer]:
-    """A writer for ``with``, in the format that the file's suffix tells (stdout for ``-``, as text); the file is
-    complete or not there at all."""
-    form = output_form(path)
+def open_pairs(
+    path: str | os.PathLike[str], outline: Outline, form: Form | None = None
+) -> Iterator[Writer]:
+    """A writer for ``with``, in the format that is given or that the file's suffix tells (stdout for ``-``, as text);
+    the file is complete or not there at all."""
+    form = form or output_form(path)
     with open_output(path, "binary") as out:
         writer = _WRITERS[form](out, outline)
         yield writer

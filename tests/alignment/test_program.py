@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.alignment import native
-from bitextmine.alignment.aligner import Alignment, align_vectors, align_windows
+from bitextmine.alignment.aligner import Alignment, align_windows
 from bitextmine.alignment.costs import Costs, Prices, kinds
-from bitextmine.alignment.program import Band, cheapest, full_band
+from bitextmine.alignment.program import Band, cheapest, full_band, library
 from bitextmine.alignment.search import Settings, find_path
 from bitextmine.alignment.windows import VectorWindows
 
@@ -60,7 +59,7 @@ def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
     assert all(s + t <= largest for _, s, _, t in steps_of(path))
 
 
-@pytest.mark.skipif(native.library() is None, reason="not compiled")
+@pytest.mark.skipif(library() is None, reason="not compiled")
 @pytest.mark.parametrize("largest", [2, 6])
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 9), (40, 7), (130, 120), (300, 2)])
 def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: int) -> None:
@@ -146,7 +145,11 @@ def test_monotone_complete_and_no_line_twice(
         x, y = (stock[rng.integers(0, 6, size)] for size in (n, m))
     for rows in (x, y):
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    found = align_vectors(x, y, Settings(max_size=largest, whole=whole, dense=100, radius=3))
+    found = align_windows(
+        VectorWindows(x, largest),
+        VectorWindows(y, largest),
+        Settings(largest, whole=whole, dense=100, radius=3),
+    )
     check(found, n, m, largest)
 
 
@@ -159,4 +162,4 @@ def test_documents_that_do_not_belong_together_are_told() -> None:
 
 def test_the_same_sentence_again_and_again() -> None:
     rows = np.tile(np.eye(4, dtype=np.float32)[0], (30, 1))
-    check(align_vectors(rows, rows[:20]), 30, 20, 6)
+    check(align_windows(VectorWindows(rows, 5), VectorWindows(rows[:20], 5), Settings()), 30, 20, 6)

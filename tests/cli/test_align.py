@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bitextmine.files.journal import Journal, read_head
+
 
 @pytest.fixture
 def document(sentence_pairs, tmp_path):
@@ -205,9 +207,14 @@ def test_what_is_done_is_not_done_again(bitextmine, document, tmp_path):
     killed = bitextmine.dies(tmp_path / "hooks", 3, *args, cwd=tmp_path, folder=tmp_path / "gone")
     assert killed.code == -signal.SIGKILL
     journal = tmp_path / "gone" / ".out.align"
-    journal.write_bytes(journal.read_bytes().replace(b'"text": "', b'"text": "MARK', 1))
+    head = read_head(journal)
+    with Journal(journal, head.job, head.identity) as records:
+        record = records[0]
+        record["aligned"]["links"][0][0] = 0.1234
+        records.truncate(0)
+        records.append(record)
     bitextmine(*args, cwd=tmp_path)
-    assert (tmp_path / "gone" / "out").read_text().startswith("MARK")
+    assert (tmp_path / "gone" / "out").read_text().startswith("0.1234")
 
 
 def test_small_documents(bitextmine, tmp_path):
@@ -309,7 +316,7 @@ def test_a_missing_partner(bitextmine, document, tmp_path):
         (("a.en", "a.fr", "--list", "x"), "--list alone"),
         ((), "--list"),
         (("a.en", "a.fr", "--documents"), "--documents takes two folders"),
-        (("--list", "x", "--documents"), "--list says"),
+        (("--list", "x", "--documents"), "--list names"),
         (("a.en", "a.fr", "--ids", "--format", "json"), "--ids"),
         (("-", "-"), "standard input"),
         (("a.en", "."), "is a folder"),
@@ -382,3 +389,16 @@ def test_a_foreign_file_where_the_journal_goes(bitextmine, document, tmp_path):
     notes.write_text("notes\n")
     assert "move it away" in bitextmine.fails("align", "doc.en", "doc.fr", "-o", "out.tsv", cwd=tmp_path)
     assert notes.read_text() == "notes\n"
+
+
+def test_formats_of_pairs_reach_align(bitextmine, document, tmp_path):
+    """Parquet, which only the common table of formats knows, holds the pairs that tsv has."""
+    pytest.importorskip("pyarrow")
+    document(tmp_path)
+    rows = [
+        line.split("\t") for line in bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out.splitlines()
+    ]
+    bitextmine("align", "doc.en", "doc.fr", "-o", "out.parquet", cwd=tmp_path)
+    kept = bitextmine("filter", "out.parquet", "--preset", "none", cwd=tmp_path).out.splitlines()
+    assert kept[0].split("\t") == ["src", "tgt", "score"]
+    assert [line.split("\t")[:2] for line in kept[1:]] == [row[1:] for row in rows if row[1] and row[2]]

@@ -76,7 +76,7 @@ def test_the_commands_of_the_design_are_there():
 
 # Where a stage keeps the names of what it can be told.
 NAMES = {
-    "bitextmine.alignment.forms",
+    "bitextmine.alignment.choices",
     "bitextmine.scoring.choices",
     "bitextmine.scoring.columns.names",
     "bitextmine.exporting.forms",
@@ -108,7 +108,7 @@ def test_help_imports_nothing_but_click_and_a_few_small_modules(args):
 
 
 def test_choices_are_those_of_the_stage():
-    from bitextmine.alignment.forms import FORMATS
+    from bitextmine.alignment.choices import FORMATS
     from bitextmine.mining.dedup import Dedup
     from bitextmine.mining.margin import Margin
     from bitextmine.mining.options import Duplicates, SearchWay

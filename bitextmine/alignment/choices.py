@@ -1,0 +1,45 @@
+"""Output formats of `align` by name; `bitextmine --help` reads them, so nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from bitextmine.errors import UsageError
+from bitextmine.files.formats.names import SUFFIXES, Form, output_form
+from bitextmine.files.streams import is_stream, strip_compression
+
+__all__ = ["FORMATS", "LINK_FORMATS", "choose_format"]
+
+# Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
+LINK_FORMATS = {
+    "tsv": "for score and filter",
+    "ladder": "as hunalign",
+    "vecalign": "as Vecalign",
+    "json": "an object per document",
+}
+FORMATS = {
+    **LINK_FORMATS,
+    **{form.value: "pairs, as other commands write them" for form in Form if form != Form.TSV},
+}
+_TEXT = ("tsv", "ladder", "vecalign")
+
+
+def choose_format(wanted: str | None, output: str) -> str:
+    """Return the format of an output file: the wanted one, or the one that its suffix tells.
+
+    Raises:
+        UsageError: the suffix tells nothing and no format is given, or the two disagree.
+    """
+    suffix = "" if is_stream(output) else strip_compression(output).suffix.lower()
+    if not suffix:
+        return wanted or "tsv"
+    if suffix == ".json":
+        allowed: tuple[str, ...] = ("json",)
+    elif suffix not in SUFFIXES:
+        return wanted or output_form(output).value
+    else:
+        form = output_form(output)
+        allowed = {Form.TSV: _TEXT, Form.JSONL: ("jsonl", "json")}.get(form, (form.value,))
+    if wanted is not None and wanted not in allowed:
+        raise UsageError(
+            f"-o {output}: this name is for {' or '.join(allowed)}, but --format is {wanted}; change one of them"
+        )
+    return wanted or allowed[0]
