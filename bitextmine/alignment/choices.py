@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import SUFFIXES, Form, output_form
-from bitextmine.files.streams import is_stream, strip_compression
 
 __all__ = ["FORMATS", "LINK_FORMATS", "choose_format"]
 
@@ -28,6 +27,8 @@ def choose_format(wanted: str | None, output: str) -> str:
     Raises:
         UsageError: the suffix tells nothing and no format is given, or the two disagree.
     """
+    from bitextmine.files.streams import is_stream, strip_compression
+
     suffix = "" if is_stream(output) else strip_compression(output).suffix.lower()
     if not suffix:
         return wanted or "tsv"

@@ -80,6 +80,7 @@ NAMES = {
     "bitextmine.scoring.choices",
     "bitextmine.scoring.columns.names",
     "bitextmine.exporting.forms",
+    "bitextmine.files.formats.names",
     "bitextmine.files.urls",
     "bitextmine.indexing.kinds",
     "bitextmine.mining.choices",
@@ -125,7 +126,7 @@ def test_choices_are_those_of_the_stage():
     assert {name: found[name] for name in wanted} == {name: set(choices) for name, choices in wanted.items()}
     assert offered("score")["margin"] == set(Margin)
     assert offered("filter") == {"preset": {*PRESETS, "none"}, "duplicates": set(DUPLICATES)}
-    assert offered("align")["form"] == set(FORMATS)
+    assert offered("align")["format"] == set(FORMATS)
 
 
 def test_every_choice_is_told_in_the_help():

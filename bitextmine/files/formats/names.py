@@ -1,4 +1,4 @@
-"""Which format a file of pairs has: its name tells, and nothing else."""
+"""Formats of files of pairs by name and suffix; `bitextmine --help` reads them, so imports stand inside functions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from bitextmine.errors import UsageError
-from bitextmine.files.streams import COMPRESSION_SUFFIXES, compression, is_stream, strip_compression
-from bitextmine.languages.codes import is_short_code
 
 __all__ = ["SUFFIXES", "Form", "form_of", "output_form"]
 
@@ -39,6 +37,8 @@ _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 def form_of(path: str | os.PathLike[str]) -> Form:
     """The format of a file to read: by its suffix before any suffix of compression, and tab-separated text for all
     others, for standard input and for pipes. Raises UsageError for Parquet in a compressed file."""
+    from bitextmine.files.streams import is_stream, strip_compression
+
     if is_stream(path):
         return Form.TSV
     form = SUFFIXES.get(strip_compression(path).suffix.lower(), Form.TSV)
@@ -52,6 +52,8 @@ def output_form(path: str | os.PathLike[str], option: str = "-o") -> Form:
 
     Raises UsageError for such a suffix, naming the option, and for Parquet in a compressed file.
     """
+    from bitextmine.files.streams import COMPRESSION_SUFFIXES, is_stream, strip_compression
+
     if is_stream(path):
         return Form.TSV
     suffix = strip_compression(path).suffix
@@ -69,6 +71,8 @@ def output_form(path: str | os.PathLike[str], option: str = "-o") -> Form:
 
 
 def _not_packed(path: str | os.PathLike[str], form: Form) -> None:
+    from bitextmine.files.streams import compression
+
     if form == Form.PARQUET and compression(path):
         raise UsageError(
             f"{os.fspath(path)}: Parquet is compressed as it is; leave {Path(path).suffix} off the name"
@@ -77,5 +81,7 @@ def _not_packed(path: str | os.PathLike[str], form: Form) -> None:
 
 def _two_languages(suffix: str) -> bool:
     """Whether a suffix names two languages: en-fr, de_it."""
+    from bitextmine.languages.codes import is_short_code
+
     parts = suffix.replace("_", "-").split("-")
     return len(parts) == 2 and all(map(is_short_code, parts))
