@@ -1,13 +1,12 @@
-"""The compiled modules: finding one, making sure that it is what Python takes it for, loading it.
+"""The compiled modules: their functions, and a loader that checks a library against them.
 
-A compiled module is a library of C functions beside the Python file that uses them. It exports a table of its
-functions, with the types of their arguments, and of the sizes of its structures (`compiled.h`). Python says the same
-with an `Interface`. Only where both agree are the functions called: a library that was built from other sources, or for
-another machine, is refused with a warning, and NumPy or torch do its work, with the same results. Where none was built
-at all, that is said once, as all takes about ten times as long.
+A compiled module is a C library beside the Python code that calls it. It exports a table of its functions, with the
+types of their arguments, and of the sizes of its structures (`compiled.h`). A library is used only if that table agrees
+with `MODULES`. One that was built from other sources, or for another machine, is refused with a warning, and NumPy or
+torch do its work with the same results.
 
-The environment variable BITEXTMINE_COMPILED says what is wanted: "require" makes a library that is missing or refused
-an error, "off" leaves all of them aside, "auto" is as above, and so is no value.
+The environment variable BITEXTMINE_COMPILED overrides this: "require" makes a missing or refused library an error,
+"off" ignores the libraries, "auto" is the default.
 """
 
 from __future__ import annotations
@@ -26,25 +25,7 @@ import numpy as np
 
 from bitextmine.errors import BitextmineError
 
-__all__ = [
-    "ADDRESS",
-    "FLOATS",
-    "INT8S",
-    "INT32",
-    "INT32S",
-    "INT64",
-    "INT64S",
-    "NOTHING",
-    "ROWS",
-    "UINT8S",
-    "VARIABLE",
-    "Interface",
-    "NotBuilt",
-    "Refused",
-    "Type",
-    "library",
-    "load",
-]
+__all__ = ["MODULES", "VARIABLE", "Module", "NotBuilt", "Refused", "library", "load"]
 
 log = logging.getLogger(__name__)
 
@@ -52,82 +33,102 @@ VARIABLE = "BITEXTMINE_COMPILED"
 WISHES = ("auto", "off", "require")
 REBUILD = "pip install --force-reinstall --no-deps bitextmine (in a checkout: pip install --editable .)"
 
+_PACKAGE = Path(__file__).parent
 _LOCK = threading.Lock()
-_LOADED: dict[str, ctypes.CDLL | Refused | None] = {}
-
-
-class Refused(Exception):
-    """A library that cannot be used; the text says which, what was found in it and what was expected."""
-
-
-class NotBuilt(Refused):
-    """There is no library, as where no C compiler was."""
+_LOADED: dict[str, ctypes.CDLL | Refused] = {}
 
 
 @dataclass(frozen=True)
-class Type:
-    """A type of C: its letter in a library's table (`compiled.h`) and what ctypes makes of a value."""
+class Module:
+    """A compiled module as Python expects it.
 
-    letter: str
-    ctype: Any
+    Attributes:
+        path: library relative to the package, without suffix.
+        version: interface version; increases whenever a function changes its meaning but not its arguments.
+        functions: letters of the return type and the arguments, as in `compiled.h`: v none, i int32, l int64; B, U, I,
+            L, F contiguous int8, uint8, int32, int64, float32 array or None; P any array or address.
+        sizes: bytes of each structure.
+    """
+
+    path: str
+    version: int
+    functions: Mapping[str, str]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+MODULES = {
+    "alignment": Module("alignment/_dp", 1, {"dp_advance": "vPULFLLPL"}),
+    "embeddings": Module(
+        "embeddings/_held", 1, {"held_watch": "lPl", "held_torn": "ll", "held_release": "vl"}
+    ),
+    "encoder": Module(
+        "encoder/_native",
+        2,
+        {
+            "words_new": "Pv",
+            "words_free": "vP",
+            "words_count": "lP",
+            "words_scan": "lPlUlILL",
+            "words_pieces": "lILlILlLI",
+            "sum_pieces": "vPFlILllFlF",
+            "match_pieces": "lBFlILILlFIFI",
+            "match_windows": "lBIllILILlFF",
+            "match_parts": "lBIllIBLIBLlF",
+        },
+    ),
+    "search": Module(
+        "search/_fused",
+        4,
+        {
+            "fused_isa": "iv",
+            "fused_has": "ii",
+            "fused_quantise": "liPillliBFFFI",
+            "fused_pack": "vBlliU",
+            "fused_interleave": "liPillllFF",
+            "fused_products": "vPLPLlliiF",
+            "fused_workspace": "lilllii",
+            "fused_tile": "lP",
+        },
+        {"tile": 200},
+    ),
+}
+
+
+class Refused(Exception):
+    """A library that cannot be used; the message names the file, what was found and what was expected."""
+
+
+class NotBuilt(Refused):
+    """A library that was not built, as on a machine without a C compiler."""
 
 
 class _Array:
-    """Takes a C-contiguous array, of ``dtype`` unless that is None, by the address of its numbers; None where the
-    function takes a null pointer for "there is none". As an entry of argtypes it turns what does not fit into
-    ctypes.ArgumentError, where C would read or write whatever is there."""
+    """An argument type that passes the address of a C-contiguous array; C would misread any other."""
 
-    def __init__(self, dtype: np.dtype[Any] | None) -> None:
+    def __init__(self, dtype: type | None = None) -> None:
         self._dtype = dtype
 
-    def from_param(self, given: np.ndarray | None) -> ctypes.c_void_p | None:
+    def from_param(self, given: Any) -> Any:
         if given is None:
             return None
         if not isinstance(given, np.ndarray):
+            if self._dtype is None:
+                return ctypes.c_void_p.from_param(given)
             raise TypeError(f"expected an array, got {type(given).__name__}")
         if self._dtype is not None and given.dtype != self._dtype:
-            raise TypeError(f"expected {self._dtype}, got {given.dtype}")
+            raise TypeError(f"expected {np.dtype(self._dtype)}, got {given.dtype}")
         if not given.flags.c_contiguous:
             raise TypeError(f"expected a contiguous array, got strides {given.strides}")
         return ctypes.c_void_p(given.ctypes.data)
 
 
-INT32, INT64 = Type("i", ctypes.c_int32), Type("l", ctypes.c_int64)
-NOTHING = Type("v", None)
-ADDRESS = Type("P", ctypes.c_void_p)  # of something that the library made, or of a ctypes structure
-# Arrays of numbers of one dtype, by the address of the first, or None.
-INT8S, UINT8S = Type("B", _Array(np.dtype(np.int8))), Type("U", _Array(np.dtype(np.uint8)))
-INT32S, INT64S = Type("I", _Array(np.dtype(np.int32))), Type("L", _Array(np.dtype(np.int64)))
-FLOATS = Type("F", _Array(np.dtype(np.float32)))
-ROWS = Type("P", _Array(None))  # an array of a dtype that another argument tells
-
-
-@dataclass(frozen=True)
-class Interface:
-    """What Python expects of a compiled module.
-
-    module: its name, as in pyproject.toml; version: that of its table, one more whenever a function does something
-    else with the same arguments; functions: what each returns, then its arguments; sizes: of its structures, in bytes.
-    """
-
-    module: str
-    version: int
-    functions: Mapping[str, tuple[Type, ...]]
-    sizes: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
-        """Where the package keeps the library."""
-        return Path(__file__).parent.joinpath(*self.module.split(".")[1:-1])
-
-    @property
-    def name(self) -> str:
-        return self.module.rpartition(".")[2]
-
-    def letters(self, function: str) -> str:
-        """The types of a function as a library's table spells them."""
-        kinds = self.functions[function]
-        return "".join(kind.letter for kind in (kinds if len(kinds) > 1 else (*kinds, NOTHING)))
+_ARRAYS = {"B": np.int8, "U": np.uint8, "I": np.int32, "L": np.int64, "F": np.float32, "P": None}
+_ARGUMENTS: dict[str, Any] = {
+    "i": ctypes.c_int32,
+    "l": ctypes.c_int64,
+    **{key: _Array(kind) for key, kind in _ARRAYS.items()},
+}
+_RETURNS: dict[str, Any] = {"v": None, "i": ctypes.c_int32, "l": ctypes.c_int64, "P": ctypes.c_void_p}
 
 
 class _Entry(ctypes.Structure):
@@ -147,12 +148,11 @@ class _Table(ctypes.Structure):
     ]
 
 
-def library(interface: Interface) -> ctypes.CDLL | None:
-    """The library of a compiled module, loaded once, its functions ready to be called with what `Interface` names;
-    None where it was not built, is not for this kind of processor, is refused (which is logged, once) or is not wanted.
+def library(name: str) -> ctypes.CDLL | None:
+    """Return a module of `MODULES`, loaded once, or None if it is missing, refused (logged once) or not wanted.
 
-    Raises BitextmineError where BITEXTMINE_COMPILED is "require" and the library was not built or is refused, and for
-    another value than auto, off and require.
+    Raises:
+        BitextmineError: BITEXTMINE_COMPILED is "require" and the library is missing or refused, or is no known value.
     """
     wish = os.environ.get(VARIABLE) or "auto"
     if wish not in WISHES:
@@ -160,88 +160,77 @@ def library(interface: Interface) -> ctypes.CDLL | None:
     if wish == "off":
         return None
     with _LOCK:
-        if interface.module not in _LOADED:
-            _LOADED[interface.module] = _try(interface, quiet=wish == "require")
-        found = _LOADED[interface.module]
-    if isinstance(found, Refused):
-        if wish == "require":
-            raise BitextmineError(f"{found}; {VARIABLE} is require. To build it: {REBUILD}")
-        return None
-    return found
+        if name not in _LOADED:
+            try:
+                _LOADED[name] = load(MODULES[name])
+            except Refused as e:
+                if wish != "require":
+                    _warn(e)
+                _LOADED[name] = e
+        found = _LOADED[name]
+    if not isinstance(found, Refused):
+        return found
+    if wish == "require":
+        raise BitextmineError(f"{found}; {VARIABLE} is require. To build it: {REBUILD}")
+    return None
 
 
-def _try(interface: Interface, quiet: bool) -> ctypes.CDLL | Refused | None:
-    try:
-        return load(interface, interface.folder)
-    except NotBuilt as e:
-        if not (quiet or any(isinstance(other, NotBuilt) for other in _LOADED.values())):
-            log.warning(
-                "the compiled modules were not built here: going on without them, about ten times as slowly. To build "
-                "them: install a C compiler, then %s",
-                REBUILD,
-            )
-        return e
-    except Refused as e:
-        if not quiet:
-            log.warning("%s; going on without it, more slowly. To build it: %s", e, REBUILD)
-        return e
+def _warn(refused: Refused) -> None:
+    if not isinstance(refused, NotBuilt):
+        log.warning("%s; continuing without it, more slowly. To build it: %s", refused, REBUILD)
+    elif not any(isinstance(other, NotBuilt) for other in _LOADED.values()):
+        log.warning(
+            "the compiled modules were not built: continuing without them, about ten times as slowly. To build them: "
+            "install a C compiler, then %s",
+            REBUILD,
+        )
 
 
-def load(interface: Interface, folder: Path) -> ctypes.CDLL | None:
-    """Loads the library from a folder; None where it has nothing for this kind of processor.
+def load(module: Module) -> ctypes.CDLL:
+    """Load a library and set the types of its functions.
 
-    Raises NotBuilt where there is none, Refused where there is one that cannot be used.
+    Raises:
+        NotBuilt: there is no library.
+        Refused: the library cannot be used here.
     """
-    path = _find(interface.name, folder)
+    path = _find(module)
     try:
         found = ctypes.CDLL(str(path))
     except OSError as e:
         raise Refused(f"{path}: not a library for this machine ({e})") from None
+    stale = f"{path}: built from another version of bitextmine"
     try:
         table = _Table.in_dll(found, "bitextmine_interface")
     except ValueError:
-        raise Refused(
-            f"{path}: not a build of this version of bitextmine: it does not say what functions it has"
-        ) from None
-    if table.version != interface.version:
-        raise Refused(
-            f"{path}: not a build of this version of bitextmine: interface {table.version}, expected "
-            f"{interface.version}"
-        )
-    if not table.usable:
-        return None
-    entries = {entry.name.decode(): entry for entry in table.entries[: table.count]}
-    for name, size in interface.sizes.items():
-        there = f"{entries[name].size} bytes" if name in entries else "missing"
-        if there != f"{size} bytes":
-            raise Refused(
-                f"{path}: not a build of this version of bitextmine: {name} {there}, expected {size} bytes"
-            )
-    for name, (returns, *arguments) in interface.functions.items():
-        expected = interface.letters(name)
-        there = (entries[name].types or b"").decode() if name in entries else "missing"
-        if there != expected:
-            raise Refused(
-                f"{path}: not a build of this version of bitextmine: {name} {there}, expected {expected}"
-            )
-        try:
-            function = found[name]
-        except AttributeError:
-            raise Refused(f"{path}: {name} is missing") from None
-        function.restype = returns.ctype
-        function.argtypes = [argument.ctype for argument in arguments]
+        raise Refused(f"{stale}: no table of its functions") from None
+    if table.version != module.version:
+        raise Refused(f"{stale}: interface {table.version}, expected {module.version}")
+    there = {
+        entry.name.decode(): entry.types.decode() if entry.types else f"{entry.size} bytes"
+        for entry in table.entries[: table.count]
+    }
+    wanted = {**module.functions, **{name: f"{size} bytes" for name, size in module.sizes.items()}}
+    for name, kind in wanted.items():
+        if there.get(name) != kind:
+            raise Refused(f"{stale}: {name} {there.get(name, 'missing')}, expected {kind}")
+    for name, letters in module.functions.items():
+        function = found[name]
+        function.restype = _RETURNS[letters[0]]
+        function.argtypes = [_ARGUMENTS[letter] for letter in letters[1:] if letter != "v"]
         setattr(found, name, function)  # found[name] makes a new object each time
     return found
 
 
-def _find(name: str, folder: Path) -> Path:
+def _find(module: Module) -> Path:
+    """Return the library's file for this Python; raises NotBuilt or Refused."""
+    base = _PACKAGE / module.path
     for suffix in EXTENSION_SUFFIXES:
-        path = folder / f"{name}{suffix}"
-        if path.exists():
+        if (path := Path(f"{base}{suffix}")).exists():
             return path
     others = sorted(
-        path.name for path in folder.glob(f"{name}.*") if path.suffix in (".so", ".pyd", ".dylib")
+        p.name for p in base.parent.glob(f"{base.name}.*") if p.suffix in (".so", ".pyd", ".dylib")
     )
+    expected = f"{base.name}{EXTENSION_SUFFIXES[0]}"
     if others:
-        raise Refused(f"{folder}: only {', '.join(others)}, expected {name}{EXTENSION_SUFFIXES[0]}")
-    raise NotBuilt(f"{folder / (name + EXTENSION_SUFFIXES[0])}: not built")
+        raise Refused(f"{base.parent}: only {', '.join(others)}, expected {expected}")
+    raise NotBuilt(f"{base.parent / expected}: not built")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
-import logging
 import os
 import shutil
 import subprocess
@@ -17,42 +15,16 @@ import numpy as np
 import pytest
 
 from bitextmine import compiled
-from bitextmine.alignment import program as align_native
-from bitextmine.compiled import (
-    ADDRESS,
-    FLOATS,
-    INT32,
-    INT32S,
-    INT64,
-    NOTHING,
-    ROWS,
-    Interface,
-    NotBuilt,
-    Refused,
-)
-from bitextmine.embeddings import held
-from bitextmine.encoder import native as encoder_native
+from bitextmine.compiled import MODULES, Module, NotBuilt, Refused
 from bitextmine.errors import BitextmineError
-from bitextmine.search import native as search_native
+from bitextmine.search.native import Tile
 
-INTERFACES = {
-    each.name: each
-    for each in (encoder_native.INTERFACE, search_native.INTERFACE, align_native.INTERFACE, held.INTERFACE)
-}
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = f"_made{EXTENSION_SUFFIXES[0]}"
+WISH = os.environ.get(compiled.VARIABLE)
 
 # A module of two functions and a structure, as Python sees it and in C. The C file can be told to differ.
-EXPECTED = Interface(
-    "bitextmine._made",
-    version=1,
-    functions={
-        "total": (INT64, INT32S, INT64, ROWS, FLOATS),
-        "nothing": (NOTHING, ADDRESS),
-        "none": (INT32,),
-    },
-    sizes={"pair": 16},
-)
+EXPECTED = Module("_made", 1, {"total": "lIlPF", "nothing": "vP", "none": "iv"}, {"pair": 16})
 SOURCE = """
 #include "compiled.h"
 #ifndef COUNT
@@ -93,39 +65,51 @@ int32_t none(void) { return 5; }
 """
 
 
-@pytest.fixture(scope="module")
-def build(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Compiles the module with further definitions; returns its folder."""
+@pytest.fixture
+def build(root: Path, tmp_path: Path) -> Callable[..., ctypes.CDLL]:
+    """Compile the module with further definitions and load it."""
 
-    def make(*definitions: str) -> Path:
+    def make(*definitions: str) -> ctypes.CDLL:
         if COMPILER is None:
             pytest.skip("no C compiler")
-        folder = tmp_path_factory.mktemp("made")
-        (folder / "made.c").write_text(SOURCE)
+        (tmp_path / "made.c").write_text(SOURCE)
         more = [] if any("MORE" in each for each in definitions) else ["-DMORE="]
         flags = ["-shared", "-fPIC", f"-I{root / 'bitextmine'}", *more, *definitions]
-        subprocess.run([COMPILER, *flags, "-o", folder / LIBRARY, folder / "made.c"], check=True)
-        return folder
+        subprocess.run([COMPILER, *flags, "-o", tmp_path / LIBRARY, tmp_path / "made.c"], check=True)
+        return compiled.load(EXPECTED)
 
     return make
 
 
-@pytest.mark.parametrize("name", INTERFACES)
-def test_what_was_demanded_is_there(name: str) -> None:
+@pytest.fixture(autouse=True)
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has loaded nothing yet, with no wish in its environment and the modules in `tmp_path`."""
+    monkeypatch.setattr(compiled, "_LOADED", {})
+    monkeypatch.setattr(compiled, "_PACKAGE", tmp_path)
+    monkeypatch.setitem(MODULES, "made", EXPECTED)
+    monkeypatch.delenv(compiled.VARIABLE, raising=False)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_required_modules_load(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails where BITEXTMINE_COMPILED=require (.ci/run sets it) and the module was not built or is stale."""
-    if os.environ.get(compiled.VARIABLE) == "off":
+    if WISH == "off":
         pytest.skip(f"{compiled.VARIABLE} is off")
+    monkeypatch.setattr(compiled, "_PACKAGE", root / "bitextmine")
     try:
-        compiled.load(INTERFACES[name], INTERFACES[name].folder)
+        compiled.load(MODULES[name])
     except NotBuilt as e:
-        if os.environ.get(compiled.VARIABLE) == "require":
+        if WISH == "require":
             raise
         pytest.skip(str(e))
 
 
-def test_a_build_that_agrees_is_called(build: Callable[..., Path]) -> None:
-    library = compiled.load(EXPECTED, build())
-    assert library is not None
+def test_structures_have_the_sizes_of_the_table() -> None:
+    assert MODULES["search"].sizes == {"tile": ctypes.sizeof(Tile)}
+
+
+def test_a_build_that_agrees_is_called(build: Callable[..., ctypes.CDLL]) -> None:
+    library = build()
     numbers, out = np.arange(5, dtype=np.int32), np.zeros(1, dtype=np.float32)
     assert library.total(numbers, 5, None, None) == 10
     assert library.total(numbers, 5, np.array([3], dtype=np.uint8), out) == 10 and out[0] == 13
@@ -134,19 +118,17 @@ def test_a_build_that_agrees_is_called(build: Callable[..., Path]) -> None:
     assert library.nothing(ctypes.byref(room)) is None and room[2] == 7
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
+def test_arguments_that_c_would_misread_are_refused(build: Callable[..., ctypes.CDLL]) -> None:
+    library = build()
+    for wrong, said in (
         (np.arange(5), "expected int32, got int64"),
         (np.arange(10, dtype=np.int32)[::2], "contiguous"),
         ([1, 2], "expected an array, got list"),
-    ],
-)
-def test_what_c_would_misread_is_refused(wrong: object, said: str, build: Callable[..., Path]) -> None:
-    library = compiled.load(EXPECTED, build())
-    assert library is not None
-    with pytest.raises(ctypes.ArgumentError, match=said):
-        library.total(wrong, 2, None, None)
+    ):
+        with pytest.raises(ctypes.ArgumentError, match=said):
+            library.total(wrong, 2, None, None)
+    with pytest.raises(ctypes.ArgumentError, match="contiguous"):
+        library.total(None, 2, np.zeros((3, 4))[:, :2], None)
     with pytest.raises(ctypes.ArgumentError):
         library.total(None, "2", None, None)
     with pytest.raises(TypeError):
@@ -156,7 +138,7 @@ def test_what_c_would_misread_is_refused(wrong: object, said: str, build: Callab
 @pytest.mark.parametrize(
     ("definitions", "said"),
     [
-        (["-DOLD"], "does not say what functions it has"),
+        (["-DOLD"], "no table of its functions"),
         (["-DVERSION=2"], "interface 2, expected 1"),
         (["-DCOUNT=int32_t"], "total lIiPF, expected lIlPF"),
         (["-DKIND=float"], "total lFlPF, expected lIlPF"),
@@ -165,90 +147,61 @@ def test_what_c_would_misread_is_refused(wrong: object, said: str, build: Callab
     ],
     ids=["before tables", "version", "number", "pointer", "function", "structure"],
 )
-def test_a_stale_build_is_refused(definitions: list[str], said: str, build: Callable[..., Path]) -> None:
-    folder = build(*definitions)
-    with pytest.raises(Refused) as e:
-        compiled.load(EXPECTED, folder)
-    assert said in str(e.value) and str(folder / LIBRARY) in str(e.value)
+def test_a_stale_build_is_refused(
+    definitions: list[str], said: str, build: Callable[..., ctypes.CDLL]
+) -> None:
+    with pytest.raises(Refused, match=f"{LIBRARY}.*{said}") as e:
+        build(*definitions)
     assert not isinstance(e.value, NotBuilt)
 
 
-def test_a_build_for_another_processor_is_left_aside(build: Callable[..., Path]) -> None:
-    assert compiled.load(EXPECTED, build("-DUSABLE=0")) is None
-
-
-def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
-    (tmp_path / LIBRARY).write_bytes(b"\x7fELF not really" * 50)
-    with pytest.raises(Refused, match="not a library for this machine"):
-        compiled.load(EXPECTED, tmp_path)
-
-
-def test_a_build_for_another_python_alone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotBuilt, match="not built"):
-        compiled.load(EXPECTED, tmp_path)
+def test_a_build_for_another_python_is_named(tmp_path: Path) -> None:
     (tmp_path / "_made.c").touch()
     with pytest.raises(NotBuilt):
-        compiled.load(EXPECTED, tmp_path)
+        compiled.load(EXPECTED)
     (tmp_path / "_made.cpython-26-vax.so").touch()
     with pytest.raises(Refused, match=f"only _made.cpython-26-vax.so, expected {LIBRARY}") as e:
-        compiled.load(EXPECTED, tmp_path)
+        compiled.load(EXPECTED)
     assert not isinstance(e.value, NotBuilt)
 
 
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has loaded nothing yet, with no wish in its environment."""
-    monkeypatch.setattr(compiled, "_LOADED", {})
-    monkeypatch.delenv(compiled.VARIABLE, raising=False)
-
-
-@pytest.mark.usefixtures("fresh")
-def test_what_is_wanted_of_a_library_that_is_refused(
+def test_a_refused_library_is_warned_of_once_or_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / LIBRARY).write_text("garbage")
-    monkeypatch.setattr(Interface, "folder", tmp_path)
-    with caplog.at_level(logging.WARNING, "bitextmine"):
-        assert compiled.library(EXPECTED) is None
-        assert compiled.library(EXPECTED) is None
-        (record,) = caplog.records
-        assert str(tmp_path / LIBRARY) in record.getMessage() and "pip install" in record.getMessage()
-        monkeypatch.setenv(compiled.VARIABLE, "require")
-        with pytest.raises(BitextmineError, match=r"not a library for this machine.*require.*pip install"):
-            compiled.library(EXPECTED)
-        for wish in ("off", "auto", ""):
+    (tmp_path / LIBRARY).write_bytes(b"\x7fELF not really" * 50)
+    for wish in (None, "auto", "off", ""):
+        if wish is not None:
             monkeypatch.setenv(compiled.VARIABLE, wish)
-            assert compiled.library(EXPECTED) is None
-        monkeypatch.setenv(compiled.VARIABLE, "yes")
-        with pytest.raises(BitextmineError, match="'yes'; it may be auto, off, require"):
-            compiled.library(EXPECTED)
-    assert len(caplog.records) == 1
+        assert compiled.library("made") is None
+    (record,) = caplog.records
+    assert str(tmp_path / LIBRARY) in record.getMessage() and "pip install" in record.getMessage()
+    monkeypatch.setenv(compiled.VARIABLE, "require")
+    with pytest.raises(BitextmineError, match=r"not a library for this machine.*require.*pip install"):
+        compiled.library("made")
+    monkeypatch.setenv(compiled.VARIABLE, "yes")
+    with pytest.raises(BitextmineError, match="'yes'; it may be auto, off, require"):
+        compiled.library("made")
 
 
-@pytest.mark.usefixtures("fresh")
-def test_what_is_wanted_of_a_library_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_missing_libraries_are_warned_of_once_or_an_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Interface, "folder", tmp_path)
-    other = dataclasses.replace(EXPECTED, module="bitextmine.search._other")
-    with caplog.at_level(logging.WARNING, "bitextmine"):
-        for interface in (EXPECTED, other, EXPECTED):
-            assert compiled.library(interface) is None
-        (record,) = caplog.records  # once for all of them
-        assert "ten times as slowly" in record.getMessage() and "C compiler" in record.getMessage()
+    assert [compiled.library(name) for name in ("made", "search", "made")] == [None] * 3
+    (record,) = caplog.records
+    assert "ten times as slowly" in record.getMessage() and "C compiler" in record.getMessage()
     monkeypatch.setenv(compiled.VARIABLE, "require")
     with pytest.raises(BitextmineError, match=r"not built.*require"):
-        compiled.library(EXPECTED)
+        compiled.library("made")
 
 
-@pytest.mark.usefixtures("fresh")
-def test_off_leaves_a_good_library_aside(build: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = build()
-    monkeypatch.setattr(Interface, "folder", folder)
+def test_off_ignores_a_good_library(
+    build: Callable[..., ctypes.CDLL], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build()
     monkeypatch.setenv(compiled.VARIABLE, "off")
-    assert compiled.library(EXPECTED) is None
+    assert compiled.library("made") is None
     monkeypatch.setenv(compiled.VARIABLE, "require")
-    assert compiled.library(EXPECTED) is compiled.library(EXPECTED) is not None
+    assert compiled.library("made") is compiled.library("made") is not None
 
 
 def test_the_command_works_with_the_plain_path(bitextmine, tmp_path: Path) -> None:
@@ -269,8 +222,8 @@ def test_a_copy_of_the_package_without_its_libraries(root: Path, tmp_path: Path)
         ignore=shutil.ignore_patterns("__pycache__", "packaged", "*.so", "*.pyd"),
     )
     code = (
-        "from bitextmine.encoder import native; from bitextmine.search import native as search;"
-        "print(native.library(), search.library(), native.__file__)"
+        "from bitextmine import compiled;"
+        "print(*map(compiled.library, ('encoder', 'search')), compiled.__file__)"
     )
 
     def run(wish: str) -> subprocess.CompletedProcess[str]:
@@ -279,5 +232,5 @@ def test_a_copy_of_the_package_without_its_libraries(root: Path, tmp_path: Path)
             [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
         )
 
-    assert run("auto").stdout.split() == ["None", "None", str(package / "encoder" / "native.py")]
+    assert run("auto").stdout.split() == ["None", "None", str(package / "compiled.py")]
     assert "BitextmineError" in run("require").stderr

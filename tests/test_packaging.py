@@ -80,11 +80,7 @@ def test_the_wheel_holds_the_compiled_modules_and_they_load(wheel, installed, tm
     names = [Path(name).name for name in zipfile.ZipFile(wheel).namelist()]
     for module in ("_native", "_fused", "_dp", "_held"):
         assert any(name.startswith(f"{module}.") and name.endswith((".so", ".pyd")) for name in names)
-    code = (
-        "from bitextmine import compiled; from bitextmine.encoder import native as a;"
-        "from bitextmine.search import native as b; from bitextmine.alignment import program as c;"
-        "from bitextmine.embeddings import held as d; [compiled.library(each.INTERFACE) for each in (a, b, c, d)]"
-    )
+    code = "from bitextmine import compiled; [compiled.library(name) for name in compiled.MODULES]"
     env = {**os.environ, "BITEXTMINE_COMPILED": "require"}
     run(installed / "python", "-c", code, cwd=tmp_path, env=env)
 

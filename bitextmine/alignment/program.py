@@ -7,36 +7,23 @@ of constant width: time and memory grow with the documents' length and not with 
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine import compiled as modules
 from bitextmine.alignment.costs import Costs, Kinds
 from bitextmine.alignment.windows import Floats
-from bitextmine.compiled import FLOATS, INT64S, NOTHING, ROWS, UINT8S, Interface
+from bitextmine.compiled import library
 
-__all__ = ["INTERFACE", "Band", "Path", "cheapest", "full_band", "library"]
-
-INTERFACE = Interface(
-    "bitextmine.alignment._dp",
-    version=1,
-    functions={"dp_advance": (NOTHING, ROWS, UINT8S, INT64S, FLOATS, INT64S, INT64S, ROWS, INT64S)},
-)
+__all__ = ["Band", "Path", "cheapest", "full_band"]
 
 _NONE = 255
 # Costs in a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make matrix
 # products worth their call.
 _CELLS = 1 << 21
 _BLAS_WORTH = 48
-
-
-def library() -> ctypes.CDLL | None:
-    """Return dp.c, compiled; None if it is not available (`compiled.library`)."""
-    return modules.library(INTERFACE)
 
 
 @dataclass(frozen=True)
@@ -91,7 +78,7 @@ def cheapest(
     """
     total = np.empty((n + m + 1, band.width))
     back = np.empty((n + m + 1, band.width), dtype=np.uint8)
-    native = library() if compiled else None
+    native = library("alignment") if compiled else None
     low, skip = np.ascontiguousarray(band.low, dtype=np.int64), np.array([costs.skip])
     far_x, far_y = int(steps.x.max(initial=1)), int(steps.y.max(initial=1))
     rows = max(_BLAS_WORTH, _fit(band.width))

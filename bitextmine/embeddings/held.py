@@ -17,29 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine import compiled
-from bitextmine.compiled import INT64, NOTHING, ROWS
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.npy import file_digest, vectors_layout
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 
-__all__ = ["INTERFACE", "Held", "library", "watch"]
+__all__ = ["Held", "library", "watch"]
 
-INTERFACE = compiled.Interface(
-    "bitextmine.embeddings._held",
-    version=1,
-    functions={
-        "held_watch": (INT64, ROWS, INT64),
-        "held_torn": (INT64, INT64),
-        "held_release": (NOTHING, INT64),
-    },
-)
 _WATCHING = threading.Lock()
 
 
 def library() -> ctypes.CDLL | None:
     """The library, None where it cannot be had (`compiled.library`)."""
-    return compiled.library(INTERFACE)
+    return compiled.library("embeddings")
 
 
 def watch(mapped: NDArray[np.uint8], owner: object) -> int:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from bitextmine.encoder import native
+from bitextmine.compiled import library as compiled_library
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import processors
 
@@ -172,7 +172,7 @@ def _run(
 ) -> None:
     """Calls ``compiled`` for blocks of pairs (the library, the first pair, how many), side by side, or ``plain`` for
     each pair where nothing is compiled."""
-    library = native.library()
+    library = compiled_library("encoder")
     if library is None:
         for pair, (here, there) in enumerate(_spans(a, b)):
             plain(here, there, pair)

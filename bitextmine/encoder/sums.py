@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bitextmine.encoder import native
+from bitextmine import compiled
 from bitextmine.encoder.columns.lengths import length_table, sentence_characters
 from bitextmine.encoder.columns.order import waves
 from bitextmine.encoder.config import EncoderConfig
@@ -124,7 +124,7 @@ class PieceSums:
         """(n, width): columns beyond those of the sums are left as they come."""
         out = np.empty((len(pieces), width), dtype=np.float32)
         wave = waves(pieces, self.config.order_weight) if self.config.order_columns else None
-        library = native.library()
+        library = compiled.library("encoder")
         if library is None:
             for start in range(0, len(pieces), BLOCK_ROWS):
                 stop = min(start + BLOCK_ROWS, len(pieces))

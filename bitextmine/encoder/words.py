@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bitextmine.encoder import native
+from bitextmine import compiled
 from bitextmine.encoder.pieces import Pieces
 
 __all__ = ["MAX_WORDS", "CompiledTable", "PlainTable", "Words"]
@@ -78,7 +78,7 @@ class Words:
 
 def _nothing() -> tuple[Numbering, Pieces]:
     """A table, and the pieces of the words that are known: of word i in row i."""
-    table = PlainTable() if native.library() is None else CompiledTable()
+    table = PlainTable() if compiled.library("encoder") is None else CompiledTable()
     return table, Pieces.from_lists([])
 
 
@@ -86,7 +86,7 @@ class CompiledTable:
     """The words of a text by number, in C. Raises MemoryError as it fills."""
 
     def __init__(self) -> None:
-        library = native.library()
+        library = compiled.library("encoder")
         assert library is not None
         self._library = library
         self._table = library.words_new()

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine import compiled
-from bitextmine.compiled import ADDRESS, FLOATS, INT8S, INT32, INT32S, INT64, INT64S, NOTHING, ROWS, UINT8S
 
 ISA = {"portable": 1, "neon": 2, "dotprod": 3, "avx2": 4, "avxvnni": 5, "avx512vnni": 6, "amx": 7}
 ISA_NAMES = {code: name for name, code in ISA.items()}
 
 
 class Tile(ctypes.Structure):
-    """Field by field what fused.c calls `tile`."""
+    """`tile` of fused.c, field by field."""
 
     _fields_ = [
         *[(name, ctypes.c_int32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
@@ -31,29 +30,9 @@ class Tile(ctypes.Structure):
     ]
 
 
-INTERFACE = compiled.Interface(
-    "bitextmine.search._fused",
-    version=4,
-    functions={
-        "fused_isa": (INT32,),
-        "fused_has": (INT32, INT32),
-        "fused_quantise": (
-            *(INT64, INT32, ROWS, INT32, INT64, INT64, INT64, INT32),
-            *(INT8S, FLOATS, FLOATS, FLOATS, INT32S),
-        ),
-        "fused_pack": (NOTHING, INT8S, INT64, INT64, INT32, UINT8S),
-        "fused_interleave": (INT64, INT32, ROWS, INT32, INT64, INT64, INT64, INT64, FLOATS, FLOATS),
-        "fused_products": (NOTHING, ROWS, INT64S, ROWS, INT64S, INT64, INT64, INT32, INT32, FLOATS),
-        "fused_workspace": (INT64, INT32, INT64, INT64, INT64, INT32, INT32),
-        "fused_tile": (INT64, ADDRESS),
-    },
-    sizes={"tile": ctypes.sizeof(Tile)},
-)
-
-
 def library() -> ctypes.CDLL | None:
     """The library, None where it cannot be had (`compiled.library`)."""
-    return compiled.library(INTERFACE)
+    return compiled.library("search")
 
 
 def instruction_set() -> str | None:

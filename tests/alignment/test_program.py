@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from bitextmine.alignment.aligner import Alignment, align_windows
 from bitextmine.alignment.costs import Costs, Prices, kinds
-from bitextmine.alignment.program import Band, cheapest, full_band, library
+from bitextmine.alignment.program import Band, cheapest, full_band
 from bitextmine.alignment.search import Settings, find_path
 from bitextmine.alignment.windows import VectorWindows
+from bitextmine.compiled import library
 
 _spec = importlib.util.spec_from_file_location("align_oracle", Path(__file__).with_name("oracle.py"))
 oracle = importlib.util.module_from_spec(_spec)
@@ -59,7 +60,7 @@ def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
     assert all(s + t <= largest for _, s, _, t in steps_of(path))
 
 
-@pytest.mark.skipif(library() is None, reason="not compiled")
+@pytest.mark.skipif(library("alignment") is None, reason="not compiled")
 @pytest.mark.parametrize("largest", [2, 6])
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 9), (40, 7), (130, 120), (300, 2)])
 def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: int) -> None:
@@ -79,7 +80,7 @@ def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: in
 def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
     src, tgt, *_ = made(1, 400)
     with_it = align_windows(src, tgt, Settings(whole=0))
-    monkeypatch.setattr("bitextmine.alignment.program.library", lambda: None)
+    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     without = align_windows(src, tgt, Settings(whole=0))
     assert np.array_equal(with_it.src_ends, without.src_ends)
     assert np.array_equal(with_it.tgt_ends, without.tgt_ends)

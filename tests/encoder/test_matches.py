@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.encoder import load_encoder, native
+from bitextmine import compiled
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.matches import NOTHING, WIDEST, PieceMatcher
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import restore_rows
@@ -69,7 +70,7 @@ def test_matches(dim: int, a: list[list[int]], b: list[list[int]]) -> None:
         assert at == len(best) == len(match)
 
 
-@pytest.mark.skipif(native.library() is None, reason="nothing is compiled here")
+@pytest.mark.skipif(compiled.library("encoder") is None, reason="nothing is compiled here")
 def test_compiled_and_plain_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     a, b = (
@@ -86,7 +87,7 @@ def test_compiled_and_plain_are_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         return [array.tobytes() for array in arrays]
 
     found = everything()
-    monkeypatch.setattr(native, "library", lambda: None)
+    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     assert everything() == found
 
 

@@ -10,7 +10,8 @@ import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bitextmine.encoder import native, words
+from bitextmine import compiled
+from bitextmine.encoder import words
 from bitextmine.encoder.folder import TOKENIZER, packaged
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer
@@ -31,8 +32,8 @@ def lists(pieces: Pieces) -> list[list[int]]:
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "plain":
-            patch.setattr(native, "library", lambda: None)
-        elif native.library() is None:
+            patch.setenv("BITEXTMINE_COMPILED", "off")
+        elif compiled.library("encoder") is None:
             pytest.skip("not compiled")
         return Tokenizer(PACKAGED)
 
@@ -125,7 +126,7 @@ def test_a_failure_in_between_leaves_no_words_without_pieces() -> None:
 
 @given(st.lists(st.text(alphabet="ab \u00e9", max_size=12), min_size=1, max_size=8), st.integers(1, 4))
 def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
-    if native.library() is None:
+    if compiled.library("encoder") is None:
         pytest.skip("not compiled")
     results = []
     for kind in (words.CompiledTable, words.PlainTable):

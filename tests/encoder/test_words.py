@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitextmine.encoder import native, words
+from bitextmine import compiled
+from bitextmine.encoder import words
 from bitextmine.encoder.folder import TOKENIZER, packaged
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -27,8 +28,8 @@ AFTER = ["the dog sat", "die Katze", "a new word", "the cat là Hund und"]
 @pytest.fixture(params=["compiled", "plain"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "plain":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
+        monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
+    elif compiled.library("encoder") is None:
         pytest.skip("not compiled")
     return str(request.param)
 
@@ -131,7 +132,7 @@ def test_a_failing_tokeniser_leaves_no_words_without_pieces() -> None:
 
 
 def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    if native.library() is None:
+    if compiled.library("encoder") is None:
         pytest.skip("not compiled")
     table = Words()
     encode(table, FIRST)
@@ -157,7 +158,7 @@ def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("way")
 def test_scanning_again_forgets_what_nobody_stored() -> None:
-    table = CompiledTable() if native.library() is not None else PlainTable()
+    table = CompiledTable() if compiled.library("encoder") is not None else PlainTable()
     number, ends, fresh = table.scan("a b\nc a", 2, 0)
     assert (number.tolist()[:4], ends.tolist(), fresh) == ([0, 1, 2, 0], [2, 4], ["a", "b", "c"])
     number, _, fresh = table.scan("c b d", 1, 2)

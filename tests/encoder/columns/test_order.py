@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.encoder import load_encoder, native
+from bitextmine import compiled
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.encoder.columns.order import STEPS, steps, wave, waves
 from bitextmine.encoder.config import EncoderConfig
@@ -105,11 +106,11 @@ def test_vectors_of_a_folder(
     network = Transformer(config, read_weights(config, tmp_path / WEIGHTS), precision="float32")
     assert network.dim == encoder.dim and network.describe()["order_columns"] == ORDER
     np.testing.assert_allclose(network.vectors(pieces), found, atol=1e-5)
-    monkeypatch.setattr(native, "library", lambda: None)
+    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     assert encoder.encode(LINES).tobytes() == found.tobytes()
 
 
-@pytest.mark.skipif(native.library() is None, reason="nothing is compiled here")
+@pytest.mark.skipif(compiled.library("encoder") is None, reason="nothing is compiled here")
 @pytest.mark.parametrize("kind", [np.int8, np.float32])
 @pytest.mark.parametrize(("dim", "columns"), [(7, 7), (33, 20), (200, 48), (376, 96), (300, 130), (520, 520)])
 def test_compiled_and_plain_are_the_same(
@@ -124,7 +125,7 @@ def test_compiled_and_plain_are_the_same(
     network = PieceSums(weights, config)
     found = network.vectors(pieces)
     assert found.shape == (60, dim + columns)
-    monkeypatch.setattr(native, "library", lambda: None)
+    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     assert network.vectors(pieces).tobytes() == found.tobytes()
 
 
