@@ -1,1 +1,1 @@
-"""The command line: one module a command, `options` that they share, `types` of values, `shell` around them all."""
+"""The command line: one module per command, plus shared options, option types and shell handling."""

@@ -1,17 +1,34 @@
-"""bitextmine evaluate: retrieval, mining, classification; evaluate_align has alignment, evaluate_sts similarity"""
+"""bitextmine evaluate: retrieval, mining, align, sts, classification."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bitextmine.cli import options
-from bitextmine.cli.evaluate_align import evaluate_align
-from bitextmine.cli.evaluate_sts import evaluate_sts
-from bitextmine.cli.reports import print_report
 from bitextmine.cli.shell import Group
-from bitextmine.cli.types import Directions, Language
+from bitextmine.cli.types import directions
+
+if TYPE_CHECKING:
+    from bitextmine.run import Run
+
+pivot = options.language(
+    "--pivot",
+    default="en",
+    help="Language that 'all' pairs with every other; without English, the first one.  [default: en]",
+)
+bootstrap_seed = options.seed("Random seed of the bootstrap.")
+
+
+def print_report(report: Any, report_format: str) -> None:
+    """Print the result of an evaluation as a table, TSV or JSON."""
+    if report_format == "json":
+        import json
+
+        click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(report.to_table(tabs=report_format == "tsv"))
 
 
 @click.group(cls=Group, name="evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
@@ -21,53 +38,40 @@ def evaluate() -> None:
 
 @evaluate.command(
     "retrieval",
-    example="bitextmine evaluate retrieval --queries queries.tsv --distractors .",
+    example=(
+        "bitextmine evaluate retrieval --queries queries.tsv --distractors .",
+        "bitextmine evaluate retrieval --queries queries.tsv --pairs en-fr,fr-en",
+        "bitextmine evaluate retrieval --src-file europarl.en --tgt-file europarl.fr",
+    ),
     remote=("queries", "src_file", "tgt_file"),
 )
-@click.option(
-    "--queries", metavar="FILE.tsv", help="A header of languages, then per row one sentence in each of them."
+@options.text(
+    "--queries", "FILE.tsv", "Aligned sentences: a header of language codes, one column per language."
 )
-@click.option(
-    "--distractors",
-    metavar="FOLDER",
-    help="Further sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst].",
+@options.text(
+    "--distractors", "FOLDER", "More sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst]."
 )
 @click.option(
     "--pairs",
-    type=Directions(),
+    type=directions,
     default="all",
     show_default=True,
     metavar="en-fr,fr-en,...",
-    help="Directions; all: to and from --pivot.",
+    help="Directions to measure; all: to and from --pivot.",
 )
-@click.option(
-    "--pivot",
-    type=Language(),
-    default="en",
-    show_default=True,
-    metavar="L",
-    help="The language that 'all' pairs with the rest; en is the first one where there is no English.",
-)
-@click.option("--src-file", metavar="FILE", help="Instead of queries: aligned files, and MUSE's protocol.")
-@click.option("--tgt-file", metavar="FILE", help="Line i is the translation of line i of --src-file.")
-@click.option(
-    "--src-lang", type=Language(), metavar="L", help="Language of --src-file, where its name does not tell."
-)
-@click.option("--tgt-lang", type=Language(), metavar="L", help="Language of --tgt-file, likewise.")
+@pivot
+@options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol.")
+@options.text("--tgt-file", "FILE", "Its translation, line by line.")
+@options.language("--src-lang", help="Language of --src-file, if its name does not tell.")
+@options.language("--tgt-lang", help="Language of --tgt-file, likewise.")
 @options.model
-@options.neighbours("Neighbours of the ratio margin.")
-@options.count("--csls", default=10, help="Neighbours of CSLS.")
-@options.count("--candidates", default=10, help="Nearest by cosine that the margins choose among.")
-@click.option("--rescore", is_flag=True, help="Also choose among these by the scorer of mine --rescore.")
-@click.option(
-    "--work", metavar="FOLDER", help="Keep the pools' vectors here for the next run.  [default: nowhere]"
-)
-@options.form
-@options.search_memory
-@options.device
-@options.batch_tokens
-@options.errors
-@options.max_line
+@options.neighbours("Neighbours for the ratio margin.")
+@options.count("--csls", default=10, help="Neighbours for CSLS.")
+@options.count("--candidates", default=10, help="Nearest sentences by cosine that the margins rerank.")
+@click.option("--rescore", is_flag=True, help="Also rerank them with the scorer of 'mine --rescore'.")
+@options.text("--work", "FOLDER", "Keep the pools' vectors here for the next run.")
+@options.report_format
+@options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
 def evaluate_retrieval(
     queries: str | None,
     distractors: str | None,
@@ -81,117 +85,178 @@ def evaluate_retrieval(
     csls: int,
     candidates: int,
     rescore: bool,
-    form: str,
-    **machine: Any,
+    report_format: str,
+    run: Run,
+    **options: Any,
 ) -> None:
     """Measure P@1: how often the nearest sentence of a pool is the translation.
 
-    By cosine, by ratio margin and by CSLS, with 95% intervals. The pool of a language is its queries and its
-    distractors. With two aligned files: the protocol of MUSE's sent_translation, 2,000 queries among 200,000 keys.
-
-    \b
-    bitextmine evaluate retrieval --queries queries.tsv --pairs en-fr,fr-en
-    bitextmine evaluate retrieval --src-file europarl.en --tgt-file europarl.fr
+    Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
+    distractors. With two aligned files, follows the sent_translation protocol of MUSE: 2,000 queries, 200,000 keys.
     """
-    if queries is None and src_file is None:
-        raise click.UsageError("give --queries, or --src-file and --tgt-file")
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
-        raise click.UsageError("give --queries, or else --src-file and --tgt-file")
+        raise click.UsageError("give either --queries, or both --src-file and --tgt-file")
     from bitextmine.evaluation.bench import RankingOptions
 
     ranking = RankingOptions(k, csls, candidates, rescore)
+    options |= {
+        "device": run.device,
+        "memory": run.memory,
+        "batch_tokens": run.batch_tokens,
+        "errors": run.errors,
+    }
     if queries is not None:
         from bitextmine.evaluation.retrieval import evaluate_retrieval as evaluate_pools
 
-        report = evaluate_pools(queries, distractors, ranking, pairs=pairs, pivot=pivot, **machine)
+        report = evaluate_pools(queries, distractors, ranking, pairs=pairs, pivot=pivot, **options)
     else:
         from bitextmine.evaluation.muse import evaluate_muse
 
         assert src_file is not None
         assert tgt_file is not None
-        report = evaluate_muse(src_file, tgt_file, ranking, src_lang=src_lang, tgt_lang=tgt_lang, **machine)
-    print_report(report, form)
+        report = evaluate_muse(src_file, tgt_file, ranking, src_lang=src_lang, tgt_lang=tgt_lang, **options)
+    print_report(report, report_format)
 
 
 @evaluate.command(
     "mining",
-    example="bitextmine evaluate mining mined.tsv --gold gold.tsv",
+    example=(
+        "bitextmine evaluate mining mined.tsv --gold gold.tsv",
+        "bitextmine mine --src en --tgt fr --ids --threshold none | bitextmine evaluate mining - --gold gold.tsv",
+    ),
     remote=("mined", "gold", "src_corpus", "tgt_corpus"),
 )
 @click.argument("mined", metavar="MINED.tsv")
-@click.option(
-    "--gold", required=True, metavar="FILE", help="The true pairs: source line, tab, target line, from 1."
+@options.text("--gold", "FILE", "True pairs: source line, tab, target line, counted from 1.", required=True)
+@options.text(
+    "--src-file", "FILE", "The source corpus: lines with equal text count as one.", dest="src_corpus"
 )
-@click.option(
-    "--src-file", "src_corpus", metavar="FILE", help="The source corpus: equal texts count as one sentence."
-)
-@click.option("--tgt-file", "tgt_corpus", metavar="FILE", help="The target corpus, likewise.")
-@options.seed("Of the split and of the bootstrap.")
+@options.text("--tgt-file", "FILE", "The target corpus, likewise.", dest="tgt_corpus")
+@options.seed("Random seed of the split and the bootstrap.")
 @options.resamples
-@options.form
-@options.errors
-@options.max_line
-def evaluate_mining(mined: str, form: str, **options: Any) -> None:
-    """Score mined pairs as the BUCC shared task does: precision, recall and F1 against gold.
+@options.report_format
+@options.with_run(options.errors)
+def evaluate_mining(mined: str, report_format: str, run: Run, **options: Any) -> None:
+    """Score mined pairs against gold, as the BUCC shared task does: precision, recall and F1.
 
-    MINED.tsv is what 'bitextmine mine --ids --threshold none' prints. The threshold is tuned on one half of the
-    source sentences and applied to the other, both ways.
-
-    \b
-    bitextmine mine --src en --tgt fr --ids --threshold none | bitextmine evaluate mining - --gold gold.tsv
+    MINED.tsv is the output of 'bitextmine mine --ids --threshold none'. The threshold is tuned on one half of the
+    source sentences and applied to the other half, and vice versa.
     """
     from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
 
-    print_report(evaluate_file(mined, **options), form)
+    print_report(evaluate_file(mined, errors=run.errors, **options), report_format)
 
 
-evaluate.add_command(evaluate_align)
-evaluate.add_command(evaluate_sts)
+@evaluate.command(
+    "align",
+    example=(
+        "bitextmine evaluate align found.txt --gold gold.de-fr",
+        "bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr",
+    ),
+    remote=("found", "golds"),
+)
+@click.argument("found", nargs=-1, required=True, metavar="FOUND...")
+@options.text(
+    "--gold",
+    "FILE",
+    "True alignment of FOUND; repeat it for several, in the same order.",
+    dest="golds",
+    multiple=True,
+    required=True,
+)
+@options.resamples
+@bootstrap_seed
+@options.report_format
+@options.with_run(options.errors)
+def evaluate_align(
+    found: tuple[str, ...], golds: tuple[str, ...], report_format: str, run: Run, **options: Any
+) -> None:
+    """Score alignments as Vecalign does: strict and lax precision, recall and F1.
+
+    Files hold one link per line, such as [0, 1]:[2], with sentences counted from 0 (the output of 'align --format
+    vecalign'), or the TSV of 'align --ids'. Blank lines separate documents. A link is correct if it is in the gold
+    alignment (strict), or if it shares a sentence on both sides with a gold link (lax). Recall ignores gold links with
+    an empty side.
+    """
+    from bitextmine.evaluation.alignment import evaluate_alignment
+
+    print_report(evaluate_alignment(found, golds, errors=run.errors, **options), report_format)
+
+
+@evaluate.command(
+    "sts",
+    example=(
+        "bitextmine evaluate sts stsb.en.csv stsb.de.csv --pairs en-de",
+        "bitextmine evaluate sts stsb.en.dev.csv",
+        "bitextmine evaluate sts stsb.*.dev.csv --pairs en-de,en-es,en-fr,en-it --format json",
+    ),
+    remote=("files",),
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--pairs",
+    type=directions,
+    metavar="en-de,de-en,...",
+    help="Also measure across languages: first sentences from one file, second sentences from the other; all: to and "
+    "from --pivot.",
+)
+@pivot
+@options.model
+@options.resamples
+@bootstrap_seed
+@options.report_format
+@options.with_run(options.device, options.batch_tokens, options.errors)
+def evaluate_sts(files: tuple[str, ...], report_format: str, run: Run, **options: Any) -> None:
+    """Measure semantic similarity: Spearman correlation (x 100) of cosines with human ratings.
+
+    FILE is comma- or tab-separated: sentence1, sentence2, score, or the columns of the STS benchmark, or any order that
+    a header names. The language is taken from the file name: stsb.de.dev.csv, stsb-de-dev.csv. Intervals are 95%
+    bootstrap intervals.
+    """
+    from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
+
+    report = evaluate_files(
+        files, device=run.device, batch_tokens=run.batch_tokens, errors=run.errors, **options
+    )
+    print_report(report, report_format)
 
 
 @evaluate.command(
     "classification",
-    example="bitextmine evaluate classification --train news.en --test news.de --test news.fr",
+    example=(
+        "bitextmine evaluate classification --train news.en --test news.de --test news.fr",
+        "bitextmine evaluate classification --train topics/train.en --test topics/test.de --test topics/test.fr",
+    ),
     remote=("train", "tests", "dev"),
 )
-@click.option(
-    "--train",
-    required=True,
-    metavar="FILE",
-    help="Documents to learn from: a label, a tab and the text per line.",
-)
-@click.option(
+@options.text("--train", "FILE", "Training documents: label, tab, text on each line.", required=True)
+@options.text(
     "--test",
-    "tests",
-    required=True,
+    "FILE",
+    "Test documents in another language; repeat it for more.",
+    dest="tests",
     multiple=True,
-    metavar="FILE",
-    help="Documents in another language, likewise; may be repeated.",
+    required=True,
 )
-@click.option(
+@options.text(
     "--dev",
-    metavar="FILE",
-    help="Documents in the first language to choose the L2 term by.  [default: a tenth of --train]",
+    "FILE",
+    "Documents in the training language to choose the L2 penalty on.  [default: a tenth of --train]",
 )
 @options.count(
-    "--runs", default=5, help="Classifiers to take the mean of, each on another nine tenths of --train."
+    "--runs", default=5, help="Classifiers to average, each trained on a different 90% of --train."
 )
-@options.seed("Of the draw.")
+@options.seed("Random seed of the splits.")
 @options.model
-@options.form
-@options.device
-@options.batch_tokens
-@options.errors
-@options.max_line
-def evaluate_classification(form: str, **options: Any) -> None:
-    """Measure how well a classifier of documents carries over to other languages, as MLDoc does.
+@options.report_format
+@options.with_run(options.device, options.batch_tokens, options.errors)
+def evaluate_classification(report_format: str, run: Run, **options: Any) -> None:
+    """Measure zero-shot document classification across languages, as MLDoc does.
 
-    A linear classifier learns labels from the vectors of one language's documents and is tested on those of others;
-    the encoder stays as it is.
-
-    \b
-    bitextmine evaluate classification --train topics/train.en --test topics/test.de --test topics/test.fr
+    Trains a linear classifier on the vectors of documents in one language and tests it on documents in others. The
+    encoder itself is not trained.
     """
     from bitextmine.evaluation.classification import evaluate_classification as evaluate_files
 
-    print_report(evaluate_files(**options), form)
+    report = evaluate_files(device=run.device, batch_tokens=run.batch_tokens, errors=run.errors, **options)
+    print_report(report, report_format)

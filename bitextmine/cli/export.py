@@ -1,15 +1,21 @@
-"""bitextmine export"""
+"""bitextmine export."""
 
 from __future__ import annotations
 
 import click
 
+from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.exporting.forms import FORMS
 
 
 @click.command(
-    cls=Command, name="export", example="bitextmine export model --to sentence-transformers exported"
+    cls=Command,
+    name="export",
+    example=(
+        "bitextmine export model --to sentence-transformers exported",
+        "bitextmine export model --to onnx exported",
+    ),
 )
 @click.argument("model", metavar="MODEL")
 @click.argument("out", metavar="OUT")
@@ -17,18 +23,14 @@ from bitextmine.exporting.forms import FORMS
     "--to",
     type=click.Choice(FORMS),
     required=True,
-    help="sentence-transformers: a folder for SentenceTransformer(OUT); onnx: OUT/model.onnx with OUT/tokenizer.json.",
+    help="sentence-transformers: a folder for SentenceTransformer(OUT); onnx: OUT/model.onnx and OUT/tokenizer.json.",
 )
-@click.option("--force", is_flag=True, help="Write into OUT even if there is something in it.")
+@options.force("Write into OUT even if it is not empty.")
 def export(model: str, out: str, to: str, force: bool) -> None:
-    """Write an encoder for another library, which then needs no bitextmine.
+    """Export an encoder to another library, with the same vectors.
 
-    For what 'bitextmine train' makes without n-grams. sentence-transformers has no module for the columns that tell
-    order and length either; ONNX Runtime computes them. Vectors are the same.
-
-    \b
-    bitextmine export model --to sentence-transformers exported
-    bitextmine export model --to onnx exported
+    Works for models made by 'bitextmine train' without n-grams. sentence-transformers has no module for the order and
+    length columns either; ONNX Runtime computes them.
     """
     from bitextmine.exporting.run import export_encoder
 

@@ -1,36 +1,43 @@
-"""bitextmine index"""
+"""bitextmine index."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import IndexType, Number
+from bitextmine.cli.types import Number, index_type
 from bitextmine.indexing.kinds import KINDS
+
+if TYPE_CHECKING:
+    from bitextmine.run import Run
 
 
 @click.command(
     cls=Command,
     name="index",
-    example="bitextmine index corpus.fr",
-    resume="the same command again goes on where this one stopped",
+    example=(
+        "bitextmine index corpus.fr",
+        "bitextmine index corpus.fr --type ivf",
+        "bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index",
+    ),
+    resume="run the same command again to resume",
     remote=("corpora",),
 )
 @click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
 @click.option(
     "--type",
     "kind",
-    type=IndexType(),
+    type=index_type,
     default="auto",
     show_default=True,
     metavar=f"{'|'.join(KINDS)}|FACTORY",
-    help="Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: what costs least, measured here.",
+    help="Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: the cheapest, measured on this machine.",
 )
-@options.count("--recall-sample", default=1000, help="Rows that the recall is measured on.")
+@options.count("--recall-sample", default=1000, help="Rows to measure recall on.")
 @click.option(
     "--recall",
     "--recall-target",
@@ -39,50 +46,38 @@ from bitextmine.indexing.kinds import KINDS
     default=0.99,
     show_default=True,
     metavar="X",
-    help="Search harder (nprobe, efSearch) until the nearest row is found this often.",
+    help="Raise the search effort (nprobe, efSearch) until this share of nearest rows is found.",
 )
-@options.neighbours("Neighbours that the recall counts.")
-@options.seed("Of training rows and sample.")
-@options.count(
-    "--queries", default=None, help="How many searches 'auto' counts on.  [default: as many as rows]"
-)
-@options.memory("Most that building may take, as 500M or 2G.")
-@click.option(
-    "--force", is_flag=True, help="Build again what is up to date, and write over files of other programs."
-)
+@options.neighbours("Neighbours to measure recall with.")
+@options.seed("Random seed of the training rows and the recall sample.")
+@options.count("--queries", default=None, help="Searches that 'auto' plans for.  [default: one per row]")
+@options.overwrite
 @options.model
 @options.lang
 @options.cache
 @options.wait
-@options.device
-@options.ray("Have a Ray cluster make vectors that are missing; the index is built here.")
-@options.batch_tokens
-@options.errors
-@options.max_line
+@options.with_run(
+    options.memory("Memory limit for building, e.g. 500M or 2G."),
+    options.device,
+    options.ray("Compute missing vectors on a Ray cluster; the index itself is built on this machine."),
+    options.batch_tokens,
+    options.errors,
+)
 def index(
     corpora: tuple[str, ...],
     model: str,
-    device: str,
     lang: str | None,
-    batch_tokens: int | None,
-    errors: str,
     cache: str | None,
     wait: bool,
-    ray: str | None,
-    ray_cpus: int,
-    ray_gpus: int,
-    ray_rows: int | None,
-    ray_report: str | None,
+    force: bool,
+    run: Run,
+    ray: dict[str, Any],
     **options: Any,
 ) -> None:
-    """Build a FAISS index of a corpus, for searches too large to be exact.
+    """Build a FAISS index of a corpus, for corpora too large for exact search.
 
     Writes corpus.fr.faiss and corpus.fr.faiss.json beside the vectors, with the recall measured against exact search.
-    A corpus whose vectors are missing or stale is embedded first; of FILE.npy the vectors are taken as they are.
-
-    \b
-    bitextmine index corpus.fr --type ivf
-    bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index
+    Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.
     """
     from bitextmine.console import progress
     from bitextmine.distributed.options import ray_options
@@ -92,21 +87,19 @@ def index(
     from bitextmine.files.streams import read_once
     from bitextmine.indexing.file import check_index_output, index_corpus
 
-    for corpus in corpora:
-        if read_once(corpus):
-            raise click.UsageError(
-                f"{corpus}: what comes out of a pipe has no vectors to lie beside; embed it first, as in "
-                "'bitextmine embed - --lang fr --out corpus.fr.npy', and index the .npy"
-            )
-    force = options["force"]
-    cluster = ray_options(ray, ray_cpus, ray_gpus, ray_rows, ray_report)
-    here = device
+    for corpus in filter(read_once, corpora):
+        raise click.UsageError(
+            f"{corpus}: a pipe cannot be indexed; embed it first with 'bitextmine embed - --lang fr --out "
+            "corpus.fr.npy', then index the .npy"
+        )
+    cluster = ray_options(**ray)
+    device = run.device if cluster is None else "cpu"
     if cluster is not None:
-        cluster.device(device)
-        here = "cpu"
-    encoder = None if all(corpus.endswith(".npy") for corpus in corpora) else load_encoder(model, here)
+        cluster.device(run.device)
+    texts = [corpus for corpus in corpora if not corpus.endswith(".npy")]
+    encoder = load_encoder(model, device) if texts else None
     for corpus in corpora:
-        if encoder is None or corpus.endswith(".npy"):
+        if encoder is None or corpus not in texts:
             check_index_output(corpus, force=force)
             continue
         check_embedding(corpus, encoder, cache=cache, lang=lang, overwrite=force)
@@ -117,23 +110,22 @@ def index(
         if cluster is not None and encoder is not None:
             from bitextmine.distributed.encoding import ClusterEncoding
 
-            encoding = stack.enter_context(ClusterEncoding(cluster, model, device))
+            encoding = stack.enter_context(ClusterEncoding(cluster, model, run.device))
         for corpus in corpora:
             vectors = corpus
-            if encoder is not None and not corpus.endswith(".npy"):
-                vectors = str(
-                    embed_corpus(
-                        corpus,
-                        encoder,
-                        lang=lang,
-                        errors=errors,
-                        batch_tokens=batch_tokens,
-                        overwrite=force,
-                        cache=cache,
-                        wait=wait,
-                        encoding=encoding,
-                    )
+            if encoder is not None and corpus in texts:
+                place = embed_corpus(
+                    corpus,
+                    encoder,
+                    lang=lang,
+                    errors=run.errors,
+                    batch_tokens=run.batch_tokens,
+                    overwrite=force,
+                    cache=cache,
+                    wait=wait,
+                    encoding=encoding,
                 )
+                vectors = str(place)
             with progress(None, f"index {corpus}", "vectors") as bar:
-                report = index_corpus(vectors, progress=bar.update, **options)
+                report = index_corpus(vectors, force=force, memory=run.memory, progress=bar.update, **options)
             click.echo(report.to_table(), err=True)

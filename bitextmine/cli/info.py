@@ -1,27 +1,30 @@
-"""bitextmine info"""
+"""bitextmine info."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 
+if TYPE_CHECKING:
+    from bitextmine.run import Run
+
 
 @click.command(cls=Command, name="info", example="bitextmine info corpus.fr.npy", remote=("paths",))
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@options.errors
-@options.max_line
-def info(paths: tuple[str, ...], errors: str) -> None:
-    """Tell what a file or a folder is.
+@options.with_run(options.errors)
+def info(paths: tuple[str, ...], run: Run) -> None:
+    """Describe a model, embedding (finished or not), index, mined file or corpus.
 
-    Models ("default" is the one in the package), embeddings (finished or not), indexes, mined files and corpora:
-    one "what: which" per line, as far as the manifest knows.
+    Prints one "name: value" per line, taken from the manifest. "default" is the built-in encoder.
     """
     from bitextmine.info import describe
 
     for number, path in enumerate(paths):
         if len(paths) > 1:
             click.echo(f"{chr(10) if number else ''}{path}")
-        for name, value in describe(path, errors).items():
+        for name, value in describe(path, run.errors).items():
             click.echo(f"{name}: {value}")

@@ -1,172 +1,50 @@
-"""Options that several commands share."""
+"""Options that several commands share, and `with_run`, which turns those about resources into one `Run`."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
-from bitextmine.cli.types import Device, Language, Limit, Memory, RayAddress, Threshold
+from bitextmine.cli import types
 from bitextmine.mining.choices import Choice, Margin
 
 Decorator = Callable[[Any], Any]
 SEED = click.IntRange(0, 2**32 - 1)
-
-model = click.option(
-    "--model",
-    default="default",
-    envvar="BITEXTMINE_MODEL",
-    metavar="NAME|FOLDER",
-    help="Encoder: the one in the package, a folder of 'bitextmine train', sentence-transformers or LASER2, or "
-    "ORG/NAME[@REVISION] of the Hugging Face hub.  "
-    "[default: default, or $BITEXTMINE_MODEL]",
-)
-device = click.option(
-    "--device",
-    type=Device(),
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda|cuda:N",
-    help="Where to compute.",
-)
-batch_tokens = click.option(
-    "--batch-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Subword pieces per batch; less takes less memory.  [default: fits the device]",
-)
-errors = click.option(
-    "--errors",
-    type=click.Choice(["strict", "replace"]),
-    default="strict",
-    show_default=True,
-    help="Invalid UTF-8: stop and name the line, or read it as U+FFFD.",
-)
+SHARE: dict[str, Any] = {"min": 0, "max": 1, "min_open": True, "max_open": True}
 
 
-def _set_max_line(ctx: click.Context, param: click.Parameter, value: int) -> None:
-    from bitextmine.files.streams import longest_line  # here: --help loads nothing but this room
-
-    longest_line(value)
-
-
-max_line = click.option(
-    "--max-line",
-    type=Memory(),
-    default="10M",
-    show_default=True,
-    metavar="SIZE",
-    expose_value=False,
-    callback=_set_max_line,
-    help="Longest line that is read; a longer one is an error, before it fills the memory.",
-)
-cache = click.option(
-    "--cache",
-    envvar="BITEXTMINE_CACHE",
-    metavar="FOLDER",
-    help="Keep vectors here, as where corpora cannot be written beside.  [default: beside them, or $BITEXTMINE_CACHE]",
-)
-wait = click.option(
-    "--wait/--no-wait",
-    default=True,
-    show_default=True,
-    help="Wait for an embedding that another process is writing, or stop.",
-)
-form = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "tsv", "json"]),
-    default="table",
-    show_default=True,
-    help="For eyes, for programs, or everything.",
-)
-
-scol = click.option(
-    "--scol",
-    metavar="COL",
-    help="Column of the source: position from 1, or name in the header.  [default: look]",
-)
-tcol = click.option("--tcol", metavar="COL", help="Column of the target, likewise.")
-stream_output = click.option(
-    "-o",
-    "--output",
-    default="-",
-    metavar="FILE",
-    help="Where the rows go: .tsv, .jsonl, .tmx or .parquet; .gz, .bz2, .xz or .zst behind compress.  "
-    "[default: standard output]",
-)
+def text(name: str, metavar: str, help: str, *, dest: str | None = None, **more: Any) -> Decorator:
+    """Make an option for a string."""
+    return click.option(name, *([dest] if dest else []), metavar=metavar, help=help, **more)
 
 
-def plan(command: Any) -> Any:
-    """--plan, --assume."""
-    for option in (
-        click.option(
-            "--assume",
-            type=Limit(),
-            multiple=True,
-            metavar="NAME=X",
-            help="For --plan: workers=8, processors=16 of each, embed=50000 lines a second and processor, or another "
-            "of the rates that it prints; may be repeated.  [default: one worker, its --ray-cpus, what was measured]",
-        ),
-        click.option(
-            "--plan",
-            is_flag=True,
-            help="Print what it would take, in shards, tiles, bytes, memory and time, and do nothing.",
-        ),
-    ):
-        command = option(command)
-    return command
+def number(
+    name: str, help: str, *, dest: str | None = None, default: float | None = None, **limits: Any
+) -> Decorator:
+    """Make an option for a finite number within limits."""
+    kind = types.Number(**limits)
+    return text(name, "X", help, dest=dest, type=kind, default=default, show_default=default is not None)
 
 
-def ray(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
-    """--ray and what goes with it; rows, gpus: --ray-rows and --ray-gpus, too. `about` says what the cluster does."""
-    options = [
-        click.option(
-            "--ray",
-            type=RayAddress(),
-            metavar="auto|local|HOST:PORT",
-            help=f"{about} auto: the Ray cluster that this machine belongs to; local: one that is started here for the "
-            "command; or the one with that head. Needs the extra 'ray'.",
-        ),
-        count("--ray-cpus", default=1, help="Processors of each worker of --ray."),
-    ]
-    if gpus:
-        options.append(
-            click.option(
-                "--ray-gpus",
-                type=click.IntRange(min=0),
-                default=0,
-                show_default=True,
-                metavar="N",
-                help="GPUs of each worker of --ray.",
-            )
-        )
-    if rows:
-        options.append(
-            count(
-                "--ray-rows", default=None, help="Most lines in a shard of --ray.  [default: by the corpora]"
-            )
-        )
-
-    options.append(
-        click.option(
-            "--ray-report",
-            metavar="FILE.jsonl",
-            help="Add a line for each stage of --ray: seconds, tasks, workers, memory.  [default: the log says it]",
-        )
+def count(name: str, *names: str, default: int | None, help: str, least: int = 1) -> Decorator:
+    """Make an option for a whole number; without a default, `help` says what applies."""
+    return click.option(
+        name,
+        *names,
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help=help,
     )
-
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Decorator:
-    """One of a stage's choices, with what each means; `about` opens the help."""
+    """Make an option for one of a stage's choices; the help explains each."""
     return click.option(
         name,
         type=click.Choice([one.value for one in choices]),
@@ -177,42 +55,37 @@ def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Dec
 
 
 def meanings(choices: Iterable[Choice]) -> str:
-    """Every choice with what it means, in a sentence."""
+    """Return every choice with its meaning, as a sentence."""
     return "; ".join(f"{one}: {one.meaning}" for one in choices) + "."
 
 
-def margin(about: str) -> Decorator:
-    """--margin."""
-    return choice("--margin", Margin, Margin.RATIO, about)
-
-
-def count(name: str, *, default: int | None, help: str, least: int = 1) -> Decorator:
-    """A number from ``least``; without a default, the help tells what holds."""
+def language(*names: str, help: str, default: str | None = None, multiple: bool = False) -> Decorator:
+    """Make an option for a language code."""
     return click.option(
-        name,
-        type=click.IntRange(min=least),
-        default=default,
-        show_default=default is not None,
-        metavar="N",
-        help=help,
+        *names, type=types.language, default=default, multiple=multiple, metavar="LANG", help=help
     )
 
 
+def margin(about: str) -> Decorator:
+    """Make --margin."""
+    return choice("--margin", Margin, Margin.RATIO, about)
+
+
 def neighbours(help: str, least: int = 1) -> Decorator:
-    """-k."""
+    """Make -k."""
     return count("-k", default=4, help=help, least=least)
 
 
-def seed(help: str) -> Decorator:
-    """--seed."""
+def seed(help: str = "Random seed.") -> Decorator:
+    """Make --seed."""
     return click.option("--seed", type=SEED, default=1, show_default=True, metavar="N", help=help)
 
 
 def threshold(help: str, precision: bool = False) -> Decorator:
-    """--threshold; precision: whether it may be precision=SHARE."""
+    """Make --threshold; `precision` allows precision=X."""
     return click.option(
         "--threshold",
-        type=Threshold(precision),
+        type=types.threshold(precision),
         default="auto",
         show_default=True,
         metavar="NUMBER|auto|none|precision=X" if precision else "NUMBER|auto|none",
@@ -221,31 +94,201 @@ def threshold(help: str, precision: bool = False) -> Decorator:
 
 
 def memory(help: str, default: str | None = None) -> Decorator:
-    """--memory; without a default, half of what is free."""
+    """Make --memory; without a default, half of the free memory applies."""
     return click.option(
         "--memory",
-        type=Memory(),
+        type=types.size,
         default=default,
         show_default=default is not None,
         metavar="SIZE",
-        help=help if default else f"{help}  [default: half of what is free]",
+        help=help if default else f"{help}  [default: half of the free memory]",
     )
 
 
-def header(help: str) -> Decorator:
-    """--header."""
+def header(help: str = "The first line names the columns, or does not.  [default: detect]") -> Decorator:
+    """Make --header/--no-header."""
     return click.option("--header/--no-header", default=None, help=help)
 
 
-search_memory = memory("Most that exact search may take, as 500M or 2G; too little is refused.")
-read_header = header("Whether the first line names the columns.  [default: look]")
-resamples = count("--resamples", default=2000, help="Of the bootstrap.")
-lang = click.option(
-    "--lang", type=Language(), metavar="L", help="Language of the corpus, where its name does not tell."
+def force(help: str) -> Decorator:
+    """Make --force."""
+    return click.option("--force", is_flag=True, help=help)
+
+
+model = click.option(
+    "--model",
+    default="default",
+    envvar="BITEXTMINE_MODEL",
+    metavar="NAME|FOLDER",
+    help="Encoder: a built-in one, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
+    "ORG/NAME[@REVISION] on the Hugging Face Hub.  [default: default, or $BITEXTMINE_MODEL]",
+)
+cache = click.option(
+    "--cache",
+    envvar="BITEXTMINE_CACHE",
+    metavar="FOLDER",
+    help="Keep embeddings in this folder, for example when the corpora are read-only.  [default: beside each corpus, "
+    "or $BITEXTMINE_CACHE]",
+)
+wait = click.option(
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="If another process is writing an embedding, wait for it or stop.",
+)
+report_format = click.option(
+    "--format",
+    "report_format",
+    type=click.Choice(["table", "tsv", "json"]),
+    default="table",
+    show_default=True,
+    help="Output format; json holds the most detail.",
+)
+scol = click.option(
+    "--scol",
+    metavar="COL",
+    help="Source column: a position from 1, or a name in the header.  [default: detect]",
+)
+tcol = click.option("--tcol", metavar="COL", help="Target column, likewise.")
+stream_output = click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    help="Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress.  "
+    "[default: standard output]",
+)
+search_memory = memory("Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.")
+resamples = count("--resamples", default=2000, help="Bootstrap resamples.")
+data = text("--data", "FOLDER", "Folder of the corpora.  [default: as in the recipe, or the current folder]")
+new_model = text("--out", "FOLDER", "Model folder to create.", required=True)
+lang = language("--lang", help="Language of the corpus, if its file name does not tell.")
+overwrite = force("Embed again even if up to date, and overwrite files of other programs.")
+
+
+def with_corpora(several_names: bool) -> Decorator:
+    """Add the options that name source and target corpora; `several_names` makes --name repeatable."""
+    found = "Source language; its corpus is looked up in --dir. Repeatable."
+    named = "Which corpora to take if --dir holds several: news for news.en and news.fr."
+    return lambda command: apply(
+        command,
+        language("--src", multiple=True, help=found),
+        language("--tgt", multiple=True, help="Target language, likewise."),
+        text(
+            "--dir",
+            "FOLDER",
+            "Folder of the corpora.  [default: current folder]",
+            dest="directory",
+            default=".",
+        ),
+        text("--name", "NAME", named + " Repeatable." * several_names, multiple=several_names),
+        text("--src-file", "FILE", "Source corpus, by file name. Repeatable.", multiple=True),
+        text("--tgt-file", "FILE", "Target corpus, likewise.", multiple=True),
+    )
+
+
+# --- resources: what a command computes with -------------------------------------------------------------
+
+
+def _set_max_line(ctx: click.Context, param: click.Parameter, value: int) -> None:
+    from bitextmine.files.streams import longest_line  # here: --help loads nothing but this package
+
+    longest_line(value)
+
+
+max_line = click.option(
+    "--max-line",
+    type=types.size,
+    default="10M",
+    show_default=True,
+    metavar="SIZE",
+    expose_value=False,
+    callback=_set_max_line,
+    help="Longest line to read; a longer one is an error.",
+)
+device = click.option(
+    "--device",
+    type=types.device,
+    default="auto",
+    show_default=True,
+    metavar="auto|cpu|cuda|cuda:N",
+    help="Device to compute on.",
+)
+batch_tokens = click.option(
+    "--batch-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Subword pieces per batch; fewer need less memory.  [default: fits the device]",
+)
+errors = click.option(
+    "--errors",
+    type=click.Choice(["strict", "replace"]),
+    default="strict",
+    show_default=True,
+    help="Invalid UTF-8: stop and report the line, or read it as U+FFFD.",
 )
 
 
+def with_run(*resources: Decorator) -> Decorator:
+    """Add `resources` and --max-line to a command, which gets their values as one `Run`, its parameter `run`.
+
+    The options of `ray` come as a dictionary, its parameter `ray`.
+    """
+
+    def add(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def with_one(*args: Any, **given: Any) -> Any:
+            from bitextmine.run import Run
+
+            names = {field.name for field in dataclasses.fields(Run)} & given.keys()
+            run = Run(**{name: given.pop(name) for name in names})
+            if "ray" in given:
+                given["ray"] = {name: given.pop(name) for name in sorted(given) if name.startswith("ray")}
+            return command(*args, run=run, **given)
+
+        return apply(with_one, *resources, max_line)
+
+    return add
+
+
+def apply(command: Any, *decorators: Decorator) -> Any:
+    """Add options to a command, in this order."""
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def ray(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
+    """Make --ray and its companions; `about` says what the cluster does, rows and gpus add --ray-rows, --ray-gpus."""
+    options = [
+        click.option(
+            "--ray",
+            type=types.ray_address,
+            metavar="auto|local|HOST:PORT",
+            help=f"{about} auto: the cluster this machine belongs to; local: a new one on this machine, for this "
+            "command; HOST:PORT: the cluster with this head. Needs the extra 'ray'.",
+        ),
+        count("--ray-cpus", default=1, help="CPUs per Ray worker."),
+    ]
+    if gpus:
+        options.append(count("--ray-gpus", default=0, least=0, help="GPUs per Ray worker."))
+    if rows:
+        options.append(
+            count(
+                "--ray-rows", default=None, help="Maximum lines per shard.  [default: from the corpus size]"
+            )
+        )
+    options.append(
+        click.option(
+            "--ray-report",
+            metavar="FILE.jsonl",
+            help="Append seconds, tasks, workers and memory of each stage.  [default: only log them]",
+        )
+    )
+    return lambda command: apply(command, *options)
+
+
 def explicit(name: str) -> bool:
-    """Whether an option was given on the command line, and not by the environment or by default."""
+    """Return True if an option was given on the command line, not by the environment or a default."""
     source = click.get_current_context().get_parameter_source(name)
     return source == click.core.ParameterSource.COMMANDLINE

@@ -1,6 +1,6 @@
-"""The command `bitextmine`: its name, its help, its commands in the order of the work.
+"""The `bitextmine` command and its subcommands, in the order of a pipeline.
 
-Stages are imported inside the commands: `bitextmine --help` must not wait for torch.
+Commands import their stages when they run, so that `bitextmine --help` does not wait for torch.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from bitextmine.version import __version__
     example="bitextmine mine --src en --tgt fr",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
-Completion with the Tab key (bash; zsh_source and fish_source for those shells):
+Tab completion for bash (for zsh and fish: zsh_source, fish_source):
 eval "$(_BITEXTMINE_COMPLETE=bash_source bitextmine)\"""",
 )
 @click.version_option(__version__, prog_name="bitextmine", message="%(prog)s %(version)s")
 def program() -> None:
-    """Sentence pairs out of two piles of text.
+    """Find translated sentence pairs in two piles of text.
 
-    A corpus is a text file with one sentence per line; its language is its last suffix: corpus.fr,
-    corpus.fr.gz, .bz2, .xz or .zst. "-" is standard input or standard output.
+    A corpus is a text file with one sentence per line; its last suffix is its language: corpus.fr,
+    corpus.fr.gz (or .bz2, .xz, .zst). "-" stands for standard input or output.
     """
 
 
 def main() -> None:
-    """The entry point of the installed command."""
+    """Run the installed command."""
     hold_standard_streams()
     program(prog_name="bitextmine")
 

@@ -1,9 +1,7 @@
-"""How the program meets the shell: help that opens with a line to copy, messages, exit codes, closed pipes.
+"""The program and the shell: help, error messages, exit codes, closed pipes and closed standard streams.
 
-A standard stream that was closed at the start (``>&-``) is never another file by accident: `hold_standard_streams`.
-
-Exit codes: 0 done, 1 an error with a message, 2 wrong usage (Click's own), 130 interrupted (Ctrl-C),
-141 the reader of standard output went away (as for `cat big | head`).
+Exit codes: 0 done, 1 error with a message, 2 wrong usage (Click's), 130 interrupted (Ctrl-C), 141 the reader of
+standard output has closed it (as in `cat big | head`).
 """
 
 from __future__ import annotations
@@ -23,99 +21,99 @@ from bitextmine.files.urls import is_remote
 
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
-_TOO_LARGE = 1 << 63  # for what counts and adds in 64 bits
+_TOO_LARGE = 1 << 63  # beyond 64-bit integers
 _NO_STDOUT = (
-    "standard output is closed; send it somewhere (> FILE), or name an output file if the command takes one"
+    "standard output is closed; redirect it (> FILE), or name an output file if the command takes one"
 )
 
 
-class Command(click.Command):
-    """A command whose help opens with `example`, a line to copy.
+class _WithExample(click.Command):
+    """A command whose help opens with examples, lines to copy."""
 
-    `resume` says, for whoever interrupts it, what the same command does when it is run again. `remote`: the parameters
-    that may name files in shared storage, by URL; the others are of this machine.
-    """
-
-    def __init__(
-        self, *args: Any, example: str, resume: str = "", remote: Collection[str] = (), **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, example: str | tuple[str, ...], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.example = example
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, then Click's help."""
+        lines = [self.example] if isinstance(self.example, str) else self.example
+        formatter.write("Example: " + "\n         ".join(lines) + "\n\n")
+        super().format_help(ctx, formatter)
+
+
+class Command(_WithExample):
+    """A command with examples, a hint for interrupted runs, and checked values.
+
+    Args:
+        resume: the hint to print if the command is interrupted.
+        remote: the parameters that accept URLs; all others are local.
+    """
+
+    def __init__(self, *args: Any, resume: str = "", remote: Collection[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.resume = resume
         self.remote = remote
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse empty values, numbers beyond 64 bits, and URLs where a local path is needed."""
         rest = super().parse_args(ctx, args)
-        for param in self.params:  # no text may be empty: an unset variable in a script would be one
+        for param in self.params:  # an empty value is probably an unset shell variable
             value = ctx.params.get(param.name or "")
             if value != param.default and ("" in value if isinstance(value, tuple) else value == ""):
-                raise click.BadParameter("it is empty.", ctx, param)
+                raise click.BadParameter("the value is empty.", ctx, param)
             if isinstance(value, int) and abs(value) >= _TOO_LARGE:
                 raise click.BadParameter("the number is too large.", ctx, param)
             values = value if isinstance(value, tuple) else (value,)
             if param.name not in self.remote and any(map(is_remote, values)):
                 raise click.BadParameter(
-                    f"{next(filter(is_remote, values))}: this is read and written on this machine only, not at a URL.",
-                    ctx,
-                    param,
+                    f"{next(filter(is_remote, values))}: expected a local path, not a URL.", ctx, param
                 )
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        if ctx.params.get("output") == "-" and not _stdout_is_open():  # or it would be found after the work
+        """Run the command; usage errors of a stage become Click's."""
+        if ctx.params.get("output") == "-" and not _stdout_is_open():  # better now than after the work
             raise BitextmineError(_NO_STDOUT)
         try:
             return super().invoke(ctx)
         except UsageError as error:
             raise click.UsageError(str(error), ctx) from None
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"Example: {self.example}\n\n")
-        super().format_help(ctx, formatter)
 
-
-class Group(click.Group):
-    """A group of commands whose help opens with `example`, a line to copy."""
+class Group(_WithExample, click.Group):
+    """A group of commands with examples."""
 
     command_class = Command
 
-    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.example = example
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"Example: {self.example}\n\n")
-        super().format_help(ctx, formatter)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order of the pipeline, not of the alphabet
+        """List the commands in pipeline order, not alphabetically."""
+        return list(self.commands)
 
 
 Group.group_class = Group
 
 
 class Program(Group):
-    """The outermost group: turns what a command raises into a message on standard error and an exit code."""
+    """The outermost group: turns exceptions into a message on standard error and an exit code."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _told():  # --help and --version answer from here
+        """Parse the command line; --help and --version print here."""
+        with _errors_as_messages():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command."""
         _log_to_stderr()
-        with _told(lambda: _resume_hint(self, ctx)):
+        with _errors_as_messages(lambda: _resume_hint(self, ctx)):
             result = super().invoke(ctx)
             if sys.stdout is not None:
-                sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
+                sys.stdout.flush()  # a closed pipe or full disk can still be reported here
             return result
 
 
 @contextlib.contextmanager
-def _told(hint: Callable[[], str] = str) -> Iterator[None]:
-    """Tells a person of what is raised, and raises Click's Exit with its code instead; bugs keep their traceback.
-
-    hint: what the same command does when it is run again after an interrupt; asked for then.
-    """
+def _errors_as_messages(hint: Callable[[], str] = str) -> Iterator[None]:
+    """Print a message for each expected exception and raise Click's Exit instead; bugs keep their traceback."""
     try:
         yield
     except BitextmineError as error:
@@ -130,40 +128,38 @@ def _told(hint: Callable[[], str] = str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "bitextmine":
             raise
-        _fail(f"the Python package {error.name!r} is missing; install bitextmine with pip to get it")
-    except EOFError as error:  # Click would make an "Aborted!" of it
-        _fail(f"input ended too early: {error}")
+        _fail(f"the Python package {error.name!r} is missing; reinstall bitextmine with pip")
+    except EOFError as error:  # Click would print "Aborted!"
+        _fail(f"unexpected end of input: {error}")
     except OSError as error:
         _fail(_describe(error))
     except Exception as error:
         if not _out_of_memory(error):
             raise
         _fail(
-            f"out of memory ({str(error).splitlines()[0] if str(error) else type(error).__name__}); smaller "
-            "batches (--batch-tokens) or smaller corpora need less"
+            f"out of memory ({str(error).splitlines()[0] if str(error) else type(error).__name__}); try smaller "
+            "batches (--batch-tokens) or smaller corpora"
         )
 
 
 def hold_standard_streams() -> None:
-    """Takes the places of the standard streams that were closed when the process began.
+    """Reopen standard streams that were closed (``>&-``) when the process started.
 
-    Otherwise the next files to be opened would get their descriptors, and what is printed would go into a corpus or an
-    output. Standard input stays None; standard output exists and fails with EBADF when it is written to; what goes to
-    standard error is lost.
+    Otherwise the next opened file would get the descriptor, and printed text would end up in a corpus or an output.
+    Standard input stays None, writing to standard output fails with EBADF, and standard error is discarded.
     """
     for fd, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(fd)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, mode), True)  # gets the lowest free number, which is fd
+            os.set_inheritable(os.open(os.devnull, mode), True)  # gets fd, the lowest free number
     if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 (for as long as the process runs)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 (open until the process ends)
     if sys.stderr is None:
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _stdout_is_open() -> bool:
-    """Whether standard output can be written to: what `hold_standard_streams` puts in its place cannot."""
     import fcntl
 
     try:
@@ -181,7 +177,7 @@ def _describe(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if error.errno == errno.EBADF and not where:
         return _NO_STDOUT
-    from bitextmine.files.atomic import FULL_DISK  # here: --help loads nothing but this room
+    from bitextmine.files.atomic import FULL_DISK  # here: --help loads nothing but this package
 
     if error.errno in FULL_DISK:
         reason = error.strerror or "no space left"
@@ -190,8 +186,7 @@ def _describe(error: OSError) -> str:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Whether Python, NumPy or torch (by name: it need not be imported here) ran out of memory."""
-    text = str(error)
+    text = str(error)  # torch's errors are recognised by name and text, without importing it
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"
@@ -213,12 +208,12 @@ def _fail(message: str) -> NoReturn:
 
 
 def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # standard error may be closed as well
+    with contextlib.suppress(OSError):  # standard error may be closed too
         click.echo(line, err=True)
 
 
 def _drop_stdout() -> None:
-    """Send what is still buffered for standard output nowhere, or the interpreter complains as it shuts down."""
+    """Discard buffered output, or the interpreter would complain at shutdown."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,47 +1,51 @@
-"""bitextmine train"""
+"""bitextmine train."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.cli.types import Number, Setting
+from bitextmine.cli.types import setting
+
+if TYPE_CHECKING:
+    from bitextmine.run import Run
 
 
 @click.command(
     cls=Command,
     name="train",
-    example="bitextmine train --pairs pairs.en-fr.tsv --out model",
+    example=(
+        "bitextmine train --pairs pairs.en-fr.tsv --out model",
+        "bitextmine train cpu-quick --pairs pairs.en-fr.tsv --out model",
+        "bitextmine train --print-recipe > recipe.toml",
+        "bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1",
+        "bitextmine train --from europe5 --pairs mine.en-fr.tsv --epochs 3 --out better",
+    ),
     remote=("pairs",),
-    resume="the same command again goes on from the last checkpoint",
+    resume="run the same command again to resume from the last checkpoint",
 )
 @click.argument("recipe", metavar="[RECIPE]", required=False)
-@click.option(
+@options.text(
     "--pairs",
+    "NAME.en-fr.tsv",
+    "Tab-separated sentence pairs, instead of the recipe's; the name gives the languages. Repeatable.",
     multiple=True,
-    metavar="NAME.en-fr.tsv",
-    help="Sentence pairs (tab-separated; the name tells the languages), in place of the recipe's; may be repeated.",
 )
-@click.option(
-    "--from",
-    "start",
-    metavar="NAME|FOLDER",
-    help="Train on from an encoder of 'bitextmine train', or one in the package.",
+@options.text(
+    "--from", "NAME|FOLDER", "Start from a built-in encoder or one made by 'bitextmine train'.", dest="start"
 )
-@click.option("--out", metavar="FOLDER", help="The model folder to make.  [required]")
+@options.text("--out", "FOLDER", "Model folder to create.  [required]")
 @click.option(
     "--print-recipe",
     is_flag=False,
     flag_value="template",
     metavar="[RECIPE]",
-    help="Print a recipe of every key with its meaning and default, or the one named, and stop.",
+    help="Print a recipe with every key, its meaning and default, or the named recipe, and exit.",
 )
-@click.option(
-    "--data", metavar="FOLDER", help="Where the corpora lie.  [default: as the recipe says, or here]"
-)
+@options.data
 @click.option(
     "--vocabulary",
     "vocabulary__size",
@@ -49,48 +53,21 @@ from bitextmine.cli.types import Number, Setting
     metavar="N",
     help="Subword pieces.  [default: 32000]",
 )
-@click.option(
-    "--dim", "model__dim", type=click.IntRange(min=1), metavar="N", help="Numbers per vector.  [default: 256]"
-)
-@click.option(
-    "--layers",
-    "model__layers",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Transformer layers.  [default: 0]",
-)
-@click.option(
-    "--epochs",
-    "train__epochs",
-    type=Number(min=0, min_open=True),
-    metavar="X",
-    help="Passes over the data.  [default: 5]",
-)
-@click.option(
-    "--batch",
-    "train__batch",
-    type=click.IntRange(min=2),
-    metavar="N",
-    help="Pairs per step.  [default: 4096]",
-)
-@click.option(
-    "--seed", "train__seed", type=options.SEED, metavar="N", help="Of everything random.  [default: 1]"
-)
+@options.count("--dim", "model__dim", default=None, help="Dimensions per vector.  [default: 256]")
+@options.count("--layers", "model__layers", default=None, least=0, help="Transformer layers.  [default: 0]")
+@options.number("--epochs", "Passes over the data.  [default: 5]", dest="train__epochs", min=0, min_open=True)
+@options.count("--batch", "train__batch", default=None, least=2, help="Pairs per step.  [default: 4096]")
+@click.option("--seed", "train__seed", type=options.SEED, metavar="N", help="Random seed.  [default: 1]")
 @click.option(
     "--set",
     "settings",
-    type=Setting(),
+    type=setting,
     multiple=True,
     metavar="KEY=VALUE",
-    help="Any key of a recipe, such as train.temperature=0.05; may be repeated.",
+    help="Any key of a recipe, such as train.temperature=0.05. Repeatable.",
 )
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Write over what --out holds: a finished model, a checkpoint of another recipe, files of other programs.",
-)
-@options.max_line
-@options.device
+@options.force("Overwrite --out: a finished model, a checkpoint of another recipe, files of other programs.")
+@options.with_run(options.device)
 @click.pass_context
 def train(
     ctx: click.Context,
@@ -102,22 +79,16 @@ def train(
     print_recipe: str | None,
     data: str | None,
     settings: tuple[tuple[str, Any], ...],
-    device: str,
     force: bool,
+    run: Run,
     **flags: Any,
 ) -> None:
     """Train an encoder on sentence pairs.
 
-    What to train on and how stands in a recipe: a TOML file, or the name of one in the package (such as cpu-quick,
-    europe5 or paper-bilingual); options win over it. Writes a model folder for --model: config.json, model.safetensors,
-    tokenizer.model, with a model card, the recipe, the log and a plot of it. An interrupted run is taken up at its last
-    checkpoint. With several GPUs: torchrun --nproc-per-node N -m bitextmine train ...
-
-    \b
-    bitextmine train cpu-quick --pairs pairs.en-fr.tsv --out model
-    bitextmine train --print-recipe > recipe.toml
-    bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1
-    bitextmine train --from europe5 --pairs mine.en-fr.tsv --epochs 3 --out better
+    A recipe says what to train on and how: a TOML file, or the name of a built-in recipe (cpu-quick, europe5,
+    paper-bilingual). Options override it. Writes a model folder for --model: config.json, model.safetensors,
+    tokenizer.model, a model card, the recipe, and a log with a plot. With several GPUs: torchrun --nproc-per-node N -m
+    bitextmine train ...
     """
     if print_recipe is not None:
         from bitextmine.training.recipe import recipe_text
@@ -146,15 +117,15 @@ def train(
             if key.startswith("vocabulary."):
                 asked = "--vocabulary" if key == "vocabulary.size" else f"--set {key}"
                 raise click.UsageError(
-                    f"{asked}: the encoder of --from keeps its vocabulary; --set vocabulary.grow=N adds pieces to it"
+                    f"{asked}: --from keeps the vocabulary of its encoder; --set vocabulary.grow=N adds pieces to it"
                 )
 
-    from bitextmine.training import trainer  # only now: a bad recipe need not wait for torch
+    from bitextmine.training import trainer  # only now: a bad recipe is reported without loading torch
 
     try:
-        trainer.train(plan, Path(out), device=device, force=force)
+        trainer.train(plan, Path(out), device=run.device, force=force)
     except KeyboardInterrupt:
         if not (Path(out) / "work" / "checkpoint.pt").exists():
             assert isinstance(ctx.command, Command)
-            ctx.command.resume = "no checkpoint was due yet: the same command again trains from the start"
+            ctx.command.resume = "no checkpoint yet: the same command trains from the start"
         raise

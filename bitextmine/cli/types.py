@@ -1,7 +1,7 @@
-"""Kinds of option values: what a command line can tell to be wrong before any file is opened (Click's exit code 2).
+"""Types of option values, checked before any file is opened (exit code 2).
 
-What a value names, a file, a device, a column of a table, may still turn out not to be there: that is an error of
-the stage (exit code 1). Nothing heavy is imported here, or only to check an option that is given.
+A well-formed value may still name a missing file, device or column: an error of the stage (exit code 1). Nothing heavy
+is imported here.
 """
 
 from __future__ import annotations
@@ -9,183 +9,151 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from bitextmine.errors import BitextmineError
 from bitextmine.indexing.kinds import KINDS
 
 __all__ = [
-    "Device",
-    "Directions",
-    "IndexType",
-    "Language",
-    "Limit",
-    "Memory",
-    "NpyFile",
     "Number",
-    "RayAddress",
-    "Setting",
-    "Threshold",
+    "device",
+    "directions",
+    "index_type",
+    "language",
+    "limit",
+    "npy_file",
+    "ray_address",
+    "setting",
+    "size",
+    "threshold",
+    "weights",
 ]
 
 
-class Device(click.ParamType):
-    """auto, cpu, cuda or cuda:N."""
-
-    name = "device"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", value):
-            self.fail(f"{value!r} is not auto, cpu, cuda or cuda:N.", param, ctx)
-        return str(value)
-
-
-class RayAddress(click.ParamType):
-    """auto, local or HOST:PORT."""
-
-    name = "address"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from bitextmine.distributed.options import check_address
-        from bitextmine.errors import UsageError
-
-        try:
-            check_address(value)
-        except UsageError as error:
-            self.fail(f"{error}.", param, ctx)
-        return str(value)
-
-
-class Threshold(click.ParamType):
-    """A finite number (handed on as it was typed), auto or none; and precision=SHARE, where there are estimates."""
-
-    name = "threshold"
-
-    def __init__(self, precision: bool = False) -> None:
-        self._precision = precision
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        word, equals, share = value.strip().lower().partition("=")
-        if self._precision and word == "precision" and equals:
-            if not _is_finite(share) or not 0 < float(share) < 1:
-                self.fail(f"{value!r}: a precision is above 0 and below 1, as in precision=0.95.", param, ctx)
-        elif value.strip().lower() not in ("auto", "none") and not _is_finite(value):
-            also = ", nor precision=0.95" if self._precision else ""
-            self.fail(f"{value!r} is not a number, auto or none{also}.", param, ctx)
-        return str(value)
-
-
 class Number(click.FloatRange):
-    """A float in a range, neither NaN nor infinite."""
+    """A finite float in a range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert text to a finite float."""
         if not _is_finite(value):
             self.fail(f"{value!r} is not a number.", param, ctx)
         return super().convert(value, param, ctx)
 
 
-class Language(click.ParamType):
-    """The code of a language, as a corpus has it for its suffix; "" is none, where that is the default."""
-
-    name = "language"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from bitextmine.languages.codes import is_code
-
-        if not is_code(value) and (param is None or value != param.default):
-            self.fail(f"{value!r} is not the code of a language, such as fr or pt-BR.", param, ctx)
-        return str(value)
+def device(value: str) -> str:
+    """Accept auto, cpu, cuda or cuda:N."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", value):
+        raise click.BadParameter(f"{value!r} is not auto, cpu, cuda or cuda:N.")
+    return value
 
 
-class NpyFile(click.ParamType):
-    """The name of an embedding to write."""
+def ray_address(value: str) -> str:
+    """Accept the address of a Ray cluster: auto, local or HOST:PORT."""
+    from bitextmine.distributed.options import check_address
 
-    name = "file.npy"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.endswith(".npy") or value == ".npy":
-            self.fail(f"{value!r}: the name of an embedding ends in .npy.", param, ctx)
-        return str(value)
-
-
-class IndexType(click.ParamType):
-    """A name in `KINDS`, or what may be a FAISS factory string (all of which have a capital letter)."""
-
-    name = "index type"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value.lower() not in KINDS and not re.fullmatch(r"(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+", value):
-            self.fail(
-                f"{value!r} is not {', '.join(KINDS)} or a factory string such as IVF1024,SQ8.", param, ctx
-            )
-        return str(value)
+    try:
+        check_address(value)
+    except BitextmineError as error:
+        raise click.BadParameter(f"{error}.") from None
+    return value
 
 
-class Memory(click.ParamType):
-    """Bytes, from 512M, 2G, 1.5GiB."""
+def threshold(precision: bool) -> Callable[[str], str]:
+    """Return a type that accepts a finite number, auto, none and, if allowed, precision=X."""
 
-    name = "memory"
+    def check(value: str) -> str:
+        word, equals, share = value.strip().lower().partition("=")
+        if precision and word == "precision" and equals:
+            if not _is_finite(share) or not 0 < float(share) < 1:
+                raise click.BadParameter(
+                    f"{value!r}: the precision must be between 0 and 1, as in precision=0.95."
+                )
+        elif value.strip().lower() not in ("auto", "none") and not _is_finite(value):
+            also = ", nor precision=0.95" if precision else ""
+            raise click.BadParameter(f"{value!r} is not a number, auto or none{also}.")
+        return value
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from bitextmine.errors import BitextmineError
-        from bitextmine.system import parse_size
-
-        if isinstance(value, int):  # Click converts what is converted already
-            return value
-        try:
-            return parse_size(value)
-        except BitextmineError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-class Directions(click.ParamType):
-    """all, or pairs of languages: en-fr,fr-en."""
-
-    name = "directions"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        for pair in [] if value == "all" else value.split(","):
-            if not re.fullmatch(
-                r"\w+(-\w+)+", pair.strip()
-            ):  # a language itself may hold a hyphen, as pt-BR does
-                self.fail(f"{pair!r} is not two languages such as en-fr, and not all.", param, ctx)
-        return str(value)
+    return check
 
 
-class Setting(click.ParamType):
-    """KEY=VALUE as a pair (key, value); the value is read as in TOML, and what TOML cannot read is text."""
+def language(value: str) -> str:
+    """Accept a language code; "" is the default of some options and refused by `shell.Command` otherwise."""
+    from bitextmine.languages.codes import is_code
 
-    name = "key=value"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Any]:
-        import tomllib
-
-        if isinstance(value, tuple):  # Click converts what is converted already
-            return value
-        key, equals, text = value.partition("=")
-        if not key or not equals:
-            self.fail(f"{value!r} is not KEY=VALUE.", param, ctx)
-        try:
-            return key, tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):  # thousands of digits, of brackets, are no TOML either
-            return key, text
+    if value and not is_code(value):
+        raise click.BadParameter(f"{value!r} is not a language code such as fr or pt-BR.")
+    return value
 
 
-class Limit(Setting):
-    """COL=X, X a number."""
+def npy_file(value: str) -> str:
+    """Accept the file name of an embedding."""
+    if not value.endswith(".npy") or value == ".npy":
+        raise click.BadParameter(f"{value!r}: the file name must end in .npy.")
+    return value
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Any]:
-        key, number = super().convert(value, param, ctx)
-        if isinstance(number, int) and abs(number) > sys.float_info.max:
-            self.fail(f"{value!r}: the number has too many digits.", param, ctx)
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
-            self.fail(f"{value!r}: {number!r} is not a number.", param, ctx)
-        return key, number
+
+def index_type(value: str) -> str:
+    """Accept a name in `KINDS` or a FAISS factory string (they all contain a capital letter)."""
+    if value.lower() not in KINDS and not re.fullmatch(r"(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+", value):
+        raise click.BadParameter(
+            f"{value!r} is not {', '.join(KINDS)} or a factory string such as IVF1024,SQ8."
+        )
+    return value
+
+
+def size(value: str) -> int:
+    """Convert 512M, 2G or 1.5GiB to bytes."""
+    from bitextmine.system import parse_size
+
+    try:
+        return parse_size(value)
+    except BitextmineError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+def directions(value: str) -> str:
+    """Accept pairs of languages, such as en-fr,fr-en, or all."""
+    for pair in [] if value == "all" else value.split(","):
+        if not re.fullmatch(r"\w+(-\w+)+", pair.strip()):  # a code may contain a hyphen: pt-BR
+            raise click.BadParameter(f"{pair!r} is not a pair of languages such as en-fr, nor all.")
+    return value
+
+
+def setting(value: str) -> tuple[str, Any]:
+    """Split KEY=VALUE; the value is TOML, or text if it is not valid TOML."""
+    import tomllib
+
+    key, equals, text = value.partition("=")
+    if not key or not equals:
+        raise click.BadParameter(f"{value!r} is not KEY=VALUE.")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # also too many digits or brackets
+        return key, text
+
+
+def limit(value: str) -> tuple[str, float]:
+    """Split COL=X with a number X."""
+    key, number = setting(value)
+    if isinstance(number, int) and abs(number) > sys.float_info.max:
+        raise click.BadParameter(f"{value!r}: the number has too many digits.")
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
+        raise click.BadParameter(f"{value!r}: {number!r} is not a number.")
+    return key, number
+
+
+def weights(value: str) -> dict[str, float]:
+    """Convert NAME=WEIGHT,NAME to a dict; the weight defaults to 1."""
+    parsed = {}
+    for part in value.split(","):
+        name, _, weight = part.partition("=")
+        if not name or not _is_finite(weight or 1):
+            raise click.BadParameter(f"{part!r} is not NAME or NAME=WEIGHT.")
+        parsed[name] = float(weight or 1)
+    return parsed
 
 
 def _is_finite(value: Any) -> bool:
