@@ -308,7 +308,8 @@ def report_noise(arguments: argparse.Namespace) -> None:
 def fit(arguments: argparse.Namespace) -> None:
     """Logistic regression on the half of the other text that report_noise leaves out, kinds of equal weight: with the
     languages stated, and without."""
-    from bitextmine.scoring.columns.lengths import USUAL_LENGTH, length_deviation
+    from bitextmine.languages.codes import usual_length
+    from bitextmine.scoring.columns.lengths import length_deviation
     from bitextmine.scoring.columns.quality import COPIED, similarity
 
     kinds, inputs, labels, weights = [], [], [], []
@@ -322,7 +323,7 @@ def fit(arguments: argparse.Namespace) -> None:
                     continue
                 columns = scored(rows, lang, arguments.model, Path(name))
                 clean = np.array([row[2] for row in rows], dtype=float)
-                length = [length_deviation(src, tgt, USUAL_LENGTH[lang]) for src, tgt, _ in rows]
+                length = [length_deviation(src, tgt, usual_length("en", lang)) for src, tgt, _ in rows]
                 inputs.append(
                     np.stack(
                         [

@@ -1,1 +1,1 @@
-"""Languages: what a text is in."""
+"""Languages: the table of their properties, their codes, identification, normalisation of text."""

@@ -1,12 +1,14 @@
-"""What language texts are in, thousands at a time: py3langid's model (the extra ``languages``), walked column by
-column instead of letter by letter."""
+"""Language identification, thousands of texts at a time.
+
+The model is py3langid's (the extra ``languages``); its automaton runs over a block of texts side by side.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,26 +17,30 @@ from bitextmine.languages.codes import same_code
 
 __all__ = ["Languages", "is_installed"]
 
-# Of each text; more does not make the guess better.
+# Read of each text; more does not improve the guess.
 CHARACTERS = 240
-# Texts walked side by side: few enough that what is kept of each stays in the processor's cache.
+# Texts walked side by side: few enough that their states stay in the processor's cache.
 BLOCK = 2048
 
 
 def is_installed() -> bool:
-    """Whether py3langid is there."""
+    """Return True if py3langid is installed."""
     import importlib.util
 
     return importlib.util.find_spec("py3langid") is not None
 
 
 class Languages:
-    """Tells languages apart by py3langid's naive Bayes model over byte sequences; a language is an ISO 639 code.
+    """py3langid's naive Bayes model over byte sequences; languages are named by the codes of the table.
 
     The probabilities are py3langid's own (``norm_probs=True``: softmax of scores divided by the square root of the
-    text's bytes) to float32 rounding; only the way there differs, and is about ten times as fast.
+    text's bytes) to float32 rounding, about ten times as fast.
 
-    Raises BitextmineError where py3langid is not installed; ``what`` says what it is wanted for.
+    Args:
+        what: the use of the model, for the error.
+
+    Raises:
+        BitextmineError: py3langid is not installed.
     """
 
     def __init__(self, what: str = "telling languages") -> None:
@@ -45,9 +51,9 @@ class Languages:
                 f"{what} needs the package py3langid; install it with pip install 'bitextmine[languages]'"
             ) from None
         model = _read(LanguageIdentifier, MODEL_FILE)
-        self._next, self._row, self._output = model.next, model.row, model.output
-        self._weights, self._prior, self._labels = model.weights, model.prior, model.labels
-        # A language that is written in two scripts has two classes; the second counts for the first.
+        self._next, self._row, self._output, self._weights, self._prior, codes = model
+        self._labels: list[str] = codes
+        # A language written in two scripts has two classes; the second counts for the first.
         first: dict[str, int] = {}
         self._twins = [
             (first[label], i) for i, label in enumerate(self._labels) if first.setdefault(label, i) != i
@@ -55,12 +61,12 @@ class Languages:
         self.codes = frozenset(self._labels)
 
     def code(self, language: str) -> str | None:
-        """The code as the model knows it (``fr-CA``, ``fra``: ``fr``), None for a language that it does not know."""
+        """Return the model's code of a language (``fr`` for ``fr-CA`` and ``fra``), or None if it is unknown."""
         code = same_code(language)
         return code if code in self.codes else None
 
     def guess(self, texts: Sequence[str]) -> list[str]:
-        """The most probable language of each text, "und" for one without letters."""
+        """Return the most probable language of each text, "und" for a text without letters."""
         found: list[str] = []
         for scores, lettered in self._scores(texts):
             best = scores.argmax(axis=1)
@@ -71,24 +77,23 @@ class Languages:
         return found
 
     def share(self, texts: Sequence[str], language: str) -> np.ndarray:
-        """(n,) float32: P(language) / (P(language) + P(the most probable other one)) of each text.
+        """Return P(language) / (P(language) + P(the most probable other one)) of each text, (n,) float32.
 
-        Above 0.5 when the language is the best guess; 0.5 for a text without letters: nothing speaks for or against.
+        Above 0.5 if the language is the best guess; 0.5 for a text without letters.
         """
         own = self._labels.index(language)
         parts = []
         for scores, lettered in self._scores(texts):
             mine = scores[:, own].copy()
             scores[:, own] = -np.inf
-            # exp overflows to infinity for what is hopeless, and the share is then 0 as it should be.
+            # exp overflows to infinity for a hopeless text, and its share is then 0 as it should be.
             with np.errstate(over="ignore"):
                 share = 1 / (1 + np.exp(scores.max(axis=1) - mine))
             parts.append(np.where(lettered, share, np.float32(0.5)))
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
     def _scores(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """By block: (n, classes) float32 logarithms of probabilities, up to a number per text; whether each text has
-        letters."""
+        """Yield log probabilities (n, classes), up to a constant per text, and the texts with letters, by block."""
         for start in range(0, len(texts), BLOCK):
             samples = [_sample(text) for text in texts[start : start + BLOCK]]
             lettered = np.fromiter((any(map(str.isalpha, s)) for s in samples), bool, len(samples))
@@ -102,8 +107,10 @@ class Languages:
             yield scores, lettered
 
     def _walk(self, letters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """(n, classes) float32, the model's log posteriors of texts that stand one after another in ``letters``
-        (bytes), ``sizes`` (n,) of them each; zero for texts without any feature."""
+        """Return the model's log posteriors, (n, classes) float32; zero for texts without any feature.
+
+        letters: the bytes of all texts, one after another; sizes: (n,) bytes of each.
+        """
         from scipy.sparse import csr_matrix
 
         n = len(sizes)
@@ -112,7 +119,7 @@ class Languages:
         state = np.zeros(n, dtype=np.int64)
         texts, features = [], []
         for column in range(int(-falling[0]) if n else 0):
-            live = int(np.searchsorted(falling, -column, side="left"))  # the texts that are longer than this
+            live = int(np.searchsorted(falling, -column, side="left"))  # texts that are longer
             state = self._next[self._row[state[:live]] + letters[starts[:live] + column]].astype(np.int64)
             feature = self._output[state]
             hit = np.flatnonzero(feature >= 0)
@@ -122,9 +129,8 @@ class Languages:
         if not texts:
             return scores
         at = (np.concatenate(texts), np.concatenate(features))
-        counts = csr_matrix(
-            (np.ones(len(at[0]), dtype=np.float32), at), shape=(n, len(self._weights))
-        )  # adds up what stands at one place
+        ones = np.ones(len(at[0]), dtype=np.float32)
+        counts = csr_matrix((ones, at), shape=(n, len(self._weights)))  # adds up repeated places
         np.log1p(counts.data, out=counts.data)
         found = np.asarray(counts @ self._weights) + self._prior
         found[np.diff(counts.indptr) == 0] = 0
@@ -132,33 +138,22 @@ class Languages:
         return scores
 
 
-class _Model(NamedTuple):
-    """py3langid's: the automaton that finds features in bytes, and the weights (features, classes) of these."""
-
-    next: np.ndarray
-    row: np.ndarray
-    output: np.ndarray
-    weights: np.ndarray
-    prior: np.ndarray
-    labels: list[str]
-
-
 @cache
-def _read(kind: Any, file: str) -> _Model:
-    """Unpacking takes half a second: once in a process will do."""
+def _read(kind: Any, file: str) -> tuple[Any, ...]:
+    """Return automaton, weights of its features (features, classes), prior and codes; unpacking takes half a second."""
     model: Any = kind.from_model_file(file, norm_probs=True)
-    return _Model(
+    return (
         np.asarray(model.tk_nextmove),
         np.asarray(model.tk_row, dtype=np.int64) << 8,
         np.asarray(model.tk_output, dtype=np.int32),
         np.asarray(model.nb_ptc, dtype=np.float32),
         np.asarray(model.nb_pc, dtype=np.float32),
-        [str(label) for label in model.nb_classes],
+        [same_code(str(label)) for label in model.nb_classes],
     )
 
 
 def _sample(text: str) -> str:
-    """What of a text is looked at, as py3langid prepares it."""
+    """Return the part of a text that is read, prepared as py3langid does."""
     text = text.strip()[:CHARACTERS]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)

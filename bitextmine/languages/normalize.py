@@ -1,7 +1,7 @@
-"""Long texts made fit for Unicode normalisation: in pieces, with an end to runs of combining marks.
+"""Unicode normalisation of long texts in linear time: in pieces, with runs of combining marks cut short.
 
-The marks of a run are put in order by exchanging neighbours, which takes quadratic time: 40,000 of them need a second
-and a half, ten times as many two minutes and a half. And one U+FDFA becomes 18 characters.
+Python sorts the marks of a run by exchanging neighbours, in quadratic time: 40,000 of them take a second and a half,
+ten times as many two minutes and a half. And one U+FDFA becomes 18 characters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 __all__ = ["normal_pieces"]
 
-_SHORT = 1000  # characters whose marks are put in order in no time, however many they are
+_SHORT = 1000  # characters whose marks are sorted in no time
 _MOST_MARKS = 30  # UAX 15, section 13, Stream-Safe Text Format; no writing system has as many on a letter
 _PIECE = 1 << 14  # characters
 _JOINER = "\u034f"  # combining grapheme joiner: shows nothing, and no mark moves across it
@@ -21,10 +21,10 @@ _LAST_MARK = 0x1FFFF  # marks that have an order are in the first two planes
 
 
 def normal_pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces: normalising each by itself, in any form, and joining them is normalising all of it.
+    """Yield pieces of a text that can be normalised, in any form, one by one.
 
-    A text of up to 1,000 characters or in ASCII is one piece. In a longer one a U+034F comes after each 30 combining
-    marks in a row, as in Unicode's stream-safe text format; so no piece takes more than linear time.
+    A text of up to 1,000 characters or in ASCII is one piece. In a longer one a U+034F is put after each 30 combining
+    marks in a row, as in Unicode's stream-safe text format, so that no piece takes more than linear time.
     """
     if len(text) <= _SHORT or text.isascii():
         yield text
@@ -40,14 +40,14 @@ def normal_pieces(text: str) -> Iterator[str]:
 
 
 def _stands_alone(c: str) -> bool:
-    """Whether a character, in none of the normal forms, is put before the one before it or becomes one with it."""
+    """Return True for a character that no normal form moves before the one before it or merges with it."""
     first = unicodedata.normalize("NFKD", c)[0]
     return c == _JOINER or not (unicodedata.category(first)[0] == "M" or "\u1161" <= first <= "\u11ff")
 
 
 @functools.cache
 def _too_many_marks() -> re.Pattern[str]:
-    """As many characters as may follow each other that come apart into marks, where another one follows."""
+    """Match the longest permitted run of characters that decompose into marks, if another one follows."""
     ranges: list[list[int]] = []
     for code in range(0x300, _LAST_MARK + 1):
         if 0xD800 <= code < 0xE000 or not unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.languages.codes import usual_length
 from bitextmine.scoring.columns import copied, duplicate, lengths, numbers
 from bitextmine.scoring.columns.quality import LEAST_AROUND, quality, similarity
 from bitextmine.scoring.columns.texts import Column, PairTexts, Tools
@@ -34,10 +35,7 @@ def _lang(pairs: PairTexts) -> NDArray[np.float64]:
 
 def _quality(pairs: PairTexts) -> NDArray[np.float64]:
     tools = pairs.tools
-    usual = lengths.USUAL_LENGTH
-    ratio = usual.get(tools.tgt_lang, 1.0) / usual.get(tools.src_lang, 1.0)
-    if not (tools.src_lang and tools.tgt_lang):
-        ratio = 1.0
+    ratio = usual_length(tools.src_lang, tools.tgt_lang) if tools.src_lang and tools.tgt_lang else 1.0
     enough = pairs.around().size >= LEAST_AROUND
     return quality(
         similarity(pairs.column("cosine"), _margin(pairs, "ratio") if enough else None),

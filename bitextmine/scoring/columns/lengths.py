@@ -5,11 +5,7 @@ from __future__ import annotations
 import math
 import string
 
-__all__ = ["USUAL_LENGTH", "length_deviation", "length_ratio", "lengths", "letters"]
-
-# Characters of a translation per character of the English original, from 8,000 pairs per language of documentation,
-# law and everyday sentences; a language that is not listed counts as 1.
-USUAL_LENGTH = {"de": 1.13, "en": 1.0, "es": 1.11, "fr": 1.13, "it": 1.11}
+__all__ = ["length_deviation", "length_ratio", "lengths", "letters"]
 
 # Added to both lengths where they are compared on a logarithmic scale, so that short texts may differ more.
 _SMOOTH = 10
