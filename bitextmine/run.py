@@ -13,6 +13,7 @@ from bitextmine.arguments import memory_bytes, one_of, whole_number
 from bitextmine.console import progress
 from bitextmine.device import device_name
 from bitextmine.errors import UsageError
+from bitextmine.executor import LOCAL, Executor
 from bitextmine.system import budget, processors
 
 __all__ = ["Run"]
@@ -29,6 +30,7 @@ class Run:
         batch_tokens: subword pieces encoded together (default: what suits the device).
         errors: invalid UTF-8 in the input: ``strict`` raises, ``replace`` puts U+FFFD.
         show_progress: show progress bars (None: only if standard error is a terminal).
+        executor: computes what a cluster can compute; memory, device and threads are then each worker's.
 
     Raises:
         UsageError: a value has the wrong type or is out of range. A missing device is reported on first use.
@@ -40,6 +42,7 @@ class Run:
     batch_tokens: int | None = None
     errors: str = "strict"
     show_progress: bool | None = None
+    executor: Executor = LOCAL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", memory_bytes(self.memory))
@@ -49,6 +52,12 @@ class Run:
         one_of("errors", self.errors, ("strict", "replace"))
         if not isinstance(self.device, str):
             raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")
+        self.executor.device(self.device)
+
+    @property
+    def device_here(self) -> str:
+        """The device of this process, which leaves GPUs to the workers of a cluster."""
+        return "cpu" if self.executor.distributed else self.device
 
     @property
     def device_name(self) -> str:

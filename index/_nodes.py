@@ -69,10 +69,10 @@ class Nodes:
         self.nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
 
-    def workers(self, at_work: bool = False) -> list[int]:
-        """The processes of actors on all nodes; only those that have a call in hand."""
+    def workers(self, idle: bool = False) -> list[int]:
+        """Return the processes on all nodes that run a task of this package, or (`idle`) that could."""
+        wanted = b"ray::" if idle else b"ray::bitextmine"
         raylets = {node.all_processes["raylet"][0].process.pid for node in self.nodes}
-        wanted = b"ray::Worker.run" if at_work else b"ray::Worker"
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it ended

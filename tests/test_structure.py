@@ -28,7 +28,7 @@ ROOMS = [
     ["files"],
     ["languages"],
     ["run"],
-    ["arguments", "device"],
+    ["arguments", "device", "executor"],
     ["compiled", "console", "signature", "system"],
     ["errors", "version"],
 ]

@@ -14,7 +14,6 @@ from bitextmine.cli.types import npy_file
 from bitextmine.files.urls import is_remote
 
 if TYPE_CHECKING:
-    from bitextmine.distributed.options import RayOptions
     from bitextmine.embeddings.embed import Encoding
     from bitextmine.run import Run
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         "bitextmine embed corpus.en corpus.fr.gz",
         "zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy",
         "bitextmine embed corpus.fr --vectors laser.raw --dim 1024",
-        "bitextmine embed corpus.en corpus.fr --ray auto --ray-cpus 4",
     ),
     resume="run the same command again to resume",
     remote=("corpora", "out"),
@@ -51,9 +49,7 @@ if TYPE_CHECKING:
 )
 @options.count("--dim", default=None, help="Dimensions of headerless --vectors.")
 @options.overwrite
-@options.with_run(
-    options.device, options.ray("Encode on a Ray cluster."), options.batch_tokens, options.errors
-)
+@options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
 def embed(
     corpora: tuple[str, ...],
     model: str,
@@ -62,7 +58,6 @@ def embed(
     vectors: str | None,
     dim: int | None,
     run: Run,
-    ray: dict[str, Any],
     **options: Any,
 ) -> None:
     """Encode each line of a corpus as a vector.
@@ -71,16 +66,13 @@ def embed(
     corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
     vectors of another model, writes to a name of its own.
     """
-    from bitextmine.distributed.options import ray_options
-
-    cluster = ray_options(**ray)
     sent = out is not None and is_remote(out)
     if out is not None and not sent:
         cache = cache if explicit("cache") else None  # --out wins over the environment
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
-        _check_vectors(corpora, model, sent, cluster is not None)
+        _check_vectors(corpora, model, sent, run.executor.distributed)
         from bitextmine.embeddings.vectors import adopt_vectors
 
         lang, force = options["lang"], options["force"]
@@ -91,43 +83,41 @@ def embed(
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder
 
-    if cluster is not None:
-        cluster.device(run.device)
-    encoder = load_encoder(model, run.device if cluster is None else "cpu")
+    encoder = load_encoder(model, run.device_here)
     options |= {"errors": run.errors, "batch_tokens": run.batch_tokens}
     if sent and out is not None:
         from bitextmine.embeddings.sending import embed_to
         from bitextmine.files.storage import Remote
 
-        with _encoding(cluster, model, run.device) as encoding:
+        with _encoding(run, model) as encoding:
             embed_to(Remote(out), corpora[0], encoder, cache, encoding=encoding, **options)
         return
     for corpus in corpora:
         check_embedding(
             corpus, encoder, out=out, cache=cache, lang=options["lang"], overwrite=options["force"]
         )
-    with _encoding(cluster, model, run.device) as encoding:
+    with _encoding(run, model) as encoding:
         for corpus in corpora:
             embed_corpus(corpus, encoder, out=out, cache=cache, encoding=encoding, **options)
 
 
-def _check_vectors(corpora: tuple[str, ...], model: str, sent: bool, ray: bool) -> None:
+def _check_vectors(corpora: tuple[str, ...], model: str, sent: bool, distributed: bool) -> None:
     from bitextmine.encoder.precomputed import PRECOMPUTED
 
     for wrong, reason in (
         (sent, "--vectors are written to a local file: --out FILE.npy"),
         (explicit("model") and model != PRECOMPUTED, "--vectors are already computed: leave out --model"),
         (len(corpora) > 1 or corpora[0] == "-", "--vectors belong to a single corpus, in a file"),
-        (ray, "--vectors are already computed: leave out --ray"),
+        (distributed, "--vectors are already computed: a cluster has nothing to do"),
         (explicit("cache"), "--vectors go beside their corpus or to --out: leave out --cache"),
     ):
         if wrong:
             raise click.UsageError(reason)
 
 
-def _encoding(cluster: RayOptions | None, model: str, device: str) -> AbstractContextManager[Encoding | None]:
-    if cluster is None:
+def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
+    if not run.executor.distributed:
         return nullcontext()
     from bitextmine.distributed.encoding import ClusterEncoding
 
-    return ClusterEncoding(cluster, model, device)
+    return ClusterEncoding(run.executor, model, run.device)

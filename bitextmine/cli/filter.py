@@ -71,8 +71,8 @@ if TYPE_CHECKING:
 @options.language("--tgt", default="", help="Target language, likewise.")
 @options.with_run(
     options.memory("Memory limit for finding duplicates; 100 million pairs need 1G.", default="2G"),
-    options.ray(
-        "Compute columns and duplicate keys on a Ray cluster; the table of seen pairs stays on this machine.",
+    options.cluster(
+        "compute columns and duplicate keys; the table of seen pairs stays on this machine.",
         rows=False,
         gpus=False,
     ),
@@ -91,7 +91,6 @@ def filter_command(
     tcol: str | None,
     header: bool | None,
     run: Run,
-    ray: dict[str, Any],
     **options: Any,
 ) -> None:
     """Keep the sentence pairs that pass every rule.
@@ -106,6 +105,6 @@ def filter_command(
 
     rules = choose_rules(preset, rules_file, {"min": least, "max": most, "equal": equal}, duplicates)
     chosen = FilterOptions(
-        Columns(src=scol, tgt=tcol, header=header), memory=run.memory_budget, **ray, **options
+        Columns(src=scol, tgt=tcol, header=header), memory=run.memory_budget, executor=run.executor, **options
     )
     click.echo(filter_rows(path, output, rules, chosen, rejected=rejected).to_table(), err=True)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @options.with_run(
     options.memory("Memory limit for building, e.g. 500M or 2G."),
     options.device,
-    options.ray("Compute missing vectors on a Ray cluster; the index itself is built on this machine."),
+    options.cluster("compute missing vectors; the index itself is built on this machine."),
     options.batch_tokens,
     options.errors,
 )
@@ -71,7 +71,6 @@ def index(
     wait: bool,
     force: bool,
     run: Run,
-    ray: dict[str, Any],
     **options: Any,
 ) -> None:
     """Build a FAISS index of a corpus, for corpora too large for exact search.
@@ -80,7 +79,6 @@ def index(
     Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.
     """
     from bitextmine.console import progress
-    from bitextmine.distributed.options import ray_options
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.embeddings.places import place_of
     from bitextmine.encoder import load_encoder
@@ -92,12 +90,8 @@ def index(
             f"{corpus}: a pipe cannot be indexed; embed it first with 'bitextmine embed - --lang fr --out "
             "corpus.fr.npy', then index the .npy"
         )
-    cluster = ray_options(**ray)
-    device = run.device if cluster is None else "cpu"
-    if cluster is not None:
-        cluster.device(run.device)
     texts = [corpus for corpus in corpora if not corpus.endswith(".npy")]
-    encoder = load_encoder(model, device) if texts else None
+    encoder = load_encoder(model, run.device_here) if texts else None
     for corpus in corpora:
         if encoder is None or corpus not in texts:
             check_index_output(corpus, force=force)
@@ -107,10 +101,10 @@ def index(
             check_index_output(place_of(corpus, encoder.hash), force=force)
     with contextlib.ExitStack() as stack:
         encoding = None
-        if cluster is not None and encoder is not None:
+        if run.executor.distributed and encoder is not None:
             from bitextmine.distributed.encoding import ClusterEncoding
 
-            encoding = stack.enter_context(ClusterEncoding(cluster, model, run.device))
+            encoding = stack.enter_context(ClusterEncoding(run.executor, model, run.device))
         for corpus in corpora:
             vectors = corpus
             if encoder is not None and corpus in texts:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         "bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz",
         "bitextmine mine a.en b.fr --threshold 3 | cut -f 2,3",
         "bitextmine mine --src en --tgt fr --tgt de -o mined.{src}-{tgt}.tsv",
-        "bitextmine mine --src en --tgt fr --ray auto --ray-cpus 8",
     ),
     resume="run the same command again to resume",
     remote=("corpora", "directory", "src_file", "tgt_file", "gold", "output"),
@@ -75,7 +74,7 @@ if TYPE_CHECKING:
 @options.with_run(
     options.search_memory,
     options.device,
-    options.ray("Encode and search on a Ray cluster."),
+    options.cluster("encode and search."),
     options.batch_tokens,
     options.errors,
 )
@@ -91,7 +90,6 @@ def mine(
     output: str,
     ids: bool,
     run: Run,
-    ray: dict[str, Any],
     **options: Any,
 ) -> None:
     """Find translated sentence pairs in two corpora.
@@ -110,18 +108,16 @@ def mine(
         "memory": run.memory,
         "batch_tokens": run.batch_tokens,
         "errors": run.errors,
+        "executor": run.executor,
     }
-    mining, work = split_options({**options, **ray})
+    mining, work = split_options(options)
     pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, work.errors)
     outputs = output_names(output, pairs, mining.gold)
     embedded, encoder = None, None
     done = []
     with contextlib.ExitStack() as stack:
         if len(pairs) > 1:
-            if work.cluster is not None:
-                from bitextmine.distributed.cluster import connected
-
-                stack.enter_context(connected(work.cluster))  # once for all of them
+            stack.enter_context(run.executor.open())  # once for all of them
             encoder = load_encoder(model, work.device_here)
             embedded = embed_all(pairs, outputs, encoder, work)
         for (source, target), place in zip(pairs, outputs, strict=True):

@@ -230,20 +230,17 @@ errors = click.option(
 
 
 def with_run(*resources: Decorator) -> Decorator:
-    """Add `resources` and --max-line to a command, which gets their values as one `Run`, its parameter `run`.
-
-    The options of `ray` come as a dictionary, its parameter `ray`.
-    """
+    """Add `resources` and --max-line to a command, which gets their values as one `Run`, its parameter `run`."""
 
     def add(command: Callable[..., Any]) -> Any:
         @functools.wraps(command)
         def with_one(*args: Any, **given: Any) -> Any:
+            from bitextmine.distributed.options import take_executor
             from bitextmine.run import Run
 
+            given["executor"] = take_executor(given)
             names = {field.name for field in dataclasses.fields(Run)} & given.keys()
             run = Run(**{name: given.pop(name) for name in names})
-            if "ray" in given:
-                given["ray"] = {name: given.pop(name) for name in sorted(given) if name.startswith("ray")}
             return command(*args, run=run, **given)
 
         return apply(with_one, *resources, max_line)
@@ -258,15 +255,21 @@ def apply(command: Any, *decorators: Decorator) -> Any:
     return command
 
 
-def ray(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
-    """Make --ray and its companions; `about` says what the cluster does, rows and gpus add --ray-rows, --ray-gpus."""
+def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
+    """Make --ray and its companions; the help begins with "Have a Ray cluster" and `about`.
+
+    Args:
+        about: the work of the cluster, as a sentence without its subject.
+        rows: add --ray-rows.
+        gpus: add --ray-gpus.
+    """
     options = [
         click.option(
             "--ray",
             type=types.ray_address,
             metavar="auto|local|HOST:PORT",
-            help=f"{about} auto: the cluster this machine belongs to; local: a new one on this machine, for this "
-            "command; HOST:PORT: the cluster with this head. Needs the extra 'ray'.",
+            help=f"Have a Ray cluster {about} auto: the cluster this machine belongs to; local: a new one on this "
+            "machine, for this command; HOST:PORT: the cluster with this head. Needs the extra 'ray'.",
         ),
         count("--ray-cpus", default=1, help="CPUs per Ray worker."),
     ]

@@ -70,18 +70,9 @@ Rows with an unusual number of columns or invalid UTF-8 stay in place, with empt
     "comparable with those of 'mine'.",
 )
 @options.text("--tgt-index", "FILE", "See --src-index.")
-@options.with_run(
-    options.device, options.ray("Compute the columns on a Ray cluster.", rows=False), options.batch_tokens
-)
+@options.with_run(options.device, options.cluster("compute the columns.", rows=False), options.batch_tokens)
 def score(
-    path: str,
-    output: str,
-    scol: str | None,
-    tcol: str | None,
-    header: bool | None,
-    run: Run,
-    ray: dict[str, Any],
-    **options: Any,
+    path: str, output: str, scol: str | None, tcol: str | None, header: bool | None, run: Run, **options: Any
 ) -> None:
     """Add score columns to sentence pairs and report the counts."""
     from bitextmine.files.layout import Columns
@@ -89,5 +80,7 @@ def score(
     from bitextmine.scoring.score import score as score_rows
 
     where = Columns(src=scol, tgt=tcol, header=header)
-    chosen = ScoreOptions(where, device=run.device, batch_tokens=run.batch_tokens, **ray, **options)
+    chosen = ScoreOptions(
+        where, device=run.device, batch_tokens=run.batch_tokens, executor=run.executor, **options
+    )
     click.echo(score_rows(path, output, chosen).to_table(), err=True)

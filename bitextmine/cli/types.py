@@ -52,7 +52,7 @@ def device(value: str) -> str:
 
 def ray_address(value: str) -> str:
     """Accept the address of a Ray cluster: auto, local or HOST:PORT."""
-    from bitextmine.distributed.options import check_address
+    from bitextmine.distributed.ray import check_address
 
     try:
         check_address(value)

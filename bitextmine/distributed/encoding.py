@@ -6,9 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-import logging
 import os
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,28 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.distributed.cluster import connected
-from bitextmine.distributed.models import SentModel, check_store, encoder_of, send_model
-from bitextmine.distributed.plan import shard_rows
-from bitextmine.distributed.pool import Call
-from bitextmine.distributed.stages import Stage
+from bitextmine.distributed.models import SentModel, encoder_of, send_model
+from bitextmine.distributed.shards import shard_rows
 from bitextmine.embeddings.embed import EncodedLines, Lines
 from bitextmine.embeddings.npy import DTYPE, npy_header, open_vectors, shards_path, vectors_digest
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Executor, Kept, Task, Workers
 from bitextmine.files.atomic import replacing
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.work import Work, WorkFolder
 
 if TYPE_CHECKING:
-    from bitextmine.distributed.cluster import Cluster
-    from bitextmine.distributed.options import RayOptions
-    from bitextmine.distributed.worker import Kept
     from bitextmine.embeddings.writer import EmbeddingWriter
     from bitextmine.encoder.encoder import Encoder
 
 __all__ = ["ClusterEncoding"]
-
-log = logging.getLogger(__name__)
 
 _HERE = "bitextmine.distributed.encoding"
 
@@ -56,19 +47,19 @@ class ClusterEncoding:
     slow: bool
 
     def __init__(
-        self, options: RayOptions, model: str | os.PathLike[str] | Encoder, device: str = "auto"
+        self, executor: Executor, model: str | os.PathLike[str] | Encoder, device: str = "auto"
     ) -> None:
-        self._options, self._device = options, options.device(device)
+        self._executor, self._device = executor, executor.device(device)
         self._model: str | os.PathLike[str] | Encoder = model
         self._stack = contextlib.ExitStack()
-        self._connection: Cluster | None = None
+        self._connection: Workers | None = None
         self._sent: SentModel | None = None
         self._facts: dict[str, Any] = {}
 
     @property
-    def _cluster(self) -> Cluster:
+    def _workers(self) -> Workers:
         if self._connection is None:
-            self._connection = self._stack.enter_context(connected(self._options))
+            self._connection = self._stack.enter_context(self._executor.open())
         return self._connection
 
     def __enter__(self) -> ClusterEncoding:
@@ -80,11 +71,11 @@ class ClusterEncoding:
 
     def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
         """Makes workers ready that see `folder`; returns the settings that their vectors depend on."""
-        self._cluster.share([folder])
+        self._workers.share([folder])
         if self._sent is None:
-            self._sent = send_model(self._cluster, self._model)
-        call = Call(f"{_HERE}:encoder_facts", (self._sent, self._device, batch_tokens), "loading the model")
-        self._facts = self._cluster.pool.one(call)
+            self._sent = send_model(self._workers, self._model)
+        task = Task(f"{_HERE}:encoder_facts", (self._sent, self._device, batch_tokens), "loading the model")
+        self._facts = self._workers.run(task)
         self.chunk_lines, self.slow = self._facts["chunk_lines"], self._facts["slow"]
         settings: dict[str, Any] = self._facts["settings"]
         return settings
@@ -97,48 +88,39 @@ class ClusterEncoding:
 
         Raises BitextmineError with a worker's message.
         """
-        size = self._cluster.options.rows or shard_rows(rows, least=self.chunk_lines)
+        size = self._workers.shard_rows or shard_rows(rows, least=self.chunk_lines)
         folder = WorkFolder(shards_path(writer.npy_path.absolute()), Work.SHARDS, writer.identity)
-        pool = self._cluster.pool
-        stage, reading = Stage(self._cluster, f"embed {writer.npy_path.name}"), Stopwatch()
-        calls = self._calls(reading.watch(lines), size, folder.path, batch_tokens)
+        tasks = self._tasks(lines, size, folder.path, batch_tokens)
         finished: list[tuple[int, Path]] = []
-        for call, facts in pool.in_order(calls, ahead=pool.slots):
-            shard: _Shard = call.key
-            try:
-                vectors = _read_shard(shard.path, facts)
-            except BitextmineError:
-                vectors = _read_shard(shard.path, pool.again(call))
-            at = 0
-            for part, cut in zip(shard.lines, facts["cut"], strict=True):
-                yield EncodedLines(part, vectors[at : at + part.count_fresh], cut)
-                at += part.count_fresh
-            finished.append((shard.stop, shard.path))
-            while finished and finished[0][0] <= writer.safe_rows:
-                _remove(finished.pop(0)[1])
-        writer.sync()
-        folder.remove()
-        report, seconds = stage.finish(reading=reading.seconds)
-        log.info(
-            "%s: %s; %.1f s in all, %.1f s of it reading text",
-            writer.npy_path,
-            report,
-            seconds,
-            reading.seconds,
-        )
+        with self._workers.stage(f"embed {writer.npy_path.name}"):
+            for task, facts in self._workers.map(tasks, ahead=self._workers.slots):
+                shard: _Shard = task.key
+                try:
+                    vectors = _read_shard(shard.path, facts)
+                except BitextmineError:
+                    vectors = _read_shard(shard.path, self._workers.run(task))
+                at = 0
+                for part, cut in zip(shard.lines, facts["cut"], strict=True):
+                    yield EncodedLines(part, vectors[at : at + part.count_fresh], cut)
+                    at += part.count_fresh
+                finished.append((shard.stop, shard.path))
+                while finished and finished[0][0] <= writer.safe_rows:
+                    _remove(finished.pop(0)[1])
+            writer.sync()
+            folder.remove()
 
-    def _calls(
+    def _tasks(
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
-    ) -> Iterator[Call]:
+    ) -> Iterator[Task]:
         checked = False
         for _, group in itertools.groupby(lines, lambda part: part.start // size):
             parts = list(group)
             shard = _Shard(folder, parts)
             texts = [_packed(part.fresh) for part in parts]
             if not checked:
-                check_store(self._cluster, sum(map(len, texts)), "the text of a shard")
+                self._workers.check_fits(sum(map(len, texts)), "the text of a shard")
                 checked = True
-            yield Call(
+            yield Task(
                 f"{_HERE}:encode_shard",
                 (self._sent, self._device, batch_tokens, self._facts, texts, str(shard.path), shard.key),
                 f"encoding lines {shard.start + 1} to {shard.stop}",
@@ -188,7 +170,7 @@ def encode_shard(
     here = encoder_facts(kept, model, device, batch_tokens)
     if here != facts:
         raise BitextmineError(
-            f"the workers of the Ray cluster encode in different ways ({json.dumps(facts['settings'])} and "
+            f"the workers encode in different ways ({json.dumps(facts['settings'])} and "
             f"{json.dumps(here['settings'])}), and rows would depend on who made them; use nodes of one kind"
         )
     parts, cuts = [], []
@@ -249,20 +231,3 @@ def _packed(lines: Sequence[str]) -> bytes:
 def _unpacked(data: bytes) -> list[str]:
     count, _, text = data.partition(b"\n")
     return text.decode("utf-8", "surrogatepass").split("\n") if int(count) else []
-
-
-class Stopwatch:
-    """Counts the seconds that an iterator takes for its items."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def watch(self, lines: Iterator[Lines]) -> Iterator[Lines]:
-        """The same items."""
-        while True:
-            begin = time.perf_counter()
-            part = next(lines, None)
-            self.seconds += time.perf_counter() - begin
-            if part is None:
-                return
-            yield part

@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.distributed.parts import Side
-from bitextmine.distributed.pool import Call
 from bitextmine.distributed.shards import spans
-from bitextmine.distributed.stages import Stage
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Stage, Task, Workers
 from bitextmine.files.atomic import replacing
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.products import best_first
 from bitextmine.search.topk import TopK
-
-if TYPE_CHECKING:
-    from bitextmine.distributed.cluster import Cluster
 
 __all__ = ["Grid", "Tile", "run_grid", "seeded", "what_reaches", "write_tile"]
 
@@ -77,9 +72,9 @@ class Grid:
 
 
 def run_grid(
-    cluster: Cluster,
+    workers: Workers,
     grid: Grid,
-    calls: Iterator[Call],
+    tasks: Iterator[Task],
     checkpoint: Checkpoint | None,
     progress: Callable[[int], object] | None,
     *,
@@ -87,11 +82,17 @@ def run_grid(
     what: str = "search",
     merged: Callable[[int, int], object] = lambda start, stop: None,
 ) -> None:
-    """Has calls made, and merges the tiles that they find.
+    """Run tasks, and merge the tiles that they find.
 
-    calls: those of the grid's tiles, in order, with the tile as key; others, whose key is None, may stand between them.
-    stage: begun when the work was; what: it is called in the log; merged: told of rows of x that
-    are merged with all of y. Raises BitextmineError with a worker's message.
+    Args:
+        workers: they run the tasks.
+        grid: the tiles.
+        tasks: those of the grid's tiles, in order, with the tile as key; tasks without a key may stand between them.
+        checkpoint: keeps what is merged.
+        progress: called with the number of rows finished since the last call.
+        stage: its title and cost are filled in.
+        what: the name of the work in the log.
+        merged: called with the bounds of rows of x that are merged with all of y.
     """
     total = grid.count()
     # Known beforehand: a tile may also be there because its worker died when it was written, and was not counted yet.
@@ -105,14 +106,12 @@ def run_grid(
             len(finished),
             counted(total, "tile"),
         )
-    pool = cluster.pool
     width = len(grid.y.rows)
-    merging = 0.0
     kept: list[Path] = []
-    for call, _ in pool.in_order(calls, ahead=pool.slots):
-        if call.key is None:
+    for task, _ in workers.map(tasks, ahead=workers.slots):
+        if task.key is None:
             continue
-        i0, i1, j0, j1 = tile = call.key
+        i0, i1, j0, j1 = tile = task.key
         path = grid.path(tile)
         try:
             found = _read_tile(path)
@@ -120,13 +119,12 @@ def run_grid(
             with contextlib.suppress(OSError):
                 path.unlink()
             finished.discard(tile)
-            pool.again(call)
+            workers.run(task)
             found = _read_tile(path)
-        since = time.perf_counter()
-        _merge(grid.fwd, i0, i1, found, "fwd", j0)
-        _merge(grid.bwd, j0, j1, found, "bwd", i0)
+        with stage.timed("merging"):
+            _merge(grid.fwd, i0, i1, found, "fwd", j0)
+            _merge(grid.bwd, j0, j1, found, "bwd", i0)
         kept.append(path)
-        merging += time.perf_counter() - since
         if progress is not None:
             rows = i1 - i0
             progress(rows * j1 // width - rows * j0 // width)
@@ -138,16 +136,8 @@ def run_grid(
                 for each in kept:
                     each.unlink(missing_ok=True)
                 kept.clear()
-    report, seconds = stage.finish(len(finished), merging=merging)
-    log.info(
-        "%s: %s, %d of them found finished; %s; %.1f s in all, %.1f s of it merging",
-        what,
-        counted(total, "tile"),
-        len(finished),
-        report,
-        seconds,
-        merging,
-    )
+    stage.finished = len(finished)
+    stage.title = f"{what}: {counted(total, 'tile')}, {len(finished)} of them found finished"
 
 
 def _merge(best: TopK, start: int, stop: int, found: dict[str, NDArray[Any]], way: str, base: int) -> None:

@@ -8,16 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bitextmine.encoder.folder import resolve
 from bitextmine.encoder.hub import FILES
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.executor import Kept, Shared, Workers
 from bitextmine.files.atomic import staging_folder
 
 if TYPE_CHECKING:
-    from bitextmine.distributed.cluster import Cluster
-    from bitextmine.distributed.worker import Kept
     from bitextmine.encoder.encoder import Encoder
 
 __all__ = ["SentModel", "encoder_of", "send_model"]
@@ -29,10 +28,10 @@ class SentModel:
     digest and the object that holds it."""
 
     key: str
-    files: tuple[tuple[str, str, Any], ...]
+    files: tuple[tuple[str, str, Shared], ...]
 
 
-def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> SentModel:
+def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> SentModel:
     """Puts the files of an encoder into the cluster's object store, where each node that needs them fetches them once.
 
     Raises UsageError for an encoder that was not read from a folder, BitextmineError where the store is too small.
@@ -42,11 +41,11 @@ def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> Sen
     elif model.folder is not None:
         folder = model.folder
     else:
-        raise UsageError(f"model {model.name!r}: with ray, give the encoder's name or folder")
+        raise UsageError(f"model {model.name!r}: on a cluster, give the encoder's name or folder")
     contents = {str(path.relative_to(folder)): path.read_bytes() for path in model_files(folder)}
-    check_store(cluster, sum(map(len, contents.values())), f"the model {folder.name}")
+    workers.check_fits(sum(map(len, contents.values())), f"the model {folder.name}")
     files = tuple(
-        (name, hashlib.sha256(data).hexdigest(), cluster.ray.put(data)) for name, data in contents.items()
+        (name, hashlib.sha256(data).hexdigest(), workers.put(data)) for name, data in contents.items()
     )
     key = hashlib.sha256("\n".join(f"{digest} {name}" for name, digest, _ in files).encode()).hexdigest()
     return SentModel(key, files)
@@ -55,16 +54,6 @@ def send_model(cluster: Cluster, model: str | os.PathLike[str] | Encoder) -> Sen
 def model_files(folder: Path) -> Iterator[Path]:
     """What readers of model folders may open, in order of their names."""
     return iter(sorted({path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}))
-
-
-def check_store(cluster: Cluster, needed: int, what: str) -> None:
-    """Raises BitextmineError where a node's object store has not twice as many bytes: a worker's two calls."""
-    for node in cluster.nodes():
-        if node.store < 2 * needed:
-            raise BitextmineError(
-                f"node {node.address} of the Ray cluster has an object store of {node.store:,} bytes, and {what} takes "
-                f"{needed:,}; start Ray there with --object-store-memory={4 * needed} or more"
-            )
 
 
 def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
@@ -87,12 +76,10 @@ def _unpacked(model: SentModel) -> Path:
         raise BitextmineError(f"{base}: belongs to another user; set TMPDIR on that node to another folder")
     folder = base / model.key
     if not _intact(folder, model):
-        import ray
-
         with staging_folder(folder) as staged:
             for name, _, ref in model.files:
                 (staged / name).parent.mkdir(parents=True, exist_ok=True)
-                (staged / name).write_bytes(ray.get(ref))
+                (staged / name).write_bytes(ref.get())
             if not _intact(folder, model):  # another worker may have been faster
                 if folder.exists():
                     folder.rename(staged / "damaged")

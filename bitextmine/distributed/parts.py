@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.embeddings.npy import open_vectors
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Kept
 from bitextmine.search.rows import VectorRows
 
-if TYPE_CHECKING:
-    from bitextmine.distributed.worker import Kept
-
-__all__ = ["FileRows", "Shard", "Side", "shard_rows_of", "workers_here"]
+__all__ = ["FileRows", "Shard", "Side", "shard_rows_of"]
 
 _BLOCK = 1 << 13
 
@@ -106,18 +104,6 @@ def _digest(rows: VectorRows, start: int, stop: int) -> str:
         digest.update(rows.block(at, end).data.cast("B"))
         rows.release(at, end)
     return digest.hexdigest()
-
-
-def workers_here() -> int:
-    """How many workers of this size the node has room for."""
-    import ray
-
-    context = ray.get_runtime_context()
-    here, mine = context.get_node_id(), context.get_assigned_resources()
-    for node in ray.nodes():
-        if node["NodeID"] == here:
-            return max(1, int(node["Resources"].get("CPU", 1) // max(1.0, mine.get("CPU", 1.0))))
-    return 1
 
 
 def _host() -> str:

@@ -1,15 +1,20 @@
-"""Where shards of rows begin and end. How many rows one has, `plan.shard_rows` says: the corpora alone decide that, so
-that a run on another cluster finds the same shards."""
+"""Shards of rows: their size and bounds, which depend on the corpora alone, so that any cluster finds the same ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["spans"]
+__all__ = ["shard_rows", "spans"]
+
+
+def shard_rows(rows: int, least: int = 1 << 16) -> int:
+    """Return the size of a shard: a 64th of the rows, from `least` to 4 million, a multiple of 1,024."""
+    wanted = min(max(-(-rows // 64), least), 1 << 22)
+    return -(-wanted // 1024) * 1024
 
 
 def spans(start: int, rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """The rows from `start` to `rows` in shards that end at multiples of `size`."""
+    """Yield the bounds of shards from `start` to `rows`, which end at multiples of `size`."""
     while start < rows:
         stop = min((start // size + 1) * size, rows)
         yield start, stop

@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.distributed.grid import Grid, Tile, run_grid, seeded, what_reaches, write_tile
-from bitextmine.distributed.models import check_store
-from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of, workers_here
-from bitextmine.distributed.plan import shard_rows
-from bitextmine.distributed.pool import Call
-from bitextmine.distributed.shards import spans
-from bitextmine.distributed.stages import Stage
+from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of
+from bitextmine.distributed.shards import shard_rows, spans
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Kept, Task, Workers
 from bitextmine.files.work import Work, WorkFolder
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.engines.select import open_engine
@@ -33,17 +30,13 @@ from bitextmine.search.rows import check_pair, scan_digest, unfold
 from bitextmine.search.topk import TopK
 from bitextmine.system import available, budget, size
 
-if TYPE_CHECKING:
-    from bitextmine.distributed.cluster import Cluster
-    from bitextmine.distributed.worker import Kept
-
 __all__ = ["FileRows", "search_tiles"]
 
 _HERE = "bitextmine.distributed.tiles"
 
 
 def search_tiles(
-    cluster: Cluster,
+    workers: Workers,
     x: FileRows,
     y: FileRows,
     k: int,
@@ -63,13 +56,11 @@ def search_tiles(
 
     Raises BitextmineError as `search_both` does, and with a worker's message.
     """
-    options = cluster.options
     folder = folder.absolute()  # workers have another working folder
-    cluster.share([folder.parent, x.npy.parent, y.npy.parent])
+    workers.share([folder.parent, x.npy.parent, y.npy.parent])
     dtype = check_pair(x.vectors, y.vectors, *names)
     if k < 1:
         raise BitextmineError(f"k must be at least 1, found {k}")
-    stage = Stage(cluster, f"search {x.npy.stem} {y.npy.stem}")
     (x_groups, x_digest), (y_groups, y_digest) = (
         scan_digest(x.vectors, names[0]),
         scan_digest(y.vectors, names[1]),
@@ -94,23 +85,24 @@ def search_tiles(
         if progress is not None:
             progress(done)
         if done < n:
-            rows = options.rows or shard_rows(max(n, m))
-            check_store(cluster, rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
+            rows = workers.shard_rows or shard_rows(max(n, m))
+            workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
             work = WorkFolder(folder, Work.TILES, {"key": key})
             across = list(spans(0, m, rows))
             grid = Grid(sides[0], sides[1], fwd, bwd, done, rows, across, work.path)
             search = SearchOptions(device=device, memory=memory)
-            calls = (_call(grid, tile, search) for tile in grid.tiles())
-            run_grid(cluster, grid, calls, checkpoint, progress, stage=stage)
+            tasks = (_task(grid, tile, search) for tile in grid.tiles())
+            with workers.stage(f"search {x.npy.stem} {y.npy.stem}") as stage:
+                run_grid(workers, grid, tasks, checkpoint, progress, stage=stage)
             work.remove()
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
     return Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)
 
 
-def _call(grid: Grid, tile: Tile, search: SearchOptions) -> Call:
+def _task(grid: Grid, tile: Tile, search: SearchOptions) -> Task:
     i0, i1, j0, j1 = tile
-    return Call(
+    return Task(
         f"{_HERE}:compare",
         (
             grid.x.shard(i0, i1),
@@ -148,7 +140,7 @@ def compare(
 
     rows = [shard_rows_of(kept, shard, number) for number, shard in enumerate((x, y))]
     device = device_name(search.device)
-    memory = search.memory or budget() // max(1, workers_here())
+    memory = search.memory or budget() // kept.get("workers", 1)
     best = [TopK.empty(len(side), k) for side in rows]
     if device == "cpu":  # a GPU takes no numbers of rows that it has not got
         for side, other, limit in zip(best, reversed(rows), limits, strict=True):

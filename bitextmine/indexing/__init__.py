@@ -9,7 +9,7 @@ only.
     kinds        the kinds that have a name
     faiss_index  Index: what each kind is, and a search of one index with exact similarities
     both         both directions through the indexes of both sides
-    on_cluster   the passes of that by the workers of a Ray cluster
+    on_cluster   the passes of that by the workers of an executor
     lists        many queries against inverted lists, list by list
     clusters     the centres of lists: finding them, and which are near to a row
     kmeans       the k-means inside FAISS, and its warnings

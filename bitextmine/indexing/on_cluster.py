@@ -1,4 +1,4 @@
-"""The passes of a search through two inverted files, by the workers of a Ray cluster.
+"""The passes of a search through two inverted files, by the workers of an executor.
 
 A pass is cut into tiles, some queries against some consecutive lists (those of about as many rows). Which lists a query
 goes to is found once for each part of the queries, and kept in a file for the tiles of that part. Queries are routed in
@@ -12,19 +12,17 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.distributed.grid import Grid, Tile, run_grid, seeded, what_reaches, write_tile
-from bitextmine.distributed.models import check_store
-from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of, workers_here
-from bitextmine.distributed.plan import shard_rows
-from bitextmine.distributed.pool import Call
-from bitextmine.distributed.stages import Stage
+from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of
+from bitextmine.distributed.shards import shard_rows
 from bitextmine.distributed.tiles import search_tiles
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.work import Work, WorkFolder
 from bitextmine.indexing.both import Pass
 from bitextmine.indexing.clusters import ROUTE_ROWS, Router, by_list
@@ -33,10 +31,6 @@ from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.topk import TopK
 from bitextmine.system import budget, processors
-
-if TYPE_CHECKING:
-    from bitextmine.distributed.cluster import Cluster
-    from bitextmine.distributed.worker import Kept
 
 __all__ = ["ClusterSearcher"]
 
@@ -49,7 +43,7 @@ class _Routing:
     file for the lists of some rows."""
 
     key: str
-    centres: Any
+    centres: Shared
     probes: int
     kind: str
     path: str
@@ -65,7 +59,7 @@ class ClusterSearcher:
 
     def __init__(
         self,
-        cluster: Cluster,
+        workers: Workers,
         x: FileRows,
         y: FileRows,
         identity: dict[str, Any],
@@ -73,29 +67,28 @@ class ClusterSearcher:
         folder: Path,
         memory: int | None = None,
     ) -> None:
-        self._cluster, self._x, self._y = cluster, x, y
+        self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder, self._memory = identity, folder.absolute(), memory
         self._work: WorkFolder | None = None
 
     def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
         """What search_both() returns: the search over tiles, for indexes that compare with everything."""
         return search_tiles(
-            self._cluster, self._x, self._y, k, memory=self._memory, folder=self._folder, progress=progress
+            self._workers, self._x, self._y, k, memory=self._memory, folder=self._folder, progress=progress
         )
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """One pass. Raises BitextmineError with a worker's message."""
         files = (self._x, self._y) if which.forward else (self._y, self._x)
-        self._cluster.share([self._folder.parent, *(side.npy.parent for side in files)])
-        stage = Stage(self._cluster, f"search {files[0].npy.stem} in the lists of {files[1].npy.stem}")
+        self._workers.share([self._folder.parent, *(side.npy.parent for side in files)])
         x, y = _sides(which, *files)
         n, m = len(x.rows), len(y.rows)
         fwd, bwd = TopK.empty(n, which.k), TopK.empty(m, which.k)
         if not (n and m):
             return fwd, bwd
         name = "source in the target's lists" if which.forward else "target in the source's lists"
-        size = self._cluster.options.rows or shard_rows(max(n, m))
-        check_store(self._cluster, size * (4 + 8) * 2 + which.centres.nbytes, f"a tile of {size:,} rows")
+        size = self._workers.shard_rows or shard_rows(max(n, m))
+        self._workers.check_fits(size * (4 + 8) * 2 + which.centres.nbytes, f"a tile of {size:,} rows")
         work = self._folder_of(which.k)
         key = _digest(self._identity, which)
         prefix = f"{'forward' if which.forward else 'backward'}-{key[:16]}."
@@ -108,19 +101,21 @@ class ClusterSearcher:
             if done < n:
                 down = -(-size // ROUTE_ROWS) * ROUTE_ROWS
                 grid = Grid(x, y, fwd, bwd, done, down, across, work.path, prefix)
-                centres = self._cluster.ray.put(which.centres)
+                centres = self._workers.put(which.centres)
                 routing = _Routing(key, centres, which.probes, _arithmetic(), "")
-                calls = self._calls(grid, which, routing, dict(zip(across, spans, strict=True)))
-                run_grid(
-                    self._cluster,
-                    grid,
-                    calls,
-                    checkpoint,
-                    progress,
-                    stage=stage,
-                    what=f"search: {name}",
-                    merged=lambda start, stop: _routes(grid, start, stop).unlink(missing_ok=True),
-                )
+                tasks = self._tasks(grid, which, routing, dict(zip(across, spans, strict=True)))
+                files_names = f"{files[0].npy.stem} in the lists of {files[1].npy.stem}"
+                with self._workers.stage(f"search {files_names}") as stage:
+                    run_grid(
+                        self._workers,
+                        grid,
+                        tasks,
+                        checkpoint,
+                        progress,
+                        stage=stage,
+                        what=f"search: {name}",
+                        merged=lambda start, stop: _routes(grid, start, stop).unlink(missing_ok=True),
+                    )
         number_rows(fwd, which.lists.order)
         return fwd, bwd
 
@@ -129,9 +124,9 @@ class ClusterSearcher:
             self._work = WorkFolder(self._folder, Work.TILES, {"lists": self._identity, "k": k})
         return self._work
 
-    def _calls(
+    def _tasks(
         self, grid: Grid, which: Pass, routing: _Routing, lists: dict[tuple[int, int], tuple[int, int]]
-    ) -> Iterator[Call]:
+    ) -> Iterator[Task]:
         """Each tile, after the call that routes its queries; those of the next ones are routed before it."""
         ahead: list[list[Tile]] = []
         for tile in grid.tiles():
@@ -144,12 +139,12 @@ class ClusterSearcher:
         for row in ahead:
             yield from self._row(grid, which, routing, lists, row)
 
-    def _route(self, grid: Grid, routing: _Routing, tile: Tile) -> Iterator[Call]:
+    def _route(self, grid: Grid, routing: _Routing, tile: Tile) -> Iterator[Task]:
         i0, i1 = tile[:2]
         if all(grid.path((i0, i1, *span)).exists() for span in grid.across):
             return
         here = _routed(routing, _routes(grid, i0, i1))
-        yield Call(
+        yield Task(
             f"{_HERE}:route_rows", (grid.x.shard(i0, i1), here), f"finding lists for rows {i0 + 1} to {i1}"
         )
 
@@ -160,13 +155,13 @@ class ClusterSearcher:
         routing: _Routing,
         lists: dict[tuple[int, int], tuple[int, int]],
         tiles: list[Tile],
-    ) -> Iterator[Call]:
+    ) -> Iterator[Task]:
         for tile in tiles:
             i0, i1, j0, j1 = tile
             first, last = lists[j0, j1]
             bounds = which.lists.bounds[first : last + 1] - j0
             here = _routed(routing, _routes(grid, i0, i1))
-            yield Call(
+            yield Task(
                 f"{_HERE}:compare_lists",
                 (
                     grid.x.shard(i0, i1),
@@ -247,7 +242,7 @@ def _route(kept: Kept, queries: Shard, routing: _Routing) -> tuple[NDArray[np.in
     here = _arithmetic()
     if here != routing.kind:
         raise BitextmineError(
-            f"a worker of the Ray cluster finds lists in {here}, and the machine that runs the command in "
+            f"a worker of the cluster finds lists in {here}, and the machine that runs the command in "
             f"{routing.kind}, so that neighbours would depend on who found them; use nodes of one kind, or "
             "--search exact"
         )
@@ -264,12 +259,7 @@ def _route(kept: Kept, queries: Shard, routing: _Routing) -> tuple[NDArray[np.in
 
 
 def _centres(routing: _Routing) -> NDArray[np.float32]:
-    centres = routing.centres
-    if not isinstance(centres, np.ndarray):
-        import ray
-
-        centres = ray.get(centres)
-    found: NDArray[np.float32] = centres
+    found: NDArray[np.float32] = routing.centres.get()
     return found
 
 
@@ -317,7 +307,7 @@ def compare_lists(
     # Queries are numbered from k on, behind those that stand for the ones before: these come first where all is equal.
     seeded(bwd, limits[1], 0)
     threads = processors()
-    memory = memory or budget() // max(1, workers_here())
+    memory = memory or budget() // kept.get("workers", 1)
     step = block_rows(rows.dim, max(1, len(near) // max(1, len(rows))), k, threads, memory)
     with in_threads(threads) as run:
         for start in range(0, len(rows), step):

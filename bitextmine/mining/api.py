@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from bitextmine.distributed.options import ExecutorKeywords
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.options import split_options
 from bitextmine.mining.run import mine_texts
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MiningKeywords", "mine"]
 
 
-class MiningKeywords(TypedDict, total=False):
+class MiningKeywords(ExecutorKeywords, total=False):
     """The keywords of `mine`: the fields of `MiningOptions` and of `WorkOptions`, where each is told about."""
 
     k: int
@@ -38,11 +39,6 @@ class MiningKeywords(TypedDict, total=False):
     cache: str | os.PathLike[str] | None
     wait: bool
     errors: str
-    ray: str | None
-    ray_cpus: int
-    ray_gpus: int
-    ray_rows: int | None
-    ray_report: str | os.PathLike[str] | None
 
 
 def mine(
@@ -73,9 +69,8 @@ def mine(
     device="auto"; memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together;
     force=False, whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the
     corpora; wait=True, whether to wait for an embedding that another process is writing; errors="strict" or
-    "replace", for invalid UTF-8 in a corpus or in gold; ray=None, the Ray cluster that embeds and searches: "auto",
-    "local" or "HOST:PORT", with ray_cpus=1 and ray_gpus=0 for each worker, ray_rows=None, the lines in a shard, and
-    ray_report=None, a file that gets a line of JSON for each stage.
+    "replace", for invalid UTF-8 in a corpus or in gold. A cluster that embeds and
+    searches is named by the keywords of `bitextmine.distributed.options.ExecutorKeywords`.
 
     The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
     gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.

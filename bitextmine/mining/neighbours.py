@@ -38,7 +38,7 @@ def find_neighbours(
 ) -> tuple[NeighboursLike, str]:
     """The k nearest neighbours of both sides' rows, and how they were found, for the signature.
 
-    work: of these options search, device, memory and the Ray cluster count. Through indexes, those beside the
+    work: of these options search, device, memory and the executor count. Through indexes, those beside the
     embeddings are taken, or built, here, where they are missing or of other vectors, and similarities are exact. Of
     exact search the memory includes vectors that are held there.
 
@@ -51,13 +51,13 @@ def find_neighbours(
         raise UsageError(
             "search: an index lies beside an embedding file; give corpora in files, or search='exact'"
         )
-    if work.ray is not None and not in_files:
-        raise UsageError("ray: workers read embeddings from files; give corpora in files")
+    if work.executor.distributed and not in_files:
+        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     pairs = len(src.unique.rows) * len(tgt.unique.rows)
     many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.device_here)
     if work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files):
         return _through_indexes(src, tgt, k, work)
-    if work.ray is not None:
+    if work.executor.distributed:
         return _on_cluster(src, tgt, k, work, checkpoint), "exact"
     found = _exactly(src, tgt, k, work, checkpoint)
     if in_files:
@@ -107,11 +107,10 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
 
 @contextlib.contextmanager
 def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher | None]:
-    """Who compares rows with lists: the Ray cluster of the options; None where they name none."""
-    if work.cluster is None:
+    """Who compares rows with lists: the workers of a cluster; None without one."""
+    if not work.executor.distributed:
         yield None
         return
-    from bitextmine.distributed.cluster import connected
     from bitextmine.indexing.on_cluster import ClusterSearcher
 
     identity = {}
@@ -119,9 +118,9 @@ def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher | No
         assert side.held is not None
         rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
         identity[name] = {"vectors": side.held.manifest.vectors_blake2b, "rows": rows}
-    with connected(work.cluster) as cluster:
+    with work.executor.open() as workers:
         yield ClusterSearcher(
-            cluster, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), memory=work.memory
+            workers, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), memory=work.memory
         )
 
 
@@ -160,23 +159,21 @@ def _exactly(
 def _on_cluster(
     src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
 ) -> NeighboursLike:
-    from bitextmine.distributed.cluster import connected
     from bitextmine.distributed.tiles import search_tiles
     from bitextmine.search.checkpoint import Checkpoint
 
-    assert work.cluster is not None
     saved = None if checkpoint is None else Checkpoint(checkpoint)
     with (
-        connected(work.cluster) as cluster,
+        work.executor.open() as workers,
         progress(len(src.unique.rows), "search", "lines") as bar,
         saved or contextlib.nullcontext(),
     ):
         return search_tiles(
-            cluster,
+            workers,
             _in_file(src),
             _in_file(tgt),
             k,
-            device=work.cluster.device(work.device),
+            device=work.executor.device(work.device),
             memory=work.memory,
             folder=_tiles(src, tgt),
             progress=_watched(bar.update, src, tgt),

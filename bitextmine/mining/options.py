@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from bitextmine.arguments import a_path, memory_bytes, one_of, real_number, whole_number, yes_or_no
-from bitextmine.distributed.options import RayOptions, ray_options
+from bitextmine.distributed.options import ExecutorKeywords, take_executor
 from bitextmine.errors import UsageError
+from bitextmine.executor import LOCAL, Executor
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mining.threshold import PRECISION, parse_threshold, wanted_precision
 
@@ -119,9 +120,8 @@ class WorkOptions:
     of what is free), which may be given as text ("2G"). batch_tokens: subword pieces that are encoded together
     (default: what fits the device). force: embed again what is up to date. cache: the folder for embeddings (default:
     beside the corpora). wait: for an embedding that another process is writing, rather than to stop.
-    errors: invalid UTF-8 in corpora and gold, strict or replace. ray: the Ray cluster that embeds and searches, and
-    ray_cpus, ray_gpus, ray_rows, ray_report: what its workers get, the lines in a shard, and where it is told what
-    each stage took (`RayOptions`); memory is then each worker's.
+    errors: invalid UTF-8 in corpora and gold, strict or replace. executor: embeds and searches; of a
+    cluster, memory is each worker's.
 
     Raises UsageError for a value of the wrong type or out of range. Whether the device is there shows later.
     """
@@ -134,11 +134,7 @@ class WorkOptions:
     cache: str | os.PathLike[str] | None = None
     wait: bool = True
     errors: str = "strict"
-    ray: str | None = None
-    ray_cpus: int = 1
-    ray_gpus: int = 0
-    ray_rows: int | None = None
-    ray_report: str | os.PathLike[str] | None = None
+    executor: Executor = LOCAL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", member(SearchWay, self.search, "search"))
@@ -152,29 +148,27 @@ class WorkOptions:
         one_of("errors", self.errors, ("strict", "replace"))
         if not isinstance(self.device, str):
             raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")
-        if self.cluster is not None:
-            self.cluster.device(self.device)
-
-    @property
-    def cluster(self) -> RayOptions | None:
-        """Which Ray cluster does the work, None: this process."""
-        return ray_options(self.ray, self.ray_cpus, self.ray_gpus, self.ray_rows, self.ray_report)
+        self.executor.device(self.device)
 
     @property
     def device_here(self) -> str:
         """Where this process computes: not on a GPU where workers do the work."""
-        return self.device if self.ray is None else "cpu"
+        return "cpu" if self.executor.distributed else self.device
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[MiningOptions, WorkOptions]:
     """Both kinds of options out of keywords for either; TypeError for a keyword of neither."""
     mining = {field.name for field in fields(MiningOptions)}
     work = {field.name for field in fields(WorkOptions)}
-    if unknown := sorted(set(given) - mining - work):
-        raise TypeError(f"mine() has no option {unknown[0]!r}; there are {', '.join(sorted(mining | work))}")
+    options = dict(given)
+    if "executor" not in options:
+        options["executor"] = take_executor(options)
+    if unknown := sorted(set(options) - mining - work):
+        known = sorted((mining | work | ExecutorKeywords.__annotations__.keys()) - {"executor"})
+        raise TypeError(f"mine() has no option {unknown[0]!r}; there are {', '.join(known)}")
     return (
-        MiningOptions(**{name: value for name, value in given.items() if name not in work}),
-        WorkOptions(**{name: value for name, value in given.items() if name in work}),
+        MiningOptions(**{name: value for name, value in options.items() if name not in work}),
+        WorkOptions(**{name: value for name, value in options.items() if name in work}),
     )
 
 

@@ -102,8 +102,8 @@ def mine_texts(
     for text in texts:
         if isinstance(text, FileText):
             check_file(text, encoder, work)
-    if work.cluster is not None and not all(isinstance(text, FileText) for text in texts):
-        raise UsageError("ray: workers read embeddings from files; give corpora in files")
+    if work.executor.distributed and not all(isinstance(text, FileText) for text in texts):
+        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     with contextlib.ExitStack() as cluster:  # which is in use until the neighbours are found
         encoding = cluster.enter_context(cluster_encoding(model, encoder, work))
         embeddings = [
@@ -183,15 +183,15 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
 def cluster_encoding(
     model: str | os.PathLike[str] | Encoder, encoder: Encoder, work: WorkOptions
 ) -> Iterator[Encoding | None]:
-    """What embeds corpora on the Ray cluster of the options, None where they name none. The cluster is connected to
-    when there is something to embed."""
-    if work.cluster is None:
+    """What embeds corpora on a cluster, None without one. The cluster is connected to when there is something to
+    embed."""
+    if not work.executor.distributed:
         yield None
         return
     from bitextmine.distributed.encoding import ClusterEncoding
 
     with ClusterEncoding(
-        work.cluster, model if isinstance(model, (str, os.PathLike)) else encoder, work.device
+        work.executor, model if isinstance(model, (str, os.PathLike)) else encoder, work.device
     ) as encoding:
         yield encoding
 

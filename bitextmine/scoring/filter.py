@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, progress
-from bitextmine.distributed.options import RayOptions, ray_options
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import LOCAL, Executor
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns, is_position
 from bitextmine.files.streams import display_name, keep_apart
@@ -80,9 +80,8 @@ class FilterOptions:
     where: which columns hold source and target, and whether the first line names them. columns: what the last columns
     of a row are called, as they were given to `score`, where there is no header. src, tgt: the languages that the sides
     should be in, for a rule on `lang` where the rows have no such column. explain: how many examples to keep on each
-    side of every rule. memory: bytes that the search for duplicates may take (`seen.Seen`). ray: the Ray cluster that
-    computes columns and what pairs are known by, and ray_cpus, ray_report: what its workers get, and where it is told
-    what that took (`RayOptions`).
+    side of every rule. memory: bytes that the search for duplicates may take (`seen.Seen`). executor: computes
+    columns and the keys of duplicates.
     """
 
     where: Columns = field(default_factory=Columns)
@@ -91,14 +90,7 @@ class FilterOptions:
     tgt: str = ""
     explain: int = 0
     memory: int = DEFAULT_MEMORY
-    ray: str | None = None
-    ray_cpus: int = 1
-    ray_report: str | None = None
-
-    @property
-    def cluster(self) -> RayOptions | None:
-        """Which Ray cluster judges the rows, None: this process."""
-        return ray_options(self.ray, self.ray_cpus, ray_report=self.ray_report)
+    executor: Executor = LOCAL
 
 
 def filter_rows(
@@ -123,7 +115,6 @@ def filter_rows(
     keep_apart(path, {"-o": output, "--rejected": rejected})
     options = options or FilterOptions()
     both_languages(options.src, options.tgt)
-    cluster = options.cluster
     outputs = {"-o": output, **({} if rejected is None else {"--rejected": rejected})}
     for option, place in outputs.items():
         check_pairs_output(place, option)
@@ -141,7 +132,7 @@ def filter_rows(
         )
         out = stack.enter_context(write(output))
         away = None if rejected is None else stack.enter_context(write(rejected, added=("reason",)))
-        judged = stack.enter_context(_judging(cluster, sieve))
+        judged = stack.enter_context(_judging(options.executor, sieve))
         bar = stack.enter_context(progress(None, "filter", "rows"))
         for block, found in judged(table.rows.blocks()):
             malformed.add(block)
@@ -157,16 +148,16 @@ def filter_rows(
 
 @contextlib.contextmanager
 def _judging(
-    cluster: RayOptions | None, sieve: _Sieve
+    executor: Executor, sieve: _Sieve
 ) -> Iterator[Callable[[Iterator[Block]], Iterator[tuple[Block, Judged]]]]:
     """What judges the rows of each of the blocks, in their order."""
-    if cluster is None:
+    if not executor.distributed:
         yield lambda blocks: ((block, sieve.judge(block)) for block in blocks)
         return
     from bitextmine.scoring.on_cluster import ClusterJudge
 
     with ClusterJudge(
-        cluster, sieve.rules, sieve.duplicates, sieve.tools, keeps=bool(sieve.explains)
+        executor, sieve.rules, sieve.duplicates, sieve.tools, keeps=bool(sieve.explains)
     ) as workers:
         yield lambda blocks: workers.of((block, sieve.sent(block)) for block in blocks)
 

@@ -1,9 +1,8 @@
-"""Columns computed, and rows judged, by the workers of a Ray cluster, block by block; rows come out in their order."""
+"""Columns computed, and rows judged, by the workers of an executor, block by block; rows come out in their order."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bitextmine.executor import Task
 from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.scoring.columns.texts import Tools
 from bitextmine.scoring.judge import Judge, Judged, PlacedRule, SentCells
 
 if TYPE_CHECKING:
     from bitextmine.distributed.models import SentModel
-    from bitextmine.distributed.options import RayOptions
-    from bitextmine.distributed.worker import Kept
+    from bitextmine.executor import Executor, Kept
 
 __all__ = ["ClusterColumns", "ClusterJudge", "Texts"]
-
-log = logging.getLogger(__name__)
 
 _HERE = "bitextmine.scoring.on_cluster"
 Texts = tuple[list[str], list[str]]
@@ -59,7 +56,7 @@ class ClusterColumns:
 
     def __init__(
         self,
-        options: RayOptions,
+        executor: Executor,
         names: Sequence[str],
         tools: Tools,
         *,
@@ -68,18 +65,17 @@ class ClusterColumns:
         window: int,
         indexes: tuple[Any, Any] | None,
     ) -> None:
-        self._options, self._names, self._tools, self._model = options, tuple(names), tools, model
+        self._executor, self._names, self._tools, self._model = executor, tuple(names), tools, model
         self._k, self._window = k, window
         self._indexes = None if indexes is None else tuple(Path(index).absolute() for index in indexes)
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> ClusterColumns:
-        from bitextmine.distributed.cluster import connected
         from bitextmine.distributed.models import send_model
 
-        self._cluster = self._stack.enter_context(connected(self._options))
+        self._workers = self._stack.enter_context(self._executor.open())
         try:
-            self._cluster.share([index.parent for index in self._indexes or ()])
+            self._workers.share([index.parent for index in self._indexes or ()])
             tools = self._tools
             self._wanted = _Wanted(
                 self._names,
@@ -87,8 +83,8 @@ class ClusterColumns:
                 tools.src_lang,
                 tools.tgt_lang,
                 tools.batch_tokens,
-                self._options.device(tools.device),
-                None if self._model is None else send_model(self._cluster, self._model),
+                self._executor.device(tools.device),
+                None if self._model is None else send_model(self._workers, self._model),
                 self._k,
                 self._window,
                 None if self._indexes is None else (str(self._indexes[0]), str(self._indexes[1])),
@@ -104,25 +100,20 @@ class ClusterColumns:
     def of(self, blocks: Iterator[tuple[Any, Texts]]) -> Iterator[tuple[Any, list[Any]]]:
         """Each block with the values of the columns for its pairs, in order. blocks: with the texts of their good rows,
         in the order of the stream."""
-        from bitextmine.distributed.pool import Call
-        from bitextmine.distributed.stages import Stage
 
-        pool, stage = self._cluster.pool, Stage(self._cluster, "score")
-
-        def calls() -> Iterator[Call]:
+        def tasks() -> Iterator[Task]:
             before: deque[Texts] = deque()
             for number, (block, texts) in enumerate(blocks):
                 back = _as_many(before, self._window - len(texts[0])) if self._wanted.looks_back else []
                 args = (self._wanted, back, texts)
-                yield Call(f"{_HERE}:columns_of", args, f"scoring block {number + 1}", key=block)
+                yield Task(f"{_HERE}:columns_of", args, f"scoring block {number + 1}", key=block)
                 before.append(texts)
                 while sum(len(src) for src, _ in list(before)[1:]) >= self._window:
                     before.popleft()
 
-        for call, values in pool.in_order(calls(), ahead=pool.slots):
-            yield call.key, values
-        report, seconds = stage.finish()
-        log.info("score: %s; %.1f s in all", report, seconds)
+        with self._workers.stage("score"):
+            for task, values in self._workers.map(tasks(), ahead=self._workers.slots):
+                yield task.key, values
 
 
 @dataclass(frozen=True)
@@ -142,23 +133,21 @@ class ClusterJudge:
 
     def __init__(
         self,
-        options: RayOptions,
+        executor: Executor,
         rules: tuple[PlacedRule, ...],
         duplicates: str,
         tools: Tools,
         *,
         keeps: bool = False,
     ) -> None:
-        self._options = options
+        self._executor = executor
         self._rules = _Rules(rules, duplicates, tools.src_lang, tools.tgt_lang, keeps)
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> ClusterJudge:
-        from bitextmine.distributed.cluster import connected
-
-        self._cluster = self._stack.enter_context(connected(self._options))
+        self._workers = self._stack.enter_context(self._executor.open())
         try:
-            self._cluster.share([])
+            self._workers.share([])
         except BaseException:
             self._stack.close()
             raise
@@ -169,12 +158,8 @@ class ClusterJudge:
 
     def of(self, blocks: Iterator[tuple[Any, SentCells]]) -> Iterator[tuple[Any, Judged]]:
         """Each block with what became of its good rows, in order. blocks: with what is sent of those rows."""
-        from bitextmine.distributed.pool import Call
-        from bitextmine.distributed.stages import Stage
-
-        pool, stage = self._cluster.pool, Stage(self._cluster, "filter")
-        calls = (
-            Call(
+        tasks = (
+            Task(
                 f"{_HERE}:judged",
                 (self._rules, cells, len(block) - len(block.bad())),
                 f"rows {block.start} to {block.start + len(block) - 1}",
@@ -182,10 +167,9 @@ class ClusterJudge:
             )
             for block, cells in blocks
         )
-        for call, found in pool.in_order(calls, ahead=pool.slots):
-            yield call.key, found
-        report, seconds = stage.finish()
-        log.info("filter: %s; %.1f s in all", report, seconds)
+        with self._workers.stage("filter"):
+            for task, found in self._workers.map(tasks, ahead=self._workers.slots):
+                yield task.key, found
 
 
 def judged(kept: Kept, rules: _Rules, cells: SentCells, count: int) -> Judged:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted, progress
-from bitextmine.distributed.options import RayOptions, ray_options
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.executor import LOCAL, Executor
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, keep_apart
@@ -107,8 +107,7 @@ class ScoreOptions:
     cells alone, without a header unless the input has one. strict: a row that is no pair is an error. src, tgt: the
     languages that the sides should be in. k, margin, window: of the margin, whose neighbours are the `k` nearest among
     the last `window` pairs, or, with src_index and tgt_index, in two indexed corpora
-    (`neighbourhood.IndexNeighbourhood`). ray: the Ray cluster that computes the columns, and ray_cpus, ray_gpus,
-    ray_report: what its workers get, and where it is told what that took (`RayOptions`).
+    (`neighbourhood.IndexNeighbourhood`). executor: computes the columns.
     """
 
     where: Columns = field(default_factory=Columns)
@@ -125,15 +124,7 @@ class ScoreOptions:
     tgt_index: str | os.PathLike[str] | None = None
     device: str = "auto"
     batch_tokens: int | None = None
-    ray: str | None = None
-    ray_cpus: int = 1
-    ray_gpus: int = 0
-    ray_report: str | None = None
-
-    @property
-    def cluster(self) -> RayOptions | None:
-        """Which Ray cluster computes the columns, None: this process."""
-        return ray_options(self.ray, self.ray_cpus, self.ray_gpus, ray_report=self.ray_report)
+    executor: Executor = LOCAL
 
     def check(self) -> None:
         """Raises UsageError for choices that do not go together."""
@@ -142,8 +133,7 @@ class ScoreOptions:
         if self.k < 1 or self.window < 1:
             raise UsageError(f"k and the window must be at least 1, found {self.k} and {self.window}")
         both_languages(self.src, self.tgt)
-        if self.cluster is not None:
-            self.cluster.device(self.device)
+        self.executor.device(self.device)
         if (self.src_index is None) != (self.tgt_index is None):
             raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
 
@@ -194,7 +184,7 @@ def score(
     if any(column.encoder for column in needed):
         from bitextmine.encoder import load_encoder
 
-        tools.encoder = load_encoder(options.model, options.device if options.cluster is None else "cpu")
+        tools.encoder = load_encoder(options.model, "cpu" if options.executor.distributed else options.device)
     made: dict[str, Any] = {
         "columns": ",".join(names),
         "model": tools.encoder.hash if tools.encoder else None,
@@ -203,7 +193,7 @@ def score(
         made |= {"k": options.k, "margin": options.margin, "neighbours": f"window{options.window}"}
         if indexes[0] is not None:
             made["neighbours"] = "index"
-        if options.cluster is None and tools.encoder is not None:
+        if not options.executor.distributed and tools.encoder is not None:
             tools.neighbourhood = _neighbourhood(options, indexes, tools.encoder)
     if options.src and options.tgt:
         made |= {"src": tools.src_lang, "tgt": tools.tgt_lang}
@@ -302,7 +292,7 @@ def _computing(
     options: ScoreOptions, names: Sequence[str], tools: Tools, indexes: tuple[Any, Any]
 ) -> Iterator[Computed]:
     """What makes the values of the columns for each of the blocks, in their order, of the texts of their good rows."""
-    if options.cluster is None:
+    if not options.executor.distributed:
 
         def here(blocks: Iterator[tuple[Block, Texts]]) -> Iterator[tuple[Block, list[Any]]]:
             for block, texts in blocks:
@@ -314,7 +304,7 @@ def _computing(
     from bitextmine.scoring.on_cluster import ClusterColumns
 
     with ClusterColumns(
-        options.cluster,
+        options.executor,
         names,
         tools,
         model=None if tools.encoder is None else options.model,

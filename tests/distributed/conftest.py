@@ -1,94 +1,62 @@
-"""A cluster that is none: calls are made at once, in this process. What Ray does is tested in test_cluster.py."""
+"""Workers in this process that answer as late as a cluster may; tests of Ray itself are in test_ray.py."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from bitextmine.distributed import encoding, models
-from bitextmine.distributed.options import RayOptions
-from bitextmine.distributed.pool import Call, Report
-from bitextmine.distributed.worker import Worker
+from bitextmine.executor import LocalWorkers, Task
 
 from ..encoder.conftest import make_folder, tiny_tokenizer
 
-__all__ = ["Here", "here", "make_folder", "tiny_tokenizer"]
+__all__ = ["Here", "make_folder", "tiny_tokenizer"]
 
 
-class Here:
-    """What `Cluster` and its `Pool` are to those who use them. after: called with each call when it is made."""
+class Here(LocalWorkers):
+    """An executor and its workers at once.
+
+    Args:
+        rows: the most rows in a task.
+        report: the file that stages are reported in.
+        after: called with each task when it is done.
+    """
 
     slots = 4
+    distributed = True
 
-    def __init__(self, options: RayOptions, after: Callable[[Call], None] = lambda call: None) -> None:
-        self.options, self.after = options, after
-        self.pool, self.ray = self, SimpleNamespace(put=lambda data: data)
+    def __init__(
+        self,
+        rows: int | None = None,
+        report: Path | None = None,
+        after: Callable[[Task], None] = lambda task: None,
+    ) -> None:
+        super().__init__(rows, report)
+        self.after = after
         self.made: list[Any] = []
-        self.kept: dict[str, Any] = {}
 
-    def share(self, folders: Any) -> None:
+    def open(self) -> contextlib.AbstractContextManager[Here]:
+        return contextlib.nullcontext(self)
+
+    def device(self, asked: str) -> str:
+        return "cpu"
+
+    def share(self, folders: Iterable[Path]) -> None:
         assert all(Path(folder).is_dir() for folder in folders)
 
-    def nodes(self) -> list[Any]:
-        return []
-
-    def report(self) -> Report:
-        return Report()
-
-    def in_order(self, calls: Iterator[Call], ahead: int = 0) -> Iterator[tuple[Call, Any]]:
-        waiting: list[Call] = []
-        for call in calls:  # as late as a cluster may answer: limits and rows are those of some time ago
-            waiting.append(call)
+    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
+        waiting: list[Task] = []
+        for task in tasks:  # limits and rows are those of some time ago
+            waiting.append(task)
             if len(waiting) > ahead:
-                yield waiting[0], self._make(waiting[0])
+                yield waiting[0], self.run(waiting[0])
                 waiting.pop(0)
-        for call in waiting:
-            yield call, self._make(call)
+        for task in waiting:
+            yield task, self.run(task)
 
-    def one(self, call: Call) -> Any:
-        return self._make(call)
-
-    def again(self, call: Call) -> Any:
-        return self._make(call)
-
-    def _make(self, call: Call) -> Any:
-        done = Worker.run(self._worker, call.function, *call.args)
-        if done.error is not None:
-            raise AssertionError(done.error)
-        self.made.append(call.key)
-        self.after(call)
-        return done.value
-
-    @property
-    def _worker(self) -> Any:
-        return SimpleNamespace(_kept=self.kept, _stage="bitextmine.distributed.tiles")
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Here]:
-    """Makes a `Here`, which those who connect to a cluster then get."""
-
-    def make(rows: int | None = None, report: Path | None = None, **more: Any) -> Here:
-        cluster = Here(RayOptions("local", rows=rows, report=report), **more)
-        monkeypatch.setattr(encoding, "connected", lambda options: contextlib.nullcontext(cluster))
-        monkeypatch.setattr(models, "_unpacked", lambda model: FOLDERS[model.key])
-        for room in (encoding, models):
-            monkeypatch.setattr(room, "send_model", _sent)
-        return cluster
-
-    send = models.send_model
-
-    def _sent(cluster: Here, model: Any) -> models.SentModel:
-        sent = send(cluster, model)  # type: ignore[arg-type]
-        FOLDERS[sent.key] = Path(model)
-        return sent
-
-    return make
-
-
-FOLDERS: dict[str, Path] = {}
+    def run(self, task: Task) -> Any:
+        value = super().run(task)
+        self.made.append(task.key)
+        self.after(task)
+        return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from datetime import datetime
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bitextmine.distributed import cluster as clusters
-from bitextmine.errors import UsageError
+from bitextmine.errors import BitextmineError
+from bitextmine.executor import LOCAL
 from bitextmine.files.formats.tsv import TextRows
 from bitextmine.scoring.filter import FilterOptions, filter_rows
 from bitextmine.scoring.rules import choose_rules
@@ -37,15 +36,13 @@ def test_scores_are_the_same(
     pairs: Path,
     tmp_path: Path,
     make_folder: Callable[..., Path],
-    here: Callable[..., Here],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = make_folder(tmp_path / "model", layers)
     plain = ScoreOptions(model=str(model), window=64, device="cpu")
     score(pairs, tmp_path / "plain.tsv", plain)
-    cluster = here()
-    monkeypatch.setattr(clusters, "connected", lambda options: contextlib.nullcontext(cluster))
-    remote = ScoreOptions(model=str(model), window=64, ray="local")
+    cluster = Here()
+    remote = ScoreOptions(model=str(model), window=64, executor=cluster)
     score(pairs, tmp_path / "cluster.tsv", remote)
     assert (tmp_path / "cluster.tsv").read_bytes() == (tmp_path / "plain.tsv").read_bytes()
     assert len(cluster.made) == 5
@@ -64,7 +61,6 @@ def test_rows_are_kept_by_the_same_rules(
     duplicates: str,
     tmp_path: Path,
     sentence_pairs: list[tuple[str, str]],
-    here: Callable[..., Here],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of blocks of 64 rows, some of which are no pairs, or have no number where one should be."""
@@ -80,45 +76,27 @@ def test_rows_are_kept_by_the_same_rules(
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     blocks = TextRows.blocks
     monkeypatch.setattr(TextRows, "blocks", lambda self, rows=None: blocks(self, 64))
-    cluster = here()
-    monkeypatch.setattr(clusters, "connected", lambda options: contextlib.nullcontext(cluster))
+    cluster = Here()
     found = []
     rules = choose_rules(None, None, limits, duplicates)
-    for way in (None, "local"):
-        outputs = [tmp_path / f"{name}-{way}.tsv" for name in ("kept", "rejected")]
-        options = FilterOptions(explain=3, ray=way)
+    for way in (LOCAL, cluster):
+        outputs = [tmp_path / f"{name}-{way.distributed}.tsv" for name in ("kept", "rejected")]
+        options = FilterOptions(explain=3, executor=way)
         done = filter_rows(path, outputs[0], rules, options, rejected=outputs[1])
         assert 0 < done.kept < done.rows == 500
         found.append([done.to_table(), *(output.read_bytes() for output in outputs)])
     assert found[0] == found[1]
     assert len(cluster.made) == 8
     wrong = choose_rules(None, None, {"min": [("key", 1)]}, "none")
-    with pytest.raises(
-        AssertionError, match="the column key holds text"
-    ):  # what the stand-in raises of a message
-        filter_rows(path, tmp_path / "none.tsv", wrong, FilterOptions(ray="local"))
+    with pytest.raises(BitextmineError, match="the column key holds text"):
+        filter_rows(path, tmp_path / "none.tsv", wrong, FilterOptions(executor=cluster))
 
 
-def test_what_is_refused() -> None:
-    with pytest.raises(UsageError, match="give each worker a GPU with --ray-gpus 1"):
-        score("x.tsv", "y.tsv", ScoreOptions(ray="local", device="cuda"))
-    with pytest.raises(UsageError, match="is for --ray, which is not given"):
-        score("x.tsv", "y.tsv", ScoreOptions(ray_cpus=2))
-    with pytest.raises(UsageError, match="is for --ray, which is not given"):
-        filter_rows("x.tsv", "y.tsv", None, FilterOptions(ray_cpus=2))
-    with pytest.raises(UsageError, match=r"expected auto, local or HOST:PORT"):
-        filter_rows("x.tsv", "y.tsv", None, FilterOptions(ray="head"))
-
-
-def test_what_a_stage_took_is_told_in_a_file(
-    pairs: Path, tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = here(report=tmp_path / "report.jsonl")
-    monkeypatch.setattr(clusters, "connected", lambda options: contextlib.nullcontext(cluster))
-    how = {"ray": "local", "ray_report": str(tmp_path / "report.jsonl")}
-    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64, **how))
+def test_what_a_stage_took_is_told_in_a_file(pairs: Path, tmp_path: Path) -> None:
+    cluster = Here(report=tmp_path / "report.jsonl")
+    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64, executor=cluster))
     rules = choose_rules(None, None, {"min": [("numbers", 1)]}, "none")
-    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, FilterOptions(**how))
+    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, FilterOptions(executor=cluster))
     lines = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     assert [line["stage"] for line in lines] == ["score", "filter"]
     for line in lines:

@@ -40,16 +40,16 @@ def embedded(corpus: Path, model: Path, cluster: Here | None, out: Path, **more:
     encoder = load_encoder(model, "cpu")
     if cluster is None:
         return files(embed_corpus(corpus, encoder, out=out, chunk_lines=64, **more))
-    with ClusterEncoding(cluster.options, model) as encoding:
+    with ClusterEncoding(cluster, model) as encoding:
         return files(embed_corpus(corpus, encoder, out=out, chunk_lines=64, encoding=encoding, **more))
 
 
 @pytest.mark.parametrize("rows", [64, 200, 5000])
 def test_shards_are_put_together_to_the_same_bytes(
-    rows: int, corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here]
+    rows: int, corpus: Path, model: Path, tmp_path: Path
 ) -> None:
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
-    cluster = here(rows)
+    cluster = Here(rows)
     assert embedded(corpus, model, cluster, tmp_path / "shards.npy") == wanted
     assert len(cluster.made) > 900 // (rows + 64), "in so many shards, and a call that asks about the encoder"
     assert not (tmp_path / "shards.npy.shards").exists()
@@ -63,7 +63,7 @@ class Stopped(Exception):
 
 
 def test_finished_shards_are_not_done_again(
-    corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+    corpus: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
     folder = tmp_path / "shards.npy.shards"
@@ -75,18 +75,16 @@ def test_finished_shards_are_not_done_again(
     # As when a power cut comes before rows are on disk: those of the shards are there.
     with monkeypatch.context() as patch, pytest.raises(Stopped):
         patch.setattr(EmbeddingWriter, "sync", lambda self: None)
-        embedded(corpus, model, here(128, after=stop), tmp_path / "shards.npy")
+        embedded(corpus, model, Here(128, after=stop), tmp_path / "shards.npy")
     left = {path: path.stat().st_mtime_ns for path in folder.glob("*.npy")}
     assert len(left) == 5
     seen: dict[Path, int] = {}
-    again = here(128, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
+    again = Here(128, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
     assert embedded(corpus, model, again, tmp_path / "shards.npy") == wanted
     assert seen == left
 
 
-def test_a_shard_that_is_gone_or_damaged_is_made_again(
-    corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here]
-) -> None:
+def test_a_shard_that_is_gone_or_damaged_is_made_again(corpus: Path, model: Path, tmp_path: Path) -> None:
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
     harmed: list[str] = []
 
@@ -98,12 +96,12 @@ def test_a_shard_that_is_gone_or_damaged_is_made_again(
             else:
                 call.key.path.write_bytes(call.key.path.read_bytes()[:-2] + b"\0\0")
 
-    assert embedded(corpus, model, here(128, after=harm), tmp_path / "shards.npy") == wanted
+    assert embedded(corpus, model, Here(128, after=harm), tmp_path / "shards.npy") == wanted
     assert len(harmed) == 2
 
 
 def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_way_round(
-    corpus: Path, model: Path, tmp_path: Path, here: Callable[..., Here]
+    corpus: Path, model: Path, tmp_path: Path
 ) -> None:
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
 
@@ -112,12 +110,12 @@ def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_wa
             raise Stopped
 
     with pytest.raises(Stopped):
-        embedded(corpus, model, here(128, after=stop), tmp_path / "one.npy")
+        embedded(corpus, model, Here(128, after=stop), tmp_path / "one.npy")
     assert (tmp_path / "one.npy.shards").is_dir()
     assert embedded(corpus, model, None, tmp_path / "one.npy") == wanted
     assert not (tmp_path / "one.npy.shards").exists()
 
-    cluster = here(200)
+    cluster = Here(200)
     encoder = load_encoder(model, "cpu")
     encode, count = encoder.encode_pieces, 0
 
@@ -135,11 +133,11 @@ def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_wa
     assert next(shard.start for shard in cluster.made if shard is not None) == 192
 
 
-def test_an_encoder_without_a_folder_is_refused(here: Callable[..., Here], tmp_path: Path) -> None:
+def test_an_encoder_without_a_folder_is_refused(tmp_path: Path) -> None:
     encoder = load_encoder("precomputed")
-    cluster = here()
+    cluster = Here()
     with (
-        ClusterEncoding(cluster.options, encoder) as encoding,
+        ClusterEncoding(cluster, encoder) as encoding,
         pytest.raises(UsageError, match="give the encoder's name or folder"),
     ):
         encoding.prepare(tmp_path, None)

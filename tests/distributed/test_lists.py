@@ -12,6 +12,7 @@ import pytest
 
 from bitextmine.distributed.parts import FileRows
 from bitextmine.embeddings.npy import npy_header, open_vectors
+from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster
 from bitextmine.indexing.both import search_both_indexed
 from bitextmine.indexing.build import build_index
@@ -99,18 +100,11 @@ def sides(tmp_path: Path) -> Callable[..., tuple[Side, Side]]:
     ],
 )
 def test_workers_find_what_one_process_finds(
-    n: int,
-    m: int,
-    rows: int,
-    k: int,
-    how: dict,
-    sides: Callable[..., Any],
-    tmp_path: Path,
-    here: Callable[..., Here],
+    n: int, m: int, rows: int, k: int, how: dict, sides: Callable[..., Any], tmp_path: Path
 ) -> None:
     x, y = sides(n, m, **how)
     told: list[int] = []
-    cluster = here(rows)
+    cluster = Here(rows)
     found = search(x, y, k, cluster, tmp_path / "work", progress=told.append)
     same(found, search(x, y, k))
     assert len([key for key in cluster.made if key is not None]) >= 2
@@ -124,12 +118,7 @@ class Stopped(Exception):
 @pytest.mark.parametrize("at", [1, 9, 25])
 @pytest.mark.parametrize("saves", [False, True])
 def test_what_is_finished_is_not_done_again(
-    at: int,
-    saves: bool,
-    sides: Callable[..., Any],
-    tmp_path: Path,
-    here: Callable[..., Here],
-    monkeypatch: pytest.MonkeyPatch,
+    at: int, saves: bool, sides: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 9 tiles in a row of the first pass, three rows of them; in the second pass as many."""
     if saves:
@@ -138,7 +127,7 @@ def test_what_is_finished_is_not_done_again(
         monkeypatch.setattr(checkpoints.Checkpoint, "_affordable", lambda self, done: True)
     x, y = sides(4500, 4400, coarse=True, repeats=0.2)
     work = tmp_path / "work"
-    whole = here(500)
+    whole = Here(500)
     wanted = search(x, y, 4, whole, work)
     same(wanted, search(x, y, 4))
     total = sum(key is not None for key in whole.made)
@@ -150,19 +139,17 @@ def test_what_is_finished_is_not_done_again(
         if sum(key is not None for key in cluster.made) == at:
             raise Stopped
 
-    cluster = here(500, after=stop)
+    cluster = Here(500, after=stop)
     with pytest.raises(Stopped):
         search(x, y, 4, cluster, work)
     begun: list[bool] = []
     compare = on_cluster.search_block
     monkeypatch.setattr(on_cluster, "search_block", lambda *a, **b: begun.append(True) or compare(*a, **b))
-    same(search(x, y, 4, here(500), work), wanted)
+    same(search(x, y, 4, Here(500), work), wanted)
     assert len(begun) == total - at
 
 
-def test_a_file_that_is_gone_or_damaged_is_made_again(
-    sides: Callable[..., Any], tmp_path: Path, here: Callable[..., Here]
-) -> None:
+def test_a_file_that_is_gone_or_damaged_is_made_again(sides: Callable[..., Any], tmp_path: Path) -> None:
     x, y = sides(4500, 3000)
     work = tmp_path / "work"
     harmed: list[Any] = []
@@ -179,20 +166,20 @@ def test_a_file_that_is_gone_or_damaged_is_made_again(
             else:
                 path.write_bytes(path.read_bytes()[:-100])
 
-    cluster = here(500, after=harm)
+    cluster = Here(500, after=harm)
     same(search(x, y, 4, cluster, work), search(x, y, 4))
     assert len(harmed) == 3
     assert all(cluster.made.count(key) >= 2 for key in harmed[1:])
 
 
 def test_workers_of_another_kind_are_told_of(
-    sides: Callable[..., Any], tmp_path: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+    sides: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y = sides(2500, 2400)
     kinds = iter(["float32 AVX2"])
     monkeypatch.setattr(on_cluster, "_arithmetic", lambda: next(kinds, "bfloat16 AVX512"))
-    with pytest.raises(AssertionError, match="finds lists in bfloat16 AVX512, and the machine that"):
-        search(x, y, 4, here(), tmp_path / "work")
+    with pytest.raises(BitextmineError, match="finds lists in bfloat16 AVX512, and the machine that"):
+        search(x, y, 4, Here(), tmp_path / "work")
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 50 << 20, 77_777_777, 1 << 40])

@@ -6,21 +6,23 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bitextmine.distributed.models import check_store
-from bitextmine.distributed.options import RayOptions, ray_options
+from bitextmine.distributed.options import make_executor
+from bitextmine.distributed.ray import Ray, RayWorkers
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mining.options import WorkOptions
+from bitextmine.executor import LOCAL
+from bitextmine.mining.options import split_options
 
 from ..conftest import Command
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "head:6379", "10.0.0.1:6379", "[::1]:6379"])
 def test_addresses(address: str) -> None:
-    assert RayOptions(address).address == address
+    assert Ray(address).address == address
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_addresses(address: str) -> None:
         ({"ray_gpus": 1}, "--ray-gpus. is for --ray"),
         ({"ray_rows": 10}, "--ray-rows. is for --ray"),
         ({"ray_report": "x.jsonl"}, "--ray-report. is for --ray"),
-        ({"ray": "auto", "ray_report": "s3://a/x.jsonl"}, "to a file of this machine; no URL"),
+        ({"ray": "auto", "ray_report": "s3://a/x.jsonl"}, "expected a file of this machine, found a URL"),
         ({"ray": "auto", "ray_report": 3}, "ray_report: expected the name of a file"),
         ({"ray": "auto", "device": "cuda"}, "give each worker a GPU with --ray-gpus 1"),
         ({"ray": "auto", "ray_gpus": 1, "device": "cuda:1"}, "Ray says which GPU a worker gets"),
@@ -47,13 +49,12 @@ def test_addresses(address: str) -> None:
 )
 def test_what_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        WorkOptions(**given)
+        split_options(given)
 
 
 def test_without_an_address_there_is_no_cluster() -> None:
-    assert ray_options(None) is None
-    assert WorkOptions().cluster is None
-    assert WorkOptions(ray="auto", ray_cpus=2).cluster == RayOptions("auto", 2)
+    assert make_executor() == LOCAL
+    assert split_options({"ray": "auto", "ray_cpus": 2})[1].executor == Ray("auto", 2)
 
 
 @pytest.mark.parametrize("command", ["embed", "mine"])
@@ -80,7 +81,9 @@ def test_wrong_usage(
 def test_lines_in_memory_are_refused() -> None:
     from bitextmine import mine
 
-    with pytest.raises(UsageError, match="workers read embeddings from files; give corpora in files"):
+    with pytest.raises(
+        UsageError, match="workers of a cluster read embeddings from files; give corpora in files"
+    ):
         mine(["one"], ["un"], src_lang="en", tgt_lang="fr", ray="local")
 
 
@@ -122,11 +125,15 @@ def test_no_such_cluster(bitextmine: Command, tmp_path: Path) -> None:
 
 
 def test_an_object_store_that_is_too_small() -> None:
-    from types import SimpleNamespace
-
-    cluster: Any = SimpleNamespace(nodes=lambda: [SimpleNamespace(address="10.0.0.1", store=100)])
-    check_store(cluster, 50, "the model x")
+    node = {
+        "NodeID": "a" * 56,
+        "NodeManagerAddress": "10.0.0.1",
+        "Alive": True,
+        "Resources": {"CPU": 1.0, "object_store_memory": 100.0},
+    }
+    workers = RayWorkers(SimpleNamespace(nodes=lambda: [node]), Ray())
+    workers.check_fits(50, "the model x")
     with pytest.raises(
         BitextmineError, match="an object store of 100 bytes, and the model x takes 51; start Ray"
     ):
-        check_store(cluster, 51, "the model x")
+        workers.check_fits(51, "the model x")

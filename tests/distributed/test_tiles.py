@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bitextmine.distributed.options import RayOptions
-from bitextmine.distributed.plan import shard_rows
-from bitextmine.distributed.pool import Call
-from bitextmine.distributed.shards import spans
+from bitextmine.distributed.shards import shard_rows, spans
 from bitextmine.distributed.tiles import FileRows, search_tiles
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Task
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.exact import search_both
@@ -58,33 +55,29 @@ def work(tmp_path: Path) -> Path:
     ],
 )
 def test_tiles_find_what_one_search_finds(
-    n: int, m: int, rows: int, k: int, how: dict, tmp_path: Path, work: Path, here: Callable[..., Here]
+    n: int, m: int, rows: int, k: int, how: dict, tmp_path: Path, work: Path
 ) -> None:
     rng = np.random.default_rng(n)
     x, y = (
         written(tmp_path / f"{name}.npy", corpus(rng, size, 32, **how)) for name, size in (("x", n), ("y", m))
     )
     told: list[int] = []
-    found = search_tiles(here(rows), x, y, k, memory=MEMORY, folder=work, progress=told.append)
+    found = search_tiles(Here(rows), x, y, k, memory=MEMORY, folder=work, progress=told.append)
     same(found, search_both(x.vectors, y.vectors, k))
     same(found, Neighbours(*both(x.vectors, y.vectors, k)))
     assert not work.exists()
     assert sum(told) <= n
 
 
-def test_only_the_lines_that_are_mined_are_compared(
-    tmp_path: Path, work: Path, here: Callable[..., Here]
-) -> None:
+def test_only_the_lines_that_are_mined_are_compared(tmp_path: Path, work: Path) -> None:
     rng = np.random.default_rng(7)
     x = written(tmp_path / "x.npy", corpus(rng, 200, 16, repeats=0.2), np.flatnonzero(rng.random(200) < 0.6))
     y = written(tmp_path / "y.npy", corpus(rng, 150, 16))
-    found = search_tiles(here(50), x, y, 4, memory=MEMORY, folder=work)
+    found = search_tiles(Here(50), x, y, 4, memory=MEMORY, folder=work)
     same(found, search_both(x.vectors, y.vectors, 4))
 
 
-def test_a_tile_returns_only_what_can_still_be_among_the_best(
-    tmp_path: Path, work: Path, here: Callable[..., Here]
-) -> None:
+def test_a_tile_returns_only_what_can_still_be_among_the_best(tmp_path: Path, work: Path) -> None:
     rng = np.random.default_rng(3)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 512, 16)) for name in "xy")
     counts: dict[tuple[int, ...], int] = {}
@@ -93,15 +86,13 @@ def test_a_tile_returns_only_what_can_still_be_among_the_best(
         with np.load(call.args[-1]) as found:
             counts[call.key] = sum(int((found[name] >= 0).sum()) for name in ("fwd_id", "bwd_id"))
 
-    search_tiles(here(64, after=count), x, y, 4, memory=MEMORY, folder=work)
+    search_tiles(Here(64, after=count), x, y, 4, memory=MEMORY, folder=work)
     assert len(counts) == 64
     assert counts[0, 64, 0, 64] == 2 * 64 * 4
     assert counts[448, 512, 448, 512] < 2 * 64
 
 
-def test_a_file_that_is_gone_or_damaged_is_made_again(
-    tmp_path: Path, work: Path, here: Callable[..., Here]
-) -> None:
+def test_a_file_that_is_gone_or_damaged_is_made_again(tmp_path: Path, work: Path) -> None:
     rng = np.random.default_rng(4)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 200, 16)) for name in "xy")
     harmed: list[tuple[int, ...]] = []
@@ -115,7 +106,7 @@ def test_a_file_that_is_gone_or_damaged_is_made_again(
             else:
                 path.unlink()
 
-    cluster = here(64, after=harm)
+    cluster = Here(64, after=harm)
     same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
     assert len(harmed) == 2
     assert len(cluster.made) == 16 + 2
@@ -126,9 +117,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize("at", [1, 6, 13])
-def test_finished_tiles_are_not_done_again(
-    at: int, tmp_path: Path, work: Path, here: Callable[..., Here]
-) -> None:
+def test_finished_tiles_are_not_done_again(at: int, tmp_path: Path, work: Path) -> None:
     rng = np.random.default_rng(5)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 256, 16, repeats=0.1)) for name in "xy")
 
@@ -136,13 +125,13 @@ def test_finished_tiles_are_not_done_again(
         if len(cluster.made) == at:
             raise Stopped
 
-    cluster = here(64, after=stop)
+    cluster = Here(64, after=stop)
     with pytest.raises(Stopped):
         search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work)
     left = {path: path.stat().st_mtime_ns for path in work.glob("*.npz")}
     assert len(left) == at
     seen: dict[Path, int] = {}
-    again = here(64, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
+    again = Here(64, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
     same(search_tiles(again, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
     assert seen == left
 
@@ -150,9 +139,9 @@ def test_finished_tiles_are_not_done_again(
 class Forgetful(Here):
     """Every call is made twice, as where the worker dies between writing what it found and saying so."""
 
-    def _make(self, call: Call) -> Any:
-        super()._make(call)
-        return super()._make(call)
+    def run(self, task: Task) -> Any:
+        super().run(task)
+        return super().run(task)
 
 
 def test_tiles_whose_worker_died_when_they_were_written_were_not_found_finished(
@@ -161,14 +150,14 @@ def test_tiles_whose_worker_died_when_they_were_written_were_not_found_finished(
     rng = np.random.default_rng(10)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 128, 16)) for name in "xy")
     report = tmp_path / "report.jsonl"
-    cluster = Forgetful(RayOptions("local", rows=64, report=report))
+    cluster = Forgetful(rows=64, report=report)
     same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
     assert len(cluster.made) == 2 * 4
     assert json.loads(report.read_text())["tasks_found_finished"] == 0
 
 
 def test_the_checkpoint_is_that_of_a_search_on_one_machine(
-    tmp_path: Path, work: Path, here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_SHARE", 0)
@@ -185,7 +174,7 @@ def test_the_checkpoint_is_that_of_a_search_on_one_machine(
     with pytest.raises(Stopped), checkpoint:
         options = SearchOptions(block_rows=50)
         search_both(x.vectors, y.vectors, 4, options, progress=stop, checkpoint=checkpoint)
-    cluster = here(64)
+    cluster = Here(64)
     with Checkpoint(checkpoint.path) as found:
         same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work, checkpoint=found), wanted)
     assert cluster.made[0][0] == 50, "it goes on where the other one stopped"
@@ -195,23 +184,23 @@ def test_the_checkpoint_is_that_of_a_search_on_one_machine(
         assert len(rows) == 1, "nothing was left to do"
 
 
-def test_a_worker_that_sees_other_vectors_is_told_of(
-    tmp_path: Path, work: Path, here: Callable[..., Here]
-) -> None:
+def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path: Path, work: Path) -> None:
     rng = np.random.default_rng(8)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 100, 16)) for name in "xy")
     other = FileRows(x.npy, None, np.array(x.vectors)[::-1])
-    with pytest.raises(AssertionError, match="other vectors there than on the machine that runs the command"):
-        search_tiles(here(64), other, y, 4, memory=MEMORY, folder=work)
+    with pytest.raises(
+        BitextmineError, match="other vectors there than on the machine that runs the command"
+    ):
+        search_tiles(Here(64), other, y, 4, memory=MEMORY, folder=work)
 
 
-def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path, here: Callable[..., Here]) -> None:
+def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path) -> None:
     rng = np.random.default_rng(9)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 50, 16)) for name in "xy")
     work.mkdir()
     (work / "notes.txt").write_text("mine")
     with pytest.raises(BitextmineError, match="is not a folder of unfinished work; move it away"):
-        search_tiles(here(64), x, y, 4, memory=MEMORY, folder=work)
+        search_tiles(Here(64), x, y, 4, memory=MEMORY, folder=work)
     assert (work / "notes.txt").read_text() == "mine"
 
 

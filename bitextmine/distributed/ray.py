@@ -1,0 +1,616 @@
+"""A Ray cluster as executor; the only module that imports Ray.
+
+Work runs as plain Ray tasks, which Ray places where processors are free, also on nodes that join later. Ray reuses the
+processes, so that state such as an encoder stays from one task to the next (with GPUs it starts a process for each
+task, which frees their memory). A task is submitted again here when its worker dies: Ray would do that silently, and
+without end where memory runs out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import re
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bitextmine.arguments import a_path, whole_number
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.executor import Done, Report, Shared, Stage, Task, numbers
+from bitextmine.files.streams import check_writable
+from bitextmine.files.urls import is_remote
+from bitextmine.system import processors
+from bitextmine.version import __version__
+
+__all__ = ["Ray", "RayWorkers", "check_address"]
+
+log = logging.getLogger(__name__)
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(\d{1,5})")
+_QUEUED = 2  # tasks for each worker: one that runs, one that waits
+_TRIES = 5  # a task that has cost so many workers is given up
+_LOOK_SECONDS = 2.0  # between looks at the list of nodes
+_TELL_SECONDS = 30.0  # between warnings of a wait
+_JOIN_SECONDS = 60.0  # a node that has just joined refuses tasks until all others know it
+_CONNECT_SECONDS = 10.0
+# The first bytes of a gRPC client, with empty settings, and the type of the frame that answers.
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+_SETTINGS = b"\x04"
+
+_open: dict[Ray, RayWorkers] = {}
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A Ray cluster and the share of it that each worker gets. No field changes a byte of the result.
+
+    Attributes:
+        address: ``auto`` (the cluster of this machine, or ``$RAY_ADDRESS``), ``local`` (a cluster started on this
+            machine for the command), or ``HOST:PORT`` of a cluster's head.
+        cpus: processors of a worker.
+        gpus: GPUs of a worker.
+        rows: the most lines in a shard (None: by the size of the corpora).
+        report: a file that gets a line of JSON for each stage.
+
+    Raises:
+        UsageError: a value has the wrong type or is out of range.
+    """
+
+    address: str = "auto"
+    cpus: int = 1
+    gpus: int = 0
+    rows: int | None = None
+    report: str | os.PathLike[str] | None = None
+    distributed: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        check_address(self.address)
+        object.__setattr__(self, "cpus", whole_number("ray_cpus", self.cpus))
+        object.__setattr__(self, "gpus", whole_number("ray_gpus", self.gpus, 0))
+        if self.rows is not None:
+            object.__setattr__(self, "rows", whole_number("ray_rows", self.rows))
+        if self.report is not None:
+            a_path("ray_report", self.report)
+            if is_remote(self.report):
+                raise UsageError(f"ray_report {self.report}: expected a file of this machine, found a URL")
+            check_writable(self.report)
+
+    def device(self, asked: str) -> str:
+        """Return a worker's device; raise UsageError if `asked` and the GPUs of a worker disagree."""
+        if asked.startswith("cuda") and not self.gpus:
+            raise UsageError(
+                f"--device {asked} with --ray: give each worker a GPU with --ray-gpus 1, and leave out --device"
+            )
+        if asked.startswith("cuda:"):
+            raise UsageError(
+                f"--device {asked} with --ray: Ray says which GPU a worker gets; leave out --device"
+            )
+        if asked == "cpu" and self.gpus:
+            raise UsageError("--device cpu with --ray-gpus: leave out one of the two")
+        return asked if self.gpus else "cpu"
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[RayWorkers]:
+        """Connect to the cluster; inside another such block, return that one's workers.
+
+        Raises:
+            BitextmineError: Ray is not installed, there is no such cluster, or its Ray or Python has another version.
+        """
+        if (workers := _open.get(self)) is not None:
+            yield workers
+            return
+        ray = _import_ray()
+        ours = not ray.is_initialized()  # else the calling program has connected
+        with contextlib.ExitStack() as stack:
+            if ours:
+                stack.enter_context(_quiet())
+                stack.enter_context(_private_token(self.address))
+                _connect(ray, self.address)
+                stack.callback(ray.shutdown)
+            workers = _open[self] = RayWorkers(ray, self)
+            stack.callback(_open.pop, self)
+            yield workers
+
+
+def check_address(address: str) -> None:
+    """Raise UsageError unless this can be the address of a cluster."""
+    if isinstance(address, str) and address.startswith("ray://"):
+        raise UsageError(
+            f"ray {address!r}: that is Ray Client's address; run the command on a node of the cluster with --ray auto, "
+            "or name the head as HOST:PORT (6379 is its usual port)"
+        )
+    found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if address not in ("auto", "local") and not (found and 0 < int(found[2]) < 1 << 16):
+        raise UsageError(f"ray: expected auto, local or HOST:PORT of a cluster's head, found {address!r}")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A living node; workers: the number it has room for; store: bytes of its object store."""
+
+    id: str
+    address: str
+    workers: int
+    store: int
+
+
+@dataclass
+class _Sent:
+    """A submitted task; lost: workers that died of it."""
+
+    task: Task
+    lost: int = 0
+    done: Done | None = None
+
+
+class RayWorkers:
+    """Tasks on a cluster, as `bitextmine.executor.Workers`."""
+
+    def __init__(self, ray: Any, options: Ray) -> None:
+        self._ray, self._options = ray, options
+        self.shard_rows = options.rows
+        self._look, self._run = _remote_functions()
+        self._folders: dict[str, None] = {}
+        self._checked = False
+        self._unfit: set[str] = set()
+        self._objects: dict[int, list[Any]] = {}
+        self._report = Report()
+        self._nodes: list[_Node] = []
+        self._looked = self._told = 0.0
+
+    @property
+    def slots(self) -> int:
+        """The number of tasks that the workers have in hand, running and waiting."""
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._nodes, self._looked = self._living(), time.monotonic()
+            if self._nodes:
+                self._told = self._looked
+            elif self._looked - self._told >= _TELL_SECONDS:
+                log.warning(
+                    "no node has room for a worker: waiting for one to join the Ray cluster (Ctrl-C stops)"
+                )
+                self._told = self._looked
+        return _QUEUED * max(1, sum(node.workers for node in self._nodes))
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Log the cost of the work in the block, and append it to the report."""
+        self._report, stage = Report(), Stage(name)
+        yield stage
+        stage.finish(self._report, self._options.report)
+
+    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
+        """Yield each task with its result, in order.
+
+        No more than `slots` tasks have their arguments in the object store; `ahead` more may be finished, waiting for
+        their turn.
+
+        Raises:
+            BitextmineError: a task raised one, or cost several workers.
+        """
+        left: Iterator[Task] | None = iter(tasks)
+        order: deque[_Sent] = deque()
+        running: dict[Any, _Sent] = {}
+        self.share([])
+        try:
+            while True:
+                while left is not None and len(running) < self.slots and len(order) < self.slots + ahead:
+                    task = next(left, None)
+                    if task is None:
+                        left = None
+                        break
+                    order.append(_Sent(task))
+                    running[self._submit(task)] = order[-1]
+                if not order:
+                    return
+                if order[0].done is None:
+                    self._wait(running)
+                    continue
+                sent = order.popleft()
+                assert sent.done is not None
+                if sent.done.error is not None:
+                    raise BitextmineError(sent.done.error)
+                yield sent.task, sent.done.value
+        finally:
+            for ref in running:  # nobody waits for these
+                with contextlib.suppress(Exception):
+                    self._ray.cancel(ref, force=True)
+
+    def run(self, task: Task) -> Any:
+        """Return the result of one task."""
+        return next(self.map([task]))[1]
+
+    def put(self, value: Any) -> Shared:
+        """Put an object into the object store; raise BitextmineError if it has no room."""
+        ref = self._ray.put(value)
+        shared = Shared.at(next(numbers), lambda: self._ray.get(ref))
+        self._objects[shared.number] = [ref]
+        return shared
+
+    def check_fits(self, size: int, what: str) -> None:
+        """Raise BitextmineError if a node's object store does not hold the arguments of a worker's two tasks."""
+        for node in self._living():
+            if node.store < _QUEUED * size:
+                raise BitextmineError(
+                    f"node {node.address} of the Ray cluster has an object store of {node.store:,} bytes, and {what} "
+                    f"takes {size:,}; start Ray there with --object-store-memory={2 * _QUEUED * size} or more"
+                )
+
+    def share(self, folders: Iterable[Path]) -> None:
+        """Raise BitextmineError unless every node has this version of the package and the same, writable folders."""
+        wanted = dict.fromkeys(str(folder.absolute()) for folder in folders)
+        if self._checked and not wanted.keys() - self._folders.keys():
+            return
+        self._folders |= wanted
+        nodes = self._living()
+        with _tokens(self._folders) as tokens:
+            asked = [(node, self._ask(node, tokens)) for node in nodes]
+            facts = [self._answer(node, ref, tokens) for node, ref in asked]
+        for node, found in zip(nodes, facts, strict=True):
+            if found is not None and (wrong := _wrong(node, found)) is not None:
+                raise BitextmineError(wrong)
+        if not any(facts):
+            raise BitextmineError(self._no_room())
+        self._checked = True
+
+    def _living(self) -> list[_Node]:
+        """Return the nodes with room for a worker."""
+        found = []
+        for node in self._ray.nodes():
+            has, gpus = node["Resources"], self._options.gpus
+            room = int(has.get("CPU", 0)) // self._options.cpus
+            if gpus:
+                room = min(room, int(has.get("GPU", 0)) // gpus)
+            if node["Alive"] and room and node["NodeID"] not in self._unfit:
+                store = int(has.get("object_store_memory", 0))
+                found.append(_Node(node["NodeID"], node["NodeManagerAddress"], room, store))
+        return found
+
+    def _no_room(self) -> str:
+        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        cpus, gpus = (max((int(has.get(name, 0)) for has in alive), default=0) for name in ("CPU", "GPU"))
+        wanted = f"--ray-cpus {self._options.cpus}"
+        if self._options.gpus:
+            wanted += f", --ray-gpus {self._options.gpus}"
+        return (
+            f"the Ray cluster has no node with room for a worker ({wanted}): {len(alive)} node(s), of which none has "
+            f"more than {cpus} CPUs and {gpus} GPUs"
+        )
+
+    def _submit(self, task: Task) -> Any:
+        from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
+
+        where: Any = "SPREAD"
+        if self._unfit:
+            where = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(*self._unfit)})
+        options = self._options
+        run = self._ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)(self._run)
+        try:
+            return run.options(name="bitextmine", scheduling_strategy=where).remote(
+                __version__,
+                options.cpus,
+                list(self._folders),
+                self._objects,
+                pickle.dumps((task.function, task.args), protocol=5),
+            )
+        except (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError):
+            raise BitextmineError(_FULL) from None
+
+    def _wait(self, running: dict[Any, _Sent]) -> None:
+        """Take the results that arrive within a second."""
+        refs = list(running)
+        if self._ray.wait(refs, num_returns=1, timeout=1.0)[0]:
+            for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
+                self._take(running, ref)
+
+    def _take(self, running: dict[Any, _Sent], ref: Any) -> None:
+        errors = self._ray.exceptions
+        sent = running.pop(ref)
+        try:
+            answer = self._ray.get(ref)
+        except errors.RayTaskError as e:
+            cause = e.as_instanceof_cause()
+            if isinstance(cause, (errors.ObjectStoreFullError, errors.OutOfDiskError)):
+                raise BitextmineError(_FULL) from None
+            raise cause from None
+        except (errors.ObjectStoreFullError, errors.OutOfDiskError):
+            raise BitextmineError(_FULL) from None
+        except errors.RayError as e:
+            self._lost(sent, _first_line(e))
+            running[self._submit(sent.task)] = sent
+            return
+        if isinstance(answer, dict):  # of a node that has joined since `share`
+            if answer["node"] not in self._unfit:
+                log.warning("node %(node)s of the Ray cluster: %(wrong)s; it gets no tasks", answer)
+            self._unfit.add(answer["node"])
+            running[self._submit(sent.task)] = sent
+            return
+        sent.done = answer
+        self._report.add(answer)
+
+    def _lost(self, sent: _Sent, reason: str) -> None:
+        sent.lost += 1
+        self._report.lost += 1
+        self._report.again += 1
+        if sent.lost >= _TRIES:
+            raise BitextmineError(
+                f"{sent.task.what}: tried {sent.lost} times, and each time the worker was lost ({reason}); if it ran "
+                "out of memory, smaller shards (--ray-rows) or fewer workers on a node (--ray-cpus) need less"
+            )
+        log.warning("%s: the worker is lost (%s); trying again", sent.task.what, reason)
+
+    def _ask(self, node: _Node, tokens: dict[str, str]) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        look = self._ray.remote(num_cpus=0, max_retries=1)(self._look)
+        return look.options(scheduling_strategy=there).remote(tokens)
+
+    def _answer(self, node: _Node, ref: Any, tokens: dict[str, str]) -> dict[str, Any] | None:
+        """Return the facts about a node, or None if it left meanwhile."""
+        errors = self._ray.exceptions
+        begin = told = time.monotonic()
+        while True:
+            if node.id not in {each.id for each in self._living()}:
+                return None
+            try:
+                found: dict[str, Any] = self._ray.get(ref, timeout=1.0)
+                return found
+            except errors.GetTimeoutError:
+                pass
+            except errors.TaskUnschedulableError as e:
+                if time.monotonic() - begin >= _JOIN_SECONDS:
+                    return {"trouble": _first_line(e)}
+                time.sleep(0.5)
+                ref = self._ask(node, tokens)
+            except errors.RayError as e:
+                return {"trouble": _first_line(e)}
+            if time.monotonic() - told >= _TELL_SECONDS:
+                told = time.monotonic()
+                log.warning("waiting for node %s to answer (Ctrl-C stops)", node.address)
+
+
+_FULL = (
+    "the object store of the Ray cluster is full; start Ray with a larger one (ray start --object-store-memory BYTES), "
+    "or use smaller shards (--ray-rows)"
+)
+
+
+def _remote_functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the functions that run on nodes; Ray sends local functions by value, so they import nothing up here."""
+
+    def look(folders: dict[str, str]) -> dict[str, Any]:
+        """Return facts about a node; `folders` maps a folder to the name of a file in it."""
+        import os
+        import socket
+        import sys
+        from pathlib import Path
+
+        version: str | None = None
+        error: str | None = None
+        try:
+            from bitextmine.version import __version__
+
+            version = __version__
+        except Exception as e:  # whatever keeps it from being imported
+            error = f"{type(e).__name__}: {e}"
+        seen = {folder: Path(folder, name).exists() for folder, name in folders.items()}
+        return {
+            "host": socket.gethostname(),
+            "version": version,
+            "error": error,
+            "python": sys.executable,
+            "unseen": [folder for folder, there in seen.items() if not there],
+            "readonly": [
+                folder for folder, there in seen.items() if there and not os.access(folder, os.W_OK)
+            ],
+        }
+
+    kept: dict[str, Any] = {}
+
+    def run(version: str, cpus: int, folders: list[str], objects: dict[int, list[Any]], packed: bytes) -> Any:
+        """Run a task; return a dict instead of its outcome if this node cannot."""
+        import os
+        import pickle
+        from functools import partial
+        from pathlib import Path
+
+        import ray
+
+        context = ray.get_runtime_context()
+        node = context.get_node_id()
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ[name] = str(cpus)  # before NumPy and torch read it
+        try:
+            from bitextmine.version import __version__ as found
+        except Exception as e:
+            return {"node": node, "wrong": f"bitextmine cannot be imported ({type(e).__name__}: {e})"}
+        if found != version:
+            return {"node": node, "wrong": f"has bitextmine {found}, and this is {version}"}
+        for folder in folders:
+            if not Path(folder).is_dir():
+                return {"node": node, "wrong": f"does not see this machine's folder {folder}"}
+        from bitextmine.executor import Shared, run_task
+
+        if "workers" not in kept:
+            room = {each["NodeID"]: each["Resources"].get("CPU", 1) for each in ray.nodes()}
+            kept["workers"] = max(1, int(room.get(node, 1) // cpus))
+        for number, (ref,) in objects.items():
+            Shared.at(number, partial(ray.get, ref))
+        done = run_task(kept, *pickle.loads(packed))
+        done.worker, done.node = context.get_worker_id(), node
+        return done
+
+    return look, run
+
+
+def _wrong(node: _Node, facts: dict[str, Any]) -> str | None:
+    if "trouble" in facts:
+        return f"node {node.address} of the Ray cluster: no worker starts there: {facts['trouble']}"
+    where = f"node {node.address} ({facts['host']}) of the Ray cluster"
+    if facts["version"] is None:
+        return (
+            f"{where}: bitextmine cannot be imported by {facts['python']} ({facts['error']}); install bitextmine "
+            f"{__version__} there"
+        )
+    if facts["version"] != __version__:
+        return (
+            f"{where}: has bitextmine {facts['version']}, and this is {__version__}; install the same version on all "
+            "nodes"
+        )
+    for folder in facts["unseen"]:
+        return (
+            f"{where}: does not see this machine's folder {folder}; put the corpora on storage that all nodes share, "
+            "under the same path, or the vectors into a folder there with --cache"
+        )
+    for folder in facts["readonly"]:
+        return f"{where}: cannot write into {folder}; all nodes write their results there"
+    return None
+
+
+@contextlib.contextmanager
+def _tokens(folders: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Put a file of a random name into each folder: a node that sees it sees the same folder."""
+    name = f".bitextmine-{os.getpid()}-{secrets.token_hex(8)}.token"
+    made: list[Path] = []
+    try:
+        for folder in folders:
+            try:
+                Path(folder, name).touch()
+            except OSError as e:
+                raise BitextmineError(f"{folder}: cannot write: {e.strerror or e}") from None
+            made.append(Path(folder, name))
+        yield {str(path.parent): name for path in made}
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Ray's threads off standard output, where they report lost nodes: it may carry data."""
+    out = sys.stdout
+
+    class Ours:
+        def write(self, text: str) -> int:
+            if threading.current_thread().name.startswith("ray_"):
+                log.debug("Ray: %s", text)
+                return len(text)
+            return out.write(text)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(out, name)
+
+    sys.stdout = Ours()
+    try:
+        yield
+    finally:
+        sys.stdout = out
+
+
+@contextlib.contextmanager
+def _private_token(address: str) -> Iterator[None]:
+    """Give a cluster of our own its own token.
+
+    Otherwise Ray makes one in ~/.ray, with which it then reaches neither clusters that were started without a token
+    nor clusters named by their address.
+    """
+    names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    if address != "local" or any(name in os.environ for name in names):
+        yield
+        return
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    try:
+        yield
+    finally:
+        for name in names:  # Ray sets the mode itself
+            os.environ.pop(name, None)
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning of a future change
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise BitextmineError(
+            "--ray needs Ray, which is not installed: pip install 'bitextmine[ray]'"
+        ) from None
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    shown = f"--ray {address}"
+    if address == "auto" and (named := os.environ.get("RAY_ADDRESS")):
+        address, shown = named, f"--ray auto (RAY_ADDRESS={named})"
+        try:
+            check_address(address)
+        except UsageError as e:
+            raise BitextmineError(f"{shown}: {e}") from None
+    options: dict[str, Any] = {
+        "log_to_driver": False,
+        "configure_logging": False,
+        "logging_level": logging.ERROR,
+    }
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    if address == "local":
+        options |= {"num_cpus": processors(), "include_dashboard": False}
+    elif address != "auto":
+        _check_reachable(address, shown)
+    try:
+        ray.init(address=address, **options)
+    except ConnectionError as e:
+        raise BitextmineError(
+            f"{shown}: no Ray cluster runs here ({_first_line(e)}); start one with 'ray start --head', "
+            "name the head of one as HOST:PORT, or use --ray local"
+        ) from None
+    except Exception as e:  # Ray has no class for most
+        text = str(e)
+        if "ersion mismatch" in text:
+            raise BitextmineError(
+                f"{shown}: the cluster runs another version of Ray or Python than this program: "
+                f"{' '.join(text.split())}"
+            ) from None
+        raise BitextmineError(
+            f"{shown}: cannot connect: {_first_line(e)} (a cluster with a token needs RAY_AUTH_MODE=token, and the "
+            "token in RAY_AUTH_TOKEN or ~/.ray/auth_token)"
+        ) from None
+
+
+def _check_reachable(address: str, shown: str) -> None:
+    """Raise BitextmineError at once; Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        there = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS)
+    except OSError as e:
+        raise BitextmineError(
+            f"{shown}: no such cluster: {e.strerror or e}; is 'ray start --head' running there, and the port its own "
+            "(6379 as a rule)?"
+        ) from None
+    head = b""
+    with there, contextlib.suppress(OSError):
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+            return
+        there.sendall(_HTTP2)
+        while len(head) < 4 and (more := there.recv(4 - len(head))):
+            head += more
+    if head[3:] != _SETTINGS:
+        raise BitextmineError(
+            f"{shown}: no such cluster: the program that listens there is not the head of one; is the port that of "
+            "'ray start --head' (6379 as a rule)?"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

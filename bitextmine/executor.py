@@ -1,0 +1,316 @@
+"""Where work is computed: in this process, or by the workers of a cluster.
+
+An executor opens a set of workers. A stage cuts its work into tasks, functions of this package by name, and the workers
+return their results in order. Another kind of cluster is one more class with the methods of `Executor`, whose workers
+have those of `Workers`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from bitextmine.console import counted
+from bitextmine.errors import BitextmineError
+from bitextmine.system import size
+
+__all__ = [
+    "LOCAL",
+    "Done",
+    "Executor",
+    "Kept",
+    "Local",
+    "LocalWorkers",
+    "Report",
+    "Shared",
+    "Stage",
+    "Task",
+    "Workers",
+    "run_task",
+]
+
+log = logging.getLogger(__name__)
+
+# State that the functions of one module keep on a worker between tasks: an encoder, maps of files. "workers" is the
+# number of workers that share the machine.
+Kept = dict[str, Any]
+
+
+@dataclass
+class Task:
+    """A function of this package with its arguments.
+
+    Attributes:
+        function: ``module:name``; it is called with the worker's `Kept` and `args`.
+        args: picklable arguments.
+        what: a description for messages, such as ``encoding lines 1 to 100``.
+        key: an identifier of the caller's own; it stays with the caller.
+    """
+
+    function: str
+    args: tuple[Any, ...]
+    what: str
+    key: Any = None
+
+
+class Workers(Protocol):
+    """The workers of an open executor."""
+
+    @property
+    def slots(self) -> int:
+        """The number of tasks that the workers have in hand, running and waiting."""
+
+    @property
+    def shard_rows(self) -> int | None:
+        """The most rows in a task (None: as the size of the corpora suggests)."""
+
+    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
+        """Yield each task with its result, in order; `ahead` more than `slots` may finish before the next is taken.
+
+        Raises:
+            BitextmineError: a task raised one, or its worker died again and again.
+        """
+
+    def run(self, task: Task) -> Any:
+        """Return the result of one task, which goes before all others."""
+
+    def share(self, folders: Iterable[Path]) -> None:
+        """Raise BitextmineError unless every worker can write into the folders."""
+
+    def put(self, value: Any) -> Shared:
+        """Send an object to the workers, once for each machine that asks for it."""
+
+    def check_fits(self, size: int, what: str) -> None:
+        """Raise BitextmineError if a machine has no room for the arguments of tasks, `size` bytes each."""
+
+    def stage(self, name: str) -> AbstractContextManager[Stage]:
+        """Return a context whose end logs the cost of the work inside it."""
+
+
+class Executor(Protocol):
+    """A place where work is computed."""
+
+    @property
+    def distributed(self) -> bool:
+        """Tell whether other processes compute, which read corpora from files."""
+
+    def open(self) -> AbstractContextManager[Workers]:
+        """Return the workers, for a ``with`` block; inside another such block, the same workers."""
+
+    def device(self, asked: str) -> str:
+        """Return the device of a worker for the device of a command; raise UsageError if it cannot have it."""
+
+
+@dataclass
+class Done:
+    """The outcome of a task: its value or the message of its error, its seconds, its worker, that one's peak memory."""
+
+    value: Any
+    error: str | None
+    seconds: float
+    peak: int
+    worker: str = "here"
+    node: str = "here"
+
+
+@dataclass
+class Report:
+    """The work of the workers in one stage."""
+
+    tasks: int = 0
+    again: int = 0
+    lost: int = 0
+    seconds: float = 0.0
+    peak: int = 0
+    workers: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
+
+    def add(self, done: Done) -> None:
+        """Count a finished task."""
+        self.tasks += 1
+        self.seconds += done.seconds
+        self.peak = max(self.peak, done.peak)
+        self.workers.add(done.worker)
+        self.nodes.add(done.node)
+
+    def __str__(self) -> str:
+        text = (
+            f"{counted(self.tasks, 'task')} by {counted(len(self.workers), 'worker')} on "
+            f"{counted(len(self.nodes), 'node')}, {self.seconds:.1f} s of work, at most {size(self.peak)} of memory "
+            "in one"
+        )
+        if self.lost:
+            text += f"; {counted(self.lost, 'worker')} lost"
+        if self.again:
+            text += f", {counted(self.again, 'task')} done again"
+        return text
+
+
+class Stage:
+    """The cost of a stage, for the log and for a report.
+
+    Attributes:
+        title: how the log names it.
+        finished: tasks that an interrupted run had finished.
+        seconds: the driver's seconds for parts of the work, by name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = self.title = name
+        self.finished = 0
+        self.seconds: dict[str, float] = {}
+        self._begin, self._since = time.perf_counter(), datetime.now(UTC)
+
+    @contextlib.contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Add the time of the block to a part's seconds."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - begin
+
+    def finish(self, report: Report, path: str | os.PathLike[str] | None) -> None:
+        """Log the cost, and append it to a file as a line of JSON; manifests hold no times."""
+        took = time.perf_counter() - self._begin
+        parts = "".join(f", {seconds:.1f} s of it {name}" for name, seconds in self.seconds.items())
+        log.info("%s: %s; %.1f s in all%s", self.title, report, took, parts)
+        if path is None:
+            return
+        line = {
+            "stage": self.name,
+            "begin": self._since.isoformat(timespec="seconds"),
+            "seconds": round(took, 3),
+            **{f"{name}_seconds": round(value, 3) for name, value in self.seconds.items()},
+            "tasks": report.tasks,
+            "tasks_found_finished": self.finished,
+            "tasks_again": report.again,
+            "task_seconds": round(report.seconds, 3),
+            "workers": len(report.workers),
+            "workers_lost": report.lost,
+            "nodes": len(report.nodes),
+            "worker_peak_bytes": report.peak,
+            "driver_peak_bytes": _peak_memory(),
+        }
+        try:
+            with open(path, "a", encoding="utf-8") as out:
+                out.write(json.dumps(line) + "\n")
+        except OSError as e:
+            raise BitextmineError(f"{path}: cannot write the report: {e.strerror or e}") from None
+
+
+@dataclass(frozen=True)
+class Local:
+    """Computes in this process. Stages have a plain path for that; it runs the tasks of the others, too."""
+
+    distributed: bool = field(default=False, init=False)
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Workers]:
+        """Return a worker: this process."""
+        yield LocalWorkers()
+
+    def device(self, asked: str) -> str:
+        """Return the device of the command."""
+        return asked
+
+
+LOCAL = Local()
+
+
+class LocalWorkers:
+    """This process as the only worker; a task runs when its result is asked for."""
+
+    slots = 1
+
+    def __init__(self, shard_rows: int | None = None, report: str | os.PathLike[str] | None = None) -> None:
+        self.shard_rows, self._report_path = shard_rows, report
+        self._kept: Kept = {}
+        self._report = Report()
+
+    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
+        """Yield each task with its result."""
+        for task in tasks:
+            yield task, self.run(task)
+
+    def run(self, task: Task) -> Any:
+        """Return the result of a task."""
+        done = run_task(self._kept, task.function, task.args)
+        if done.error is not None:
+            raise BitextmineError(done.error)
+        self._report.add(done)
+        return done.value
+
+    def share(self, folders: Iterable[Path]) -> None:
+        """Do nothing: this process sees its own folders."""
+
+    def put(self, value: Any) -> Shared:
+        """Keep an object for tasks."""
+        return Shared.at(next(numbers), lambda: value)
+
+    def check_fits(self, size: int, what: str) -> None:
+        """Do nothing: arguments are not copied."""
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Log the cost of the block."""
+        self._report, stage = Report(), Stage(name)
+        yield stage
+        stage.finish(self._report, self._report_path)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An object that tasks fetch when they need it; the number stands for it in their arguments."""
+
+    number: int
+
+    def get(self) -> Any:
+        """Return the object, on a worker."""
+        return _fetch[self.number]()
+
+    @staticmethod
+    def at(number: int, fetch: Callable[[], Any]) -> Shared:
+        """Register the function that fetches an object here."""
+        _fetch[number] = fetch
+        return Shared(number)
+
+
+numbers = itertools.count()  # of shared objects
+_fetch: dict[int, Callable[[], Any]] = {}
+
+
+def run_task(kept: Kept, function: str, args: tuple[Any, ...]) -> Done:
+    """Run ``module:name`` on a worker; state that another module has kept is dropped, as it takes memory."""
+    begin = time.perf_counter()
+    module, _, name = function.partition(":")
+    if kept.get("module") != module:
+        workers = kept.get("workers", 1)
+        kept.clear()
+        kept |= {"module": module, "workers": workers}
+    value = error = None
+    try:
+        value = getattr(importlib.import_module(module), name)(kept, *args)
+    except BitextmineError as e:
+        error = str(e)
+    except MemoryError as e:
+        error = f"out of memory ({e})" if str(e) else "out of memory"
+    return Done(value, error, time.perf_counter() - begin, _peak_memory())
+
+
+def _peak_memory() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
