@@ -15,8 +15,8 @@ from bitextmine.version import __version__
 if TYPE_CHECKING:
     from bitextmine.adaptation.api import adapt
     from bitextmine.encoder import Encoder, load_encoder
-    from bitextmine.evaluation.api import evaluate_retrieval
-    from bitextmine.evaluation.precision import RetrievalReport
+    from bitextmine.evaluation.ranking import RetrievalReport
+    from bitextmine.evaluation.retrieval import evaluate_retrieval
     from bitextmine.evaluation.sts import StsReport, evaluate_sts
     from bitextmine.mining.api import mine
     from bitextmine.mining.bitext import Bitext
@@ -49,9 +49,9 @@ _LAZY = {
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",
     "Neighbours": "bitextmine.search.neighbours",
-    "RetrievalReport": "bitextmine.evaluation.precision",
+    "RetrievalReport": "bitextmine.evaluation.ranking",
     "StsReport": "bitextmine.evaluation.sts",
-    "evaluate_retrieval": "bitextmine.evaluation.api",
+    "evaluate_retrieval": "bitextmine.evaluation.retrieval",
     "evaluate_sts": "bitextmine.evaluation.sts",
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",

@@ -27,7 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.evaluation.pools import Queries, read_queries
-from bitextmine.evaluation.ranking import rank_in_pool
+from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool
+from bitextmine.run import Run
 
 PIVOT = "en"
 K, CANDIDATES = 4, 10
@@ -145,7 +146,7 @@ def _errors(vectors: np.ndarray, place: dict[str, int], asked: Queries, other: s
             np.unique(side, return_inverse=True) for side in (rows, gold)
         )
         source, target = (np.ascontiguousarray(vectors[some]) for some in (src_rows, tgt_rows))
-        found = rank_in_pool(source, target, source, k=K, csls=CANDIDATES, candidates=CANDIDATES)
+        found = rank_in_pool(source, target, source, RankingOptions(K, CANDIDATES, CANDIDATES), Run("cpu"))
         wrong += [
             100 * float((first[queries] != answers).mean()) / 2 for first in (found.cosine, found.ratio)
         ]

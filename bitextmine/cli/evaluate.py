@@ -96,25 +96,19 @@ def evaluate_retrieval(
     """
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
         raise click.UsageError("give either --queries, or both --src-file and --tgt-file")
-    from bitextmine.evaluation.bench import RankingOptions
+    from bitextmine.evaluation.ranking import RankingOptions
 
     ranking = RankingOptions(k, csls, candidates, rescore)
-    options |= {
-        "device": run.device,
-        "memory": run.memory,
-        "batch_tokens": run.batch_tokens,
-        "errors": run.errors,
-    }
     if queries is not None:
-        from bitextmine.evaluation.retrieval import evaluate_retrieval as evaluate_pools
+        from bitextmine.evaluation.retrieval import evaluate_pools
 
-        report = evaluate_pools(queries, distractors, ranking, pairs=pairs, pivot=pivot, **options)
+        report = evaluate_pools(queries, distractors, ranking, run, pairs=pairs, pivot=pivot, **options)
     else:
         from bitextmine.evaluation.muse import evaluate_muse
 
         assert src_file is not None
         assert tgt_file is not None
-        report = evaluate_muse(src_file, tgt_file, ranking, src_lang=src_lang, tgt_lang=tgt_lang, **options)
+        report = evaluate_muse((src_file, tgt_file), (src_lang, tgt_lang), ranking, run, **options)
     print_report(report, report_format)
 
 
@@ -258,5 +252,4 @@ def evaluate_classification(report_format: str, run: Run, **options: Any) -> Non
     """
     from bitextmine.evaluation.classification import evaluate_classification as evaluate_files
 
-    report = evaluate_files(device=run.device, batch_tokens=run.batch_tokens, errors=run.errors, **options)
-    print_report(report, report_format)
+    print_report(evaluate_files(run=run, **options), report_format)

@@ -1,1 +1,1 @@
-"""Measures with intervals: retrieval, mining, classification."""
+"""Measures with intervals: retrieval, mining, alignment, similarity, classification."""

@@ -1,8 +1,8 @@
 """Strict and lax precision, recall and F1 of alignments against gold, as Vecalign counts them (Thompson, Koehn 2019).
 
-A link that is found counts as correct, strictly, if the gold has the same one, and laxly if it shares a source sentence
-with a gold link and a target sentence with a gold link of that source sentence. Precision is over all links found,
-those that leave a sentence out among them; recall is over the gold links that have both sides.
+A found link is strictly correct if the gold has the same one, and laxly if it shares a source sentence with a gold link
+and a target sentence with a gold link of that source sentence. Precision is over all found links, one-sided ones too;
+recall is over the gold links that have both sides.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import aligned, tab_separated
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.intervals import bootstrap
+from bitextmine.evaluation.report import Report, percent
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name
 from bitextmine.signature import signature
@@ -35,7 +35,7 @@ _TOO_LONG = re.compile(r"\d{19}")
 
 @dataclass(frozen=True)
 class Shares:
-    """Precision, recall and F1 from 0 to 1; low, high: the 95% bootstrap interval of F1, links drawn anew."""
+    """Precision, recall and F1 from 0 to 1, with the 95% bootstrap interval of F1 (links resampled)."""
 
     precision: float
     recall: float
@@ -45,8 +45,10 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class AlignmentReport:
-    """What `score_alignments` found. found, gold: links, those with one side among them; documents: pairs of them."""
+class AlignmentReport(Report):
+    """F1 of alignments, and the number of document pairs and of links, one-sided ones too."""
+
+    kind: ClassVar[str] = "alignment evaluation"
 
     strict: Shares
     lax: Shares
@@ -57,39 +59,26 @@ class AlignmentReport:
     notes: tuple[str, ...] = field(default=())
 
     def to_table(self, tabs: bool = False) -> str:
-        """The numbers in percent: aligned for a terminal, or tab-separated without the remarks."""
-        header = ["", "precision", "recall", "F1", "low", "high"]
-        rows = [
-            [name, *(f"{100 * x:.2f}" for x in (s.precision, s.recall, s.f1, s.low, s.high))]
-            for name, s in (("strict", self.strict), ("lax", self.lax))
-        ]
-        if tabs:
-            header[0] = "kind"
-            return tab_separated(header, rows)
-        return "\n".join(
+        """Return percentages: aligned for a terminal, or tab-separated without remarks."""
+        return self._table(
+            tabs,
+            ["kind" if tabs else "", "precision", "recall", "F1", "low", "high"],
             [
-                aligned(header, rows),
-                f"{self.found:,} links found, {self.gold:,} in the gold; low and high: 95% interval of F1",
-                *self.notes,
-                self.signature,
-            ]
+                [name, *percent(s.precision, s.recall, s.f1, s.low, s.high)]
+                for name, s in (("strict", self.strict), ("lax", self.lax))
+            ],
+            f"{self.found:,} links found, {self.gold:,} in the gold; low and high: 95% interval of F1",
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return {"kind": "alignment evaluation", **asdict(self)}
 
 
 def score_alignments(
     found: Sequence[Iterable[Pair]], gold: Sequence[Iterable[Pair]], *, resamples: int = 2000, seed: int = 1
 ) -> AlignmentReport:
-    """Compare alignments with the gold of the same documents, counts added up over the documents.
+    """Compare alignments with the gold of the same documents, counts summed over the documents.
 
-    A link is (source sentences, target sentences), numbers counted alike in both; a link of two empty sides is none,
-    and a link that is there twice counts once.
+    A link is (source sentences, target sentences), with numbers of the same origin in both; links of two empty sides
+    and repeated links do not count.
     """
-    if len(found) != len(gold):
-        raise UsageError(f"{len(found)} alignments and {len(gold)} gold ones; give one gold for each")
     test = [{pair for pair in pairs if pair[0] or pair[1]} for pairs in found]
     true = [{pair for pair in pairs if pair[0] or pair[1]} for pairs in gold]
     hits, wanted = (
@@ -125,7 +114,7 @@ def _two_sided(pairs: Iterable[Pair]) -> set[Pair]:
 
 
 def _counts(test: set[Pair], gold: set[Pair]) -> NDArray[np.int64]:
-    """(links, 3): for each link of ``test`` whether it is correct strictly, laxly, and 1."""
+    """Return (links, 3) int64 for the links of `test`: 1 if strictly correct, 1 if laxly, and 1."""
     partners: dict[int, set[int]] = defaultdict(set)
     for src, tgt in gold:
         for i in src:
@@ -144,11 +133,13 @@ def _f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
 
 
 def read_alignments(path: str | os.PathLike[str], errors: str = "strict") -> list[list[Pair]]:
-    """Links of each document in a file, sentences counted from 0: Vecalign's form ([0, 1]:[2], a cost may follow), in
-    which blank lines part documents, or the TSV of 'align --ids' (score, source lines, target lines, ..., which count
-    from 1). At least one document, perhaps without links.
+    """Read the links of each document in a file, as numbers of sentences from 0.
 
-    Raises BitextmineError for a line of another form.
+    A file has Vecalign's format ([0, 1]:[2], a cost may follow), with blank lines between documents, or is the TSV of
+    'align --ids' (score, source lines, target lines from 1, ...). There is at least one document, perhaps empty.
+
+    Raises:
+        BitextmineError: a malformed line.
     """
     name = display_name(path)
     documents: list[list[Pair]] = [[]]
@@ -170,8 +161,8 @@ def read_alignments(path: str | os.PathLike[str], errors: str = "strict") -> lis
             _NUMBERS.fullmatch(cells[1]) and _NUMBERS.fullmatch(cells[2]) and _fit(cells[1], cells[2])
         ):
             raise BitextmineError(
-                f"{name}: line {number}: {line[:60]!r} is no link; it takes [0, 1]:[2] (sentences from 0), or what "
-                "'align --ids' prints"
+                f"{name}: line {number}: {line[:60]!r} is no link; expected [0, 1]:[2] (sentences from 0), or the "
+                "output of 'align --ids'"
             )
         pairs.append((_numbers(cells[1], 1), _numbers(cells[2], 1)))
     return documents if documents[-1] or len(documents) == 1 else documents[:-1]
@@ -182,7 +173,7 @@ def _numbers(text: str, first: int) -> tuple[int, ...]:
 
 
 def _fit(*texts: str) -> bool:
-    """Whether the numbers in them fit in 64 bits."""
+    """Return True if the numbers fit in 64 bits."""
     return not any(_TOO_LONG.search(text) for text in texts)
 
 
@@ -194,10 +185,11 @@ def evaluate_alignment(
     seed: int = 1,
     errors: str = "strict",
 ) -> AlignmentReport:
-    """Strict and lax precision, recall and F1 of alignments in files (`read_alignments`), each against its gold.
+    """Score alignments in files (`read_alignments`), each against its gold.
 
-    Raises BitextmineError for unreadable or malformed files and a gold without links, UsageError for another number of
-    gold files.
+    Raises:
+        BitextmineError: unreadable or malformed files, or a gold without links.
+        UsageError: another number of gold files.
     """
     if len(found) != len(gold):
         raise UsageError(
@@ -210,7 +202,7 @@ def evaluate_alignment(
     for one, other in zip(found, gold, strict=True):
         documents, right = read_alignments(one, errors), read_alignments(other, errors)
         if not any(map(_two_sided, right)):
-            raise BitextmineError(f"{display_name(other)}: no link that has two sides; is this the gold?")
+            raise BitextmineError(f"{display_name(other)}: no two-sided link; is this the gold?")
         if len(documents) != len(right):
             raise BitextmineError(
                 f"{display_name(one)}: {len(documents)} documents, with blank lines between them, and "

@@ -15,11 +15,13 @@ def fit(
     l2: float,
     start: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Weights (classes, d + 1), the last column the bias, at the minimum of the mean cross-entropy plus l2 / 2 times
-    the squared weights (not of the bias), by L-BFGS.
+    """Minimise the mean cross-entropy plus l2 / 2 times the squared weights (not of the bias) by L-BFGS.
 
-    vectors (n, d), labels (n,) from 0 to classes - 1; l2 above 0, so that there is one minimum. start: weights to begin
-    at, those of another l2 say.
+    `vectors` are (n, d), `labels` (n,) from 0 to classes - 1; l2 > 0 makes the minimum unique. `start` are initial
+    weights, such as those of another l2.
+
+    Returns:
+        Weights (classes, d + 1), the last column the bias.
     """
     from scipy.optimize import minimize
 
@@ -51,5 +53,5 @@ def fit(
 
 
 def predict(weights: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(n,) int64, the most probable class of each row of vectors (n, d); of equal ones the first."""
+    """Return the most probable class of each row of vectors (n, d), (n,) int64; ties go to the first."""
     return np.argmax(vectors @ weights[:, :-1].T + weights[:, -1], axis=1)

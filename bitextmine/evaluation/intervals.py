@@ -14,7 +14,7 @@ Z95 = 1.959963984540054  # the 97.5% point of the normal distribution
 
 
 def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson's score interval (1927) for a share: (low, high), each from 0 to 1; (0, 1) without any trial."""
+    """Return Wilson's score interval (1927) of a share: (low, high) from 0 to 1; (0, 1) without a trial."""
     if not 0 <= successes <= trials:
         raise ValueError(f"{successes} successes in {trials} trials")
     if trials == 0:
@@ -34,14 +34,14 @@ def bootstrap(
     *,
     resamples: int = 2000,
     seed: int = 1,
-    level: float = 0.95,
 ) -> tuple[float, float]:
-    """The percentile bootstrap of a statistic of sums of counts.
+    """Return the 95% percentile bootstrap interval of a statistic of sums of counts.
 
-    groups: each an integer matrix (items, c); the items of each group are drawn anew, with replacement.
-    statistic: from one matrix of sums (resamples, c) per group to values (resamples,). Items with equal
-    counts are interchangeable, so the draw is one multinomial over the distinct ones: exact, and fast for
-    any number.
+    Items with equal counts are interchangeable, so the draw is one multinomial over the distinct ones: exact, and fast
+    for any number.
+
+    `groups` are integer matrices (items, c), the items of each resampled with replacement; `statistic` maps one matrix
+    of sums (resamples, c) per group to values (resamples,).
     """
     rng = np.random.default_rng(seed)
     sums = []
@@ -52,6 +52,5 @@ def bootstrap(
         distinct, count = np.unique(items, axis=0, return_counts=True)
         drawn = rng.multinomial(len(items), count / len(items), size=resamples)
         sums.append(drawn @ distinct)
-    tail = (1 - level) / 2
-    low, high = np.quantile(statistic(sums), [tail, 1 - tail])
+    low, high = np.quantile(statistic(sums), [0.025, 0.975])
     return float(low), float(high)

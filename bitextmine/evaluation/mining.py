@@ -1,22 +1,22 @@
 """Precision, recall and F1 of mined pairs against gold, by BUCC's rules with an honest threshold.
 
-BUCC (Zweigenbaum, Sharoff and Rapp, 2018) counts a mined pair as correct when the gold has it, and takes F1
-at a threshold. Here the threshold is tuned on one half of the source sentences and applied to the other,
-both ways. (The task that MTEB calls BUCC is another one: nearest neighbours among gold sentences alone.)
+BUCC (Zweigenbaum, Sharoff and Rapp, 2018) counts a mined pair as correct if the gold has it, and takes F1 at a
+threshold. Here the threshold is tuned on one half of the source sentences and applied to the other, both ways. (MTEB's
+"BUCC" is another task: nearest neighbours among gold sentences alone.)
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import aligned, tab_separated
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.intervals import bootstrap
+from bitextmine.evaluation.report import Report, percent
 from bitextmine.files.storage import place
 from bitextmine.mining.bitext import Bitext, Mined, read_mined
 from bitextmine.mining.dedup import unique_lines
@@ -42,15 +42,19 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class MiningReport:
-    """What `evaluate_mining` found. Shares from 0 to 1.
+class MiningReport(Report):
+    """F1 of mined pairs; shares from 0 to 1.
 
-    folds: both halves; precision, recall, f1: their means; low, high: the 95% bootstrap interval of f1
-    (source sentences drawn anew within each half, thresholds held). best: the best single threshold for
-    everything, which has seen the answers: an upper bound, not a result. candidates: pairs before any
-    threshold; correct: gold pairs among them, so that correct / gold is the highest recall any threshold
-    can give.
+    Attributes:
+        folds: both halves.
+        precision, recall, f1: their means.
+        low, high: the 95% bootstrap interval of f1 (source sentences resampled within each half, thresholds held).
+        best: the best single threshold, which has seen the answers: an upper bound, not a result.
+        candidates: pairs before any threshold.
+        correct: gold pairs among them; correct / gold is the highest recall any threshold can give.
     """
+
+    kind: ClassVar[str] = "mining evaluation"
 
     folds: tuple[Fold, Fold]
     precision: float
@@ -65,42 +69,38 @@ class MiningReport:
     signature: str
     notes: tuple[str, ...] = field(default=())
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        def row(name: str, threshold: str, shares: tuple[float, ...], counts: tuple[int, ...]) -> list[str]:
-            return [name, threshold, *(f"{100 * x:.2f}" for x in shares), *(str(x) for x in counts)]
-
-        header = ["", "threshold", "precision", "recall", "F1", "pairs", "correct", "gold"]
-        rows = [
-            row(f"half {i}", f"{f.threshold:.4f}", (f.precision, f.recall, f.f1), (f.kept, f.correct, f.gold))
-            for i, f in enumerate(self.folds, start=1)
-        ]
-        kept, correct = (sum(getattr(f, x) for f in self.folds) for x in ("kept", "correct"))
-        rows.append(row("mean", "-", (self.precision, self.recall, self.f1), (kept, correct, self.gold)))
-        b = self.best
-        rows.append(
-            row("best", f"{b.threshold:.4f}", (b.precision, b.recall, b.f1), (b.kept, b.correct, self.gold))
-        )
-        return header, rows
-
     def to_table(self, tabs: bool = False) -> str:
-        """The numbers in percent: aligned for a terminal, or tab-separated without the remarks."""
-        header, rows = self._cells()
-        if tabs:
-            header[0] = "part"
-            return tab_separated(header, rows)
-        return "\n".join(
-            [
-                aligned(header, rows),
-                f"F1 {100 * self.f1:.2f} [{100 * self.low:.2f}, {100 * self.high:.2f}] (95%), each half cut at the"
-                " threshold tuned on the other; 'best' has seen the answers",
-                *self.notes,
-                self.signature,
-            ]
+        """Return percentages: aligned for a terminal, or tab-separated without remarks."""
+        header = [
+            "part" if tabs else "",
+            "threshold",
+            "precision",
+            "recall",
+            "F1",
+            "pairs",
+            "correct",
+            "gold",
+        ]
+        parts: list[tuple[str, Fold | Tuned]] = [
+            *((f"half {i}", fold) for i, fold in enumerate(self.folds, start=1)),
+            ("best", self.best),
+        ]
+        rows = [
+            [name, f"{p.threshold:.4f}", *percent(p.precision, p.recall, p.f1), str(p.kept), str(p.correct)]
+            for name, p in parts
+        ]
+        for row, gold in zip(rows, (*(fold.gold for fold in self.folds), self.gold), strict=True):
+            row.append(str(gold))
+        kept, correct = (sum(getattr(fold, x) for fold in self.folds) for x in ("kept", "correct"))
+        mean = percent(self.precision, self.recall, self.f1)
+        rows.insert(2, ["mean", "-", *mean, str(kept), str(correct), str(self.gold)])
+        return self._table(
+            tabs,
+            header,
+            rows,
+            "F1 {} [{}, {}] (95%), each half cut at the threshold tuned on the other; 'best' has seen the "
+            "answers".format(*percent(self.f1, self.low, self.high)),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return {"kind": "mining evaluation", **asdict(self)}
 
 
 def score_mining(
@@ -112,13 +112,11 @@ def score_mining(
     seed: int = 1,
     resamples: int = 2000,
     made_by: dict[str, object] | None = None,
-    notes: tuple[str, ...] = (),
 ) -> MiningReport:
-    """`evaluate_mining` on arrays.
+    """Score arrays of mined pairs, as `evaluate_mining` does.
 
-    src_groups (n,), tgt_groups (m,): for each line of a corpus the number of its group of equal lines (-1
-    for an empty line). With them equal texts are one sentence; without them each line is its own. made_by:
-    parts to put at the head of the signature.
+    The groups (n,) and (m,) number the equal lines of each corpus (-1 for an empty line); without them each line is a
+    sentence of its own. `made_by` adds parts to the signature.
     """
     src, tgt, gold_src, gold_tgt = mined.src_index, mined.tgt_index, gold.src, gold.tgt
     if src_groups is not None:
@@ -135,11 +133,11 @@ def score_mining(
     correct = np.isin(codes, gold_codes)
     if len(gold_codes) < 2:
         raise BitextmineError(
-            f"gold: {len(gold_codes)} pair(s) found, too few to tune a threshold on one half and test on the other"
+            f"gold: {len(gold_codes)} pair(s), too few to tune a threshold on one half and test on the other"
         )
 
-    # The folds: the source sentences of gold, and those of the rest, each shuffled and cut in two, so that
-    # either half has its share of both.
+    # The source sentences of gold, and the other ones, are each shuffled and cut in two, so that either half has its
+    # share of both.
     src_of_pair, src_of_gold = codes // width, gold_codes // width
     in_first = _halves(np.unique(src_of_gold), np.unique(src_of_pair), seed)
     pair_first = np.isin(src_of_pair, in_first)
@@ -161,10 +159,10 @@ def score_mining(
         return np.asarray((each[0] + each[1]) / 2)
 
     low, high = bootstrap(events, mean_f1, resamples=resamples, seed=seed)
-    remarks = list(notes)
+    remarks = []
     if not len(codes):
         remarks.append(
-            "there is no mined pair: nothing was found, or the file is not what 'mine --ids' printed"
+            "there is no mined pair: nothing was found, or the file is not the output of 'mine --ids'"
         )
     elif not correct.any():
         remarks.append("no mined pair is gold: are these the gold pairs of the same two files?")
@@ -199,7 +197,7 @@ def score_mining(
 
 
 def _grouped(lines: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The group of each line; an empty line keeps a number of its own, after all groups."""
+    """Return the group of each line; an empty line gets a number of its own, after all groups."""
     own = groups[lines]
     return np.where(own >= 0, own, len(groups) + lines)
 
@@ -217,7 +215,7 @@ def _f1(correct: int, kept: int, gold: int) -> float:
 def _counts_by_source(
     kept_src: NDArray[np.int64], correct: NDArray[np.bool_], gold_src: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(sources, 3): for each source sentence with anything to count: correct pairs, kept pairs, gold pairs."""
+    """Return correct, kept and gold pairs (sources, 3) of each source sentence that has any."""
     sources, place = np.unique(np.concatenate([kept_src, gold_src]), return_inverse=True)
     n, kept = len(sources), place[: len(kept_src)]
     return np.stack(
@@ -240,16 +238,16 @@ def evaluate_mining(
     resamples: int = 2000,
     errors: str = "strict",
 ) -> MiningReport:
-    """Precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
+    """Measure precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
 
-    mined: a TSV file as ``mine --ids --threshold none`` writes it (score, source line, target line, ...),
-    or the `Bitext` that `mine` returns. gold: a TSV file of line numbers from 1 (source, target). With both
-    corpora (a Bitext names its own), equal texts are one sentence: a mined pair counts as correct when its
-    texts, up to white space and Unicode form, are those of a gold pair, and copies of one pair count once;
-    without them line numbers decide. seed: of the split and of the bootstrap.
+    `mined` is the output of ``mine --ids --threshold none`` (score, source line, target line, ...) or a `Bitext`,
+    `gold` a TSV file of line numbers from 1. With both corpora (a Bitext names its own), equal texts are one sentence:
+    a pair is correct if its texts, up to white space and Unicode form, are those of a gold pair, and copies of one pair
+    count once. Without corpora line numbers decide.
 
-    Raises BitextmineError for unreadable or malformed files, line numbers outside the corpora, one corpus
-    given without the other, and a gold of fewer than two pairs.
+    Raises:
+        BitextmineError: unreadable or malformed files, line numbers outside the corpora, or fewer than two gold pairs.
+        UsageError: one corpus without the other.
     """
     if (src_corpus is None) != (tgt_corpus is None):
         raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
@@ -257,7 +255,6 @@ def evaluate_mining(
     src: Text | None = None if src_corpus is None else FileText(place(src_corpus), errors=errors)
     tgt: Text | None = None if tgt_corpus is None else FileText(place(tgt_corpus), errors=errors)
     made_by: dict[str, object] = {}
-    notes: tuple[str, ...] = ()
     if isinstance(mined, Bitext):
         pairs = Mined(mined.src_index, mined.tgt_index, mined.score)
         src, tgt = src or mined.src, tgt or mined.tgt
@@ -284,5 +281,4 @@ def evaluate_mining(
         seed=seed,
         resamples=resamples,
         made_by=made_by,
-        notes=notes,
     )

@@ -1,28 +1,127 @@
-"""Which sentence of a pool each measure puts first: cosine, ratio margin, CSLS, the scorer of `mine --rescore`.
+"""P@1: rank a pool by cosine, ratio margin, CSLS and the scorer of `mine --rescore`, and count the right ones.
 
-CSLS (2 cos - the two neighbourhood means) ranks as the distance margin does, of which it is the double.
+CSLS (2 cos - the two neighbourhood means) ranks like the distance margin, of which it is the double.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import progress
+from bitextmine.arguments import whole_number, yes_or_no
+from bitextmine.console import counted
+from bitextmine.errors import UsageError
+from bitextmine.evaluation.intervals import wilson
+from bitextmine.evaluation.report import Report, frame_of, percent
 from bitextmine.mining.margin import Margin, margin, neighbourhood_mean
 from bitextmine.mining.scorer import Rescorer
+from bitextmine.run import Run
 
-__all__ = ["Ranked", "rank_in_pool", "rank_muse"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "Ranked",
+    "RankingOptions",
+    "RetrievalReport",
+    "RetrievalResult",
+    "rank_in_pool",
+    "rank_muse",
+    "results_of",
+]
 
 _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
+class RankingOptions:
+    """Measures that sentences are ranked by.
+
+    Attributes:
+        k: neighbours of the ratio margin.
+        csls: neighbours of CSLS.
+        candidates: the nearest by cosine, among which these choose.
+        rescore: rank by the scorer of `mine --rescore`, too.
+
+    Raises:
+        UsageError: a number below 1, or a scorer without margins.
+    """
+
+    k: int = 4
+    csls: int = 10
+    candidates: int = 10
+    rescore: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("k", "csls", "candidates"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
+        object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
+        if self.rescore and self.k == 1:
+            raise UsageError(
+                "rescore with k=1 (--rescore -k 1): the scorer needs margins, and one neighbour gives none; use k >= 2"
+            )
+
+
+@dataclass(frozen=True)
+class RetrievalResult:
+    """P@1 of one direction by one measure: shares from 0 to 1, with Wilson's 95% interval."""
+
+    src: str
+    tgt: str
+    measure: str
+    p_at_1: float
+    low: float
+    high: float
+    correct: int
+    queries: int
+    pool: int
+
+
+@dataclass(frozen=True)
+class RetrievalReport(Report):
+    """P@1 per direction and measure."""
+
+    kind: ClassVar[str] = "retrieval evaluation"
+    results: tuple[RetrievalResult, ...]
+    signature: str
+    notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<RetrievalReport: {counted(len(self.results), 'result')}, {self.signature}>"
+
+    def to_table(self, tabs: bool = False) -> str:
+        """Return percentages: a row per direction and a column per measure, or, with `tabs`, a row per number."""
+        if tabs:
+            header = ["direction", "measure", "P@1", "low", "high", "correct", "queries", "pool"]
+            cells = [
+                [
+                    f"{r.src}-{r.tgt}",
+                    r.measure,
+                    *percent(r.p_at_1, r.low, r.high),
+                    *(str(x) for x in (r.correct, r.queries, r.pool)),
+                ]
+                for r in self.results
+            ]
+            return self._table(True, header, cells)
+        measures = dict.fromkeys(r.measure for r in self.results)
+        rows: dict[tuple[str, str], list[str]] = {}
+        for r in self.results:
+            row = rows.setdefault((r.src, r.tgt), [f"{r.src}-{r.tgt}", f"{r.queries:,}", f"{r.pool:,}"])
+            row.append("{} [{}, {}]".format(*percent(r.p_at_1, r.low, r.high)))
+        return self._table(False, ["P@1", "queries", "pool", *measures], list(rows.values()))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row per direction and measure, the fields of `RetrievalResult` as columns."""
+        return frame_of(self.results)
+
+
+@dataclass(frozen=True)
 class Ranked:
-    """For each query the row of the pool that each measure puts first, int64 (q,); rescored: None where nothing is."""
+    """For each query the first row of the pool by each measure, int64 (q,); rescored: None without a scorer."""
 
     cosine: NDArray[np.int64]
     ratio: NDArray[np.int64]
@@ -30,98 +129,103 @@ class Ranked:
     rescored: NDArray[np.int64] | None = None
 
 
+def results_of(
+    languages: tuple[str, str], ranked: Ranked, gold: NDArray[np.int64], pool: int, options: RankingOptions
+) -> list[RetrievalResult]:
+    """Return P@1 by each measure, where `gold` (q,) has the right row for each query among `pool` rows."""
+    rows = []
+    for measure, found in (
+        ("cosine", ranked.cosine),
+        (f"ratio-{options.k}", ranked.ratio),
+        (f"csls-{options.csls}", ranked.csls),
+        (f"rescored-{options.k}", ranked.rescored),
+    ):
+        if found is None:
+            continue
+        correct, queries = int((found == gold).sum()), len(gold)
+        interval = wilson(correct, queries)
+        rows.append(
+            RetrievalResult(*languages, measure, correct / queries, *interval, correct, queries, pool)
+        )
+    return rows
+
+
 def rank_in_pool(
     queries: NDArray,
     pool: NDArray,
     src_pool: NDArray,
-    *,
-    k: int = 4,
-    csls: int = 10,
-    candidates: int = 10,
-    device: str = "cpu",
-    memory: int | None = None,
+    options: RankingOptions,
+    run: Run,
     rescorer: Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer] | None = None,
     query_rows: NDArray[np.int64] | None = None,
 ) -> Ranked:
-    """Rank a pool (m, d) for queries (q, d), the neighbourhood of a target taken from src_pool (n, d).
+    """Rank a pool (m, d) for queries (q, d), with target neighbourhoods from src_pool (n, d), which holds the queries.
 
-    src_pool holds the queries too. The margins choose among the `candidates` nearest by cosine (all of a
-    smaller pool): those are the targets whose neighbourhoods are looked up. Ties go to the lower row.
-    rescorer: makes one out of increasing rows of src_pool and of pool; query_rows (q,): where src_pool has the queries.
-    Raises ValueError for one of these without the other.
+    The margins choose among the candidates nearest by cosine, whose neighbourhoods alone are searched. Ties go to the
+    lower row. `rescorer` makes a scorer from increasing rows of src_pool and of pool; it needs `query_rows` (q,), the
+    rows of the queries in src_pool.
     """
     from bitextmine.search.exact import search_one
     from bitextmine.search.neighbours import Neighbours
     from bitextmine.search.options import SearchOptions
 
-    if (rescorer is None) != (query_rows is None):
-        raise ValueError("rescorer and query_rows go together")
-    most = max(k, csls)
-    how = SearchOptions(device=device, memory=memory)
-    how = SearchOptions(device=device, memory=memory)
-    with progress(len(queries), "search", "queries") as bar:
-        sim, ids = search_one(queries, pool, max(most, candidates), how, progress=bar.update)
-    targets = np.unique(ids[:, :candidates][ids[:, :candidates] >= 0])
-    with progress(len(targets), "neighbourhoods", "candidates") as bar:
-        back, back_ids = search_one(
-            np.ascontiguousarray(pool[targets]), src_pool, most, how, progress=bar.update
-        )
-    place = np.searchsorted(targets, ids[:, :candidates])
+    candidates, most = options.candidates, max(options.k, options.csls)
+    search = SearchOptions(device=run.device_name, memory=run.memory)
+    with run.progress(len(queries), "search", "queries") as bar:
+        sim, ids = search_one(queries, pool, max(most, candidates), search, progress=bar.update)
+    chosen = ids[:, :candidates]
+    there = chosen >= 0
+    targets = np.unique(chosen[there])
+    with run.progress(len(targets), "neighbourhoods", "candidates") as bar:
+        rows = np.ascontiguousarray(pool[targets])
+        back, back_ids = search_one(rows, src_pool, most, search, progress=bar.update)
+    place = np.searchsorted(targets, chosen)
 
     def first(kind: Margin, width: int) -> NDArray[np.int64]:
         mean_src = neighbourhood_mean(sim[:, :width], ids[:, :width])
         mean_tgt = neighbourhood_mean(back[:, :width], back_ids[:, :width])
-        there = ids[:, :candidates] >= 0
         cos = np.where(there, sim[:, :candidates].astype(np.float64), -np.inf)
-        score = margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind)
-        return _first(score, ids[:, :candidates])
+        return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind), chosen)
 
     rescored = None
     if rescorer is not None and query_rows is not None:
         # A repeated query is one row of the source side.
         rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
         near = Neighbours(sim[some], _numbers(ids[some], targets), back, _numbers(back_ids, rows))
-        there = ids[some, :candidates] >= 0
-        query, column = np.nonzero(there)
-        score = np.full(there.shape, -np.inf)
+        query, column = np.nonzero(there[some])
+        score = np.full((len(some), there.shape[1]), -np.inf)
         score[query, column] = rescorer(rows, targets).scores(
-            query, near.fwd_id[query, column], near.fwd_sim[query, column].astype(np.float64), near, k
+            query, near.fwd_id[query, column], near.fwd_sim[query, column].astype(np.float64), near, options.k
         )
-        rescored = _first(score, ids[some, :candidates])[number]
-    return Ranked(ids[:, 0], first(Margin.RATIO, k), first(Margin.DISTANCE, csls), rescored)
+        rescored = _first(score, chosen[some])[number]
+    return Ranked(ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), rescored)
 
 
 def _first(score: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(q,) the id of the highest score, the lowest of equals; ids (q, c), -1 for none."""
+    """Return the id of the highest score (q,), the lowest of ties; ids (q, c) has -1 for none."""
     best = (ids >= 0) & (score == score.max(axis=1, keepdims=True))
     found: NDArray[np.int64] = np.where(best, ids, np.iinfo(np.int64).max).min(axis=1)
     return found
 
 
 def _numbers(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each id is in ``known`` (increasing); len(known) for one that is not; -1 stays."""
+    """Return the place of each id in `known` (increasing); len(known) for an unknown one; -1 stays."""
     place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     found: NDArray[np.int64] = np.where(ids < 0, -1, np.where(known[place] == ids, place, len(known)))
     return found
 
 
-def rank_muse(
-    queries: NDArray,
-    pool: NDArray,
-    *,
-    k: int = 4,
-    csls: int = 10,
-    device: str = "cpu",
-    memory: int | None = None,
-) -> Ranked:
-    """Rank a pool (m, d) for queries (q, d) as MUSE does: the neighbourhood of a target are the nearest *queries*,
-    and every sentence of the pool is a candidate. Ties go to the lower row."""
+def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run) -> Ranked:
+    """Rank a pool (m, d) for queries (q, d) as MUSE does; ties go to the lower row.
+
+    The neighbourhood of a target consists of the nearest *queries*, and every sentence of the pool is a candidate.
+    """
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
 
-    how = SearchOptions(device=device, memory=memory)
-    with progress(len(queries), "search", "queries") as bar:
-        found = search_both(queries, pool, max(k, csls), how, progress=bar.update)
+    search = SearchOptions(device=run.device_name, memory=run.memory)
+    with run.progress(len(queries), "search", "queries") as bar:
+        found = search_both(queries, pool, max(options.k, options.csls), search, progress=bar.update)
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (
@@ -129,9 +233,9 @@ def rank_muse(
             neighbourhood_mean(found.bwd_sim[:, :width], found.bwd_id[:, :width]),
         )
 
-    best = {kind: np.full(len(queries), -np.inf) for kind in (Margin.RATIO, Margin.DISTANCE)}
-    where = {kind: np.zeros(len(queries), dtype=np.int64) for kind in best}
-    widths = {Margin.RATIO: means(k), Margin.DISTANCE: means(csls)}
+    widths = {Margin.RATIO: means(options.k), Margin.DISTANCE: means(options.csls)}
+    best = {kind: np.full(len(queries), -np.inf) for kind in widths}
+    where = {kind: np.zeros(len(queries), dtype=np.int64) for kind in widths}
     asked = queries.astype(np.float32)
     # Blocks of similarities (queries x step) of 32 MiB in float64, of which a few live at a time.
     step = max(1, _BLOCK // max(1, len(queries)))

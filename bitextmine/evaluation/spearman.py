@@ -1,4 +1,4 @@
-"""Spearman's correlation of ranks, and what it becomes when the pairs are drawn anew."""
+"""Spearman's rank correlation, and its bootstrap."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 
 __all__ = ["redrawn", "spearman"]
 
-# Numbers in the largest array that resamples are counted in.
+# The numbers in the largest array of resamples.
 BLOCK = 1 << 21
 
 
 def spearman(x: NDArray, y: NDArray) -> float:
-    """Spearman's correlation of x (n,) and y (n,): Pearson's of their ranks, equal values sharing the mean of theirs.
+    """Return Spearman's correlation of x (n,) and y (n,), that is Pearson's of their ranks; ties share their mean rank.
 
-    NaN where all values of x or of y are equal.
+    NaN if all values of x or of y are equal.
     """
     return float(_correlations(_Column(x), _Column(y), np.ones((1, len(x)), dtype=np.int64))[0])
 
 
 def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
-    """(columns, resamples) correlations of n pairs drawn from n, with replacement. Each of `columns` is x (n,) and
-    y (n,), and the same places are drawn for all. NaN for a draw that has only equal values of x or of y.
+    """Return correlations (columns, resamples) of n pairs resampled with replacement.
+
+    Each of `columns` is x (n,) and y (n,); the same places are drawn for all. A draw of only equal values gives NaN.
     """
     ready = [(_Column(x), _Column(y)) for x, y in columns]
     n = len(columns[0][0])
@@ -39,7 +40,7 @@ def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: in
 
 
 class _Column:
-    """Values whose ranks are asked for again and again, each time with other numbers of copies."""
+    """Values to be ranked again and again, with other numbers of copies each time."""
 
     def __init__(self, values: NDArray) -> None:
         self._order = np.argsort(values, kind="stable")
@@ -48,15 +49,15 @@ class _Column:
         self._place[self._order] = self._group
 
     def centred(self, times: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(b, n): the rank of each value, less the mean of all ranks, where value i comes times[:, i] times."""
+        """Return ranks (b, n) less the mean of all ranks, for times[:, i] copies of value i."""
         each = np.add.reduceat(times[:, self._order], self._starts, axis=1)
-        # Copies that begin at rank r and end at rank s share (r + s) / 2, and the mean of all is (n + 1) / 2.
+        # Copies from rank r to rank s share (r + s) / 2, and the mean of all ranks is (n + 1) / 2.
         ranks = np.cumsum(each, axis=1) - (each + len(self._place)) / 2
         return ranks[:, self._place]
 
 
 def _correlations(x: _Column, y: _Column, times: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(b,) correlations, where pair i comes times[:, i] times."""
+    """Return correlations (b,) for times[:, i] copies of pair i."""
     a, b = x.centred(times), y.centred(times)
     weighted = a * times
     both = np.einsum("ij,ij->i", weighted, b)

@@ -1,24 +1,25 @@
-"""Semantic textual similarity: do the cosines of sentence pairs rise with the similarity that people saw in them?
+"""Semantic textual similarity: the correlation of cosines with human similarity ratings of sentence pairs.
 
-Spearman's correlation of the two (Reimers, Beyer and Gurevych 2016, "Task-oriented intrinsic evaluation of semantic
-textual similarity", say why not Pearson's), with the 95% percentile interval of the bootstrap: pairs are drawn anew,
-with replacement, the same places in each file of as many pairs, so that means have intervals too.
+Spearman's correlation, not Pearson's (Reimers, Beyer and Gurevych 2016, "Task-oriented intrinsic evaluation of semantic
+textual similarity", say why), with the 95% percentile interval of the bootstrap. Files of as many pairs are resampled
+at the same places, so that means have intervals, too.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path, whole_number
-from bitextmine.console import aligned, counted, tab_separated
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
+from bitextmine.evaluation.report import Report, cut_note, frame_of, percent
 from bitextmine.evaluation.spearman import redrawn, spearman
 from bitextmine.evaluation.sts_files import GoldPairs, gold_pairs_of, read_gold_pairs
 from bitextmine.languages.codes import is_code
@@ -38,8 +39,11 @@ FileName = str | os.PathLike[str]
 class StsResult:
     """Spearman's correlation on one set of pairs, from -1 to 1, with its 95% interval.
 
-    name: of the set, or "mean" for the mean of several; languages: of the sentences, as en, or en-de where first and
-    second ones differ, "" where unknown (for a mean: "within" or "across" languages); pairs: how many.
+    Attributes:
+        name: the name of the set, or "mean".
+        languages: en, or en-de for first and second sentences of two languages, "" if unknown; for a mean "within" or
+            "across".
+        pairs: the number of pairs.
     """
 
     name: str
@@ -51,9 +55,10 @@ class StsResult:
 
 
 @dataclass(frozen=True)
-class StsReport:
-    """What `evaluate_sts` found: a result for each file, then for each direction across languages, then means of the
-    former and of the latter where there are several."""
+class StsReport(Report):
+    """Results per file, then per direction across languages; and the mean of either, if there are several."""
+
+    kind: ClassVar[str] = "sts evaluation"
 
     results: tuple[StsResult, ...]
     means: tuple[StsResult, ...]
@@ -64,37 +69,20 @@ class StsReport:
         return f"<StsReport: {counted(len(self.results), 'result')}, {self.signature}>"
 
     def to_table(self, tabs: bool = False) -> str:
-        """Correlations times 100: aligned for a terminal, or tab-separated without the remarks."""
-        header = ["set", "languages", "Spearman", "low", "high", "pairs"]
-        rows = [
+        """Return correlations times 100: aligned for a terminal, or tab-separated without remarks."""
+        return self._table(
+            tabs,
+            ["set", "languages", "Spearman", "low", "high", "pairs"],
             [
-                r.name or "-",
-                r.languages or "-",
-                *(f"{100 * x:.2f}" for x in (r.spearman, r.low, r.high)),
-                str(r.pairs),
-            ]
-            for r in (*self.results, *self.means)
-        ]
-        if tabs:
-            return tab_separated(header, rows)
-        return "\n".join(
-            [
-                aligned(header, rows),
-                "Spearman's correlation x 100 of cosine and gold, with the bootstrap's 95% interval",
-                *self.notes,
-                self.signature,
-            ]
+                [r.name or "-", r.languages or "-", *percent(r.spearman, r.low, r.high), str(r.pairs)]
+                for r in (*self.results, *self.means)
+            ],
+            "Spearman's correlation x 100 of cosine and gold, with the bootstrap's 95% interval",
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return {"kind": "sts evaluation", **asdict(self)}
-
     def to_frame(self) -> pandas.DataFrame:
-        """A row per set and direction, with the fields of `StsResult` as columns; correlations from -1 to 1."""
-        import pandas
-
-        return pandas.DataFrame([asdict(r) for r in self.results])
+        """Return a row per set and direction, the fields of `StsResult` as columns."""
+        return frame_of(self.results)
 
 
 def evaluate_sts(
@@ -109,21 +97,21 @@ def evaluate_sts(
     batch_tokens: int | None = None,
     errors: str = "strict",
 ) -> StsReport:
-    """How well cosines follow the similarity that people saw in sentence pairs: Spearman's correlation with a 95%
-    interval, as the command ``evaluate sts`` measures it.
+    """Measure Spearman's correlation of cosines with human similarity ratings, as ``evaluate sts`` does.
 
-    files: comma- or tab-separated files of sentence pairs with gold scores (`read_gold_pairs`), the language in the
-    name, as stsb.de.csv; or for each language rows (sentence1, sentence2, score). pairs: directions across languages,
-    as "en-de,de-en": en-de has the first sentences of the English file and the second ones of the German file of the
-    same set, whose gold scores must be the same; "all": to and from `pivot` (the first language for "en" where there
-    is no English). model: an encoder of `load_encoder`, or what that takes. resamples, seed: of the bootstrap.
+    `files` are comma- or tab-separated sentence pairs with gold scores (`read_gold_pairs`), the language in the name,
+    as stsb.de.csv; or for each language rows (sentence1, sentence2, score). `pairs` are directions across languages:
+    en-de takes the first sentences of the English file and the second ones of the German file of the same set, whose
+    gold scores must be equal; "all" means to and from `pivot` (the first language for "en" if there is no English).
 
-    The report has results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
-    ``to_dict()``, ``to_table()``, signature and notes.
+    Returns:
+        A report with results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
+        ``to_dict()``, ``to_table()``, signature and notes.
 
-    Raises BitextmineError for a file that cannot be read, a score that is no number, a blank sentence, files of one set
-    that do not go together, and a direction that is not there; UsageError, one of them, for an argument of the wrong
-    type.
+    Raises:
+        BitextmineError: an unreadable file, a bad score, a blank sentence, files of one set that differ, or an unknown
+            direction.
+        UsageError: an argument of the wrong type.
 
     >>> rows = [("A dog barks.", "A dog is barking.", 4.8), ("A dog barks.", "The train is late.", 0.1)]
     >>> rows.append(("He eats bread.", "He eats meat.", 2.2))
@@ -141,13 +129,14 @@ def evaluate_sts(
     cosines, cut = _cosines(encoder, [(first, second) for _, first, second, _ in measured], batch_tokens)
     columns = [(found, one.gold) for found, (one, *_) in zip(cosines, measured, strict=True)]
     draws = _draws(columns, resamples, seed)
-    results, notes = [], []
+    results: list[StsResult] = []
+    notes = []
     for (one, _, _, languages), column, drawn in zip(measured, columns, draws, strict=True):
         found = spearman(*column)
-        if found != found:
+        if np.isnan(found):
             found, drawn[:] = 0.0, 0.0
-            what = " ".join(filter(None, (one.name, languages)))
-            notes.append(f"{what}: all cosines are equal: there is no correlation, counted as 0")
+            name = " ".join(filter(None, (one.name, languages)))
+            notes.append(f"{name}: all cosines are equal: there is no correlation, counted as 0")
         results.append(StsResult(one.name, languages, found, *_interval(drawn), len(one)))
     means = []
     for name, part in (("within", slice(0, len(sets))), ("across", slice(len(sets), None))):
@@ -156,9 +145,6 @@ def evaluate_sts(
             mean = float(np.mean([r.spearman for r in several]))
             interval = _interval(np.mean(draws[part], axis=0))
             means.append(StsResult("mean", name, mean, *interval, sum(r.pairs for r in several)))
-    if cut:
-        what = counted(cut, "sentence is", "sentences are")
-        notes.append(f"{what} longer than {encoder.max_pieces} pieces: of these only the beginning counts")
     return StsReport(
         tuple(results),
         tuple(means),
@@ -171,7 +157,7 @@ def evaluate_sts(
             seed=seed,
             model=encoder.hash,
         ),
-        tuple(notes),
+        (*notes, *cut_note(cut, "sentence", encoder.max_pieces)),
     )
 
 
@@ -181,7 +167,7 @@ def _sets(
     if isinstance(files, Mapping):
         wrong = next((key for key in files if not isinstance(key, str) or not is_code(key)), None)
         if wrong is not None:
-            raise UsageError(f"sts: {wrong!r} is not the code of a language, such as fr or pt-BR")
+            raise UsageError(f"sts: {wrong!r} is not a language code, such as fr or pt-BR")
         found = [gold_pairs_of(rows, language) for language, rows in files.items()]
     elif isinstance(files, (str, os.PathLike)):
         found = [read_gold_pairs(a_path("files", files), errors)]
@@ -199,12 +185,12 @@ def _sets(
 def _across(
     sets: Sequence[GoldPairs], pairs: str, pivot: str | None
 ) -> list[tuple[GoldPairs, list[str], list[str], str]]:
-    """For each direction and set: what has its gold scores, first sentences, second sentences, and the direction."""
+    """Return for each direction and set: its gold, first sentences, second sentences, and the direction."""
     languages = list(dict.fromkeys(one.language for one in sets if one.language))
     if len(languages) < 2:
         raise BitextmineError(
-            f"pairs {pairs}: sentences of two languages are needed, and the files are of "
-            f"{languages[0] if languages else 'none that their names tell'}; name them like stsb.en.csv and stsb.de.csv"
+            f"pairs {pairs}: two languages are needed, and the file names tell "
+            f"{languages[0] if languages else 'none'}; name them like stsb.en.csv and stsb.de.csv"
         )
     by_place: dict[tuple[str, str], GoldPairs] = {}
     for one in sets:
@@ -245,14 +231,14 @@ def _check_alike(a: GoldPairs, b: GoldPairs) -> None:
 def _cosines(
     encoder: Encoder, sides: Sequence[tuple[list[str], list[str]]], batch_tokens: int | None
 ) -> tuple[list[NDArray[np.float64]], int]:
-    """For each pair of sides the cosines of row i with row i, and how many distinct sentences were cut."""
+    """Return the cosines of row i with row i for each pair of sides, and the number of distinct sentences cut."""
     row: dict[str, int] = {}
     places = [
         [np.array([row.setdefault(line, len(row)) for line in side]) for side in both] for both in sides
     ]
     pieces, cut, _ = encoder.tokenize(list(row))
     vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float64)
-    # Of equal sentences the cosine is then 1 to the bit, so that they are tied, as they should be.
+    # The cosine of equal sentences must be 1 to the bit, so that they tie.
     squares = np.einsum("ij,ij->i", vectors, vectors)
     found = []
     for a, b in places:
@@ -263,7 +249,7 @@ def _cosines(
 
 
 def _draws(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
-    """(columns, resamples): `redrawn`, of the same places in all columns of one length."""
+    """Return resampled correlations (columns, resamples), at the same places in all columns of one length."""
     found = np.empty((len(columns), resamples))
     sizes = np.array([len(x) for x, _ in columns])
     for size in np.unique(sizes):
@@ -273,7 +259,7 @@ def _draws(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int
 
 
 def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
-    """The middle 95% of correlations; draws that have none are left out."""
+    """Return the middle 95% of correlations, without NaN."""
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return -1.0, 1.0

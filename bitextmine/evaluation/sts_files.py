@@ -1,4 +1,4 @@
-"""What semantic textual similarity is measured on: pairs of sentences, and how alike people found them."""
+"""Files of sentence pairs with human similarity ratings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from bitextmine.languages.codes import is_short_code
 
 __all__ = ["GoldPairs", "gold_pairs_of", "read_gold_pairs"]
 
-# Names of columns in headers: of GLUE, of sentence-transformers, of SICK.
+# Names of columns in the headers of GLUE, sentence-transformers and SICK.
 FIRST = ("sentence1", "sentence_1", "sentence_a", "text1")
 SECOND = ("sentence2", "sentence_2", "sentence_b", "text2")
 SCORE = ("score", "similarity_score", "similarity", "relatedness_score", "label")
 
 # genre, file, year, number, score, sentence1, sentence2, and perhaps sources: the STS benchmark as it is published
 BENCHMARK = (5, 6, 4)
-FORMS = "a row is sentence1, sentence2, score (or the score first), the seven columns of the STS benchmark, or what a "
-FORMS += "header names: sentence1, sentence2, score"
+FORMATS = "a row is sentence1, sentence2, score (or the score first), the seven columns of the STS benchmark, or has a "
+FORMATS += "header with sentence1, sentence2, score"
 
 FEWEST = 3
 NOT_LANGUAGES = {"csv", "tsv", "txt", "sts", "dev", "tst", "val", "trn"}
@@ -38,11 +38,15 @@ NOT_LANGUAGES = {"csv", "tsv", "txt", "sts", "dev", "tst", "val", "trn"}
 
 @dataclass(frozen=True)
 class GoldPairs:
-    """Sentence pairs with the similarity that people gave them.
+    """Sentence pairs with human similarity ratings.
 
-    where: the file, for messages; name: of the set, the file's without language and suffix; language: "" where
-    unknown, two as in "en-de" where the sides differ. first, second: n sentences each; gold (n,) float64; lines: where
-    each pair stands.
+    Attributes:
+        where: the file, for messages.
+        name: the name of the set: the file's without language and suffix.
+        language: "" if unknown, "en-de" if the sides differ.
+        first, second: n sentences each.
+        gold: (n,) float64.
+        lines: the line of each pair.
     """
 
     where: str
@@ -58,20 +62,20 @@ class GoldPairs:
 
 
 def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> GoldPairs:
-    """Read a file of sentence pairs with gold scores, comma- or tab-separated: whichever the first line is.
+    """Read a file of sentence pairs with gold scores, comma- or tab-separated as its first line is.
 
-    Columns are those that a header names, else sentence1, sentence2, score (or score, sentence1, sentence2), else those
-    of the STS benchmark. A comma-separated cell may be quoted, a tab-separated one is as it stands. Blank lines count
-    for nothing.
+    Columns are named by a header, or are sentence1, sentence2, score (or score, sentence1, sentence2), or those of the
+    STS benchmark. Comma-separated cells may be quoted, tab-separated ones are literal. Blank lines are skipped.
 
-    Raises BitextmineError, with the line, for a row of another shape, a score that is no finite number and a sentence
-    that is blank; and for fewer than three pairs.
+    Raises:
+        BitextmineError: a row of another shape, a score that is no finite number, a blank sentence, or fewer than three
+            pairs.
     """
     where = display_name(path)
     rows = _rows(iter_lines(path, errors), where)
     number, cells = next(rows, (0, []))
     if not cells:
-        raise BitextmineError(f"{where}: empty; {FORMS}")
+        raise BitextmineError(f"{where}: empty; {FORMATS}")
     columns, exact, is_header = _columns(cells, f"{where}: line {number}")
     if not is_header:
         rows = itertools.chain([(number, cells)], rows)
@@ -81,7 +85,7 @@ def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> Gol
         at = f"{where}: line {number}"
         if len(cells) != width if exact else len(cells) <= max(columns):
             wanted = f"{width}" if exact else f"{max(columns) + 1} or more"
-            raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}, not {wanted}; {FORMS}")
+            raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}, not {wanted}; {FORMATS}")
         one, two, score = (cells[column] for column in columns)
         first.append(_sentence(one, at))
         second.append(_sentence(two, at))
@@ -92,8 +96,7 @@ def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> Gol
 
 
 def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
-    """Pairs out of rows (sentence1, sentence2, score). Raises UsageError for a row that is no such, BitextmineError as
-    `read_gold_pairs` does."""
+    """Return pairs from rows (sentence1, sentence2, score); raise as `read_gold_pairs`, UsageError for a bad row."""
     if isinstance(pairs, (str, bytes, os.PathLike, Mapping)) or not isinstance(pairs, Iterable):
         raise UsageError(
             f"sts: expected rows (sentence1, sentence2, score) for {language!r}, found {pairs!r}"
@@ -113,7 +116,7 @@ def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
 
 
 def _rows(lines: Iterator[str], where: str) -> Iterator[tuple[int, list[str]]]:
-    """The line that each row ends on, from 1, and its cells."""
+    """Yield the line (from 1) on which each row ends, and its cells."""
     numbered = enumerate(lines, start=1)
     head = next(((number, line) for number, line in numbered if line.strip()), None)
     if head is None:
@@ -137,8 +140,7 @@ def _rows(lines: Iterator[str], where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool, bool]:
-    """Where the two sentences and the score are, whether each row has as many cells as this, and whether this is a
-    header."""
+    """Return the columns of sentences and score, and flags: all rows have as many cells; this is a header."""
     names = [cell.strip().lower() for cell in cells]
     named = [
         next((names.index(name) for name in known if name in names), None) for known in (FIRST, SECOND, SCORE)
@@ -150,7 +152,7 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
         return ((1, 2, 0) if first else (0, 1, 2)), True, False
     if len(cells) > max(BENCHMARK):
         return BENCHMARK, False, False
-    raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}; {FORMS}")
+    raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}; {FORMATS}")
 
 
 def _is_number(text: str) -> bool:
@@ -189,8 +191,10 @@ def _checked(pairs: GoldPairs) -> GoldPairs:
 
 
 def _name(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The name of a set and its language, from a file's name: stsb.de.dev.csv and stsb-de-dev.csv are German, and
-    sts17.en-de.tsv has English first sentences and German second ones."""
+    """Return the name and the language of a set from a file's name.
+
+    stsb.de.dev.csv and stsb-de-dev.csv are German, and sts17.en-de.tsv has English first and German second sentences.
+    """
     if os.fspath(path) == "-":
         return "-", ""
     stem = strip_compression(path).name

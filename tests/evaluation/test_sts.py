@@ -216,7 +216,7 @@ def test_files_that_are_wrong_are_named_with_the_line(text: str, message: str, t
         ({"en": [("a", "b", "much")]}, {}, BitextmineError, "en: row 1: the gold score 'much'"),
         ({"en": [("a", "b", True)]}, {}, BitextmineError, "en: row 1: the gold score True"),
         ({"en": "file.csv"}, {}, UsageError, "expected rows"),
-        ({"e n": EN}, {}, UsageError, "not the code of a language"),
+        ({"e n": EN}, {}, UsageError, "not a language code"),
         ([], {}, UsageError, "no file"),
         (7, {}, UsageError, "expected files"),
         (["-", "-"], {}, UsageError, "once only"),
@@ -225,7 +225,7 @@ def test_files_that_are_wrong_are_named_with_the_line(text: str, message: str, t
             {"en": EN},
             {"pairs": "en-de"},
             BitextmineError,
-            "two languages are needed, and the files are of en",
+            "two languages are needed, and the file names tell en",
         ),
         (
             {"en": EN, "de": DE},
