@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bitextmine.errors import UsageError
-from bitextmine.files.formats.names import SUFFIXES, Form, output_form
+from bitextmine.files.formats.names import SUFFIXES, Format, output_format
 
 __all__ = ["FORMATS", "LINK_FORMATS", "choose_format"]
 
@@ -16,7 +16,7 @@ LINK_FORMATS = {
 }
 FORMATS = {
     **LINK_FORMATS,
-    **{form.value: "pairs, as other commands write them" for form in Form if form != Form.TSV},
+    **{format.value: "pairs, as other commands write them" for format in Format if format != Format.TSV},
 }
 _TEXT = ("tsv", "ladder", "vecalign")
 
@@ -35,10 +35,10 @@ def choose_format(wanted: str | None, output: str) -> str:
     if suffix == ".json":
         allowed: tuple[str, ...] = ("json",)
     elif suffix not in SUFFIXES:
-        return wanted or output_form(output).value
+        return wanted or output_format(output).value
     else:
-        form = output_form(output)
-        allowed = {Form.TSV: _TEXT, Form.JSONL: ("jsonl", "json")}.get(form, (form.value,))
+        form = output_format(output)
+        allowed = {Format.TSV: _TEXT, Format.JSONL: ("jsonl", "json")}.get(form, (form.value,))
     if wanted is not None and wanted not in allowed:
         raise UsageError(
             f"-o {output}: this name is for {' or '.join(allowed)}, but --format is {wanted}; change one of them"

@@ -164,7 +164,7 @@ class Journal:
     def _start_afresh(self, first: bytes, size: int) -> None:
         """Write a new head over a journal of the same job, over a torn head, or into an empty file."""
         torn = not first.endswith(b"\n") and self._head.startswith(first)
-        if size and not torn and first[:len(_MAGIC)].strip(b"\x00") != b"":
+        if size and not torn and first[: len(_MAGIC)].strip(b"\x00") != b"":
             head = read_head(self.path)
             if head is None or head.job != self.job:
                 raise BitextmineError(

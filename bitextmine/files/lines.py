@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from bitextmine.errors import InvalidUtf8
 from bitextmine.files.streams import display_name, read_line_blocks
 
-__all__ = ["LineHasher", "iter_lines", "line_digest", "read_lines", "some_lines"]
+__all__ = ["LineHasher", "decode_lines", "iter_lines", "line_digest", "read_lines", "some_lines"]
 
 _MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
@@ -51,7 +51,7 @@ def _lines(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
     name = display_name(path)
     done = 0
     for block in read_line_blocks(path):
-        text = _decode(block, errors, name, done)
+        text = decode_lines(block, errors, name, done)
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
@@ -61,8 +61,8 @@ def _lines(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
         yield from lines
 
 
-def _decode(raw: bytes, errors: str, name: str, lines_before: int) -> str:
-    """Decode whole lines at once (a newline byte is never part of another UTF-8 character)."""
+def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:
+    """Decode whole lines at once (a line feed is never part of another UTF-8 character); raise InvalidUtf8."""
     try:
         text = raw.decode("utf-8", errors)
     except UnicodeDecodeError as e:

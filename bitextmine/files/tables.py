@@ -10,7 +10,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.jsonl import JsonWriter, open_jsonl
-from bitextmine.files.formats.names import Form, form_of, output_form
+from bitextmine.files.formats.names import Format, format_of, output_format
 from bitextmine.files.formats.parquet import ArrowRows, ArrowWriter, pyarrow_parquet
 from bitextmine.files.formats.protocol import Block, Outline, Rows, Writer
 from bitextmine.files.formats.tmx import TmxWriter, check_sides, open_tmx
@@ -35,17 +35,17 @@ __all__ = [
     "write_rows",
 ]
 
-_READERS: dict[Form, Callable[[str | os.PathLike[str], Columns | None, int], Rows]] = {
-    Form.TSV: TextRows,
-    Form.JSONL: open_jsonl,
-    Form.TMX: open_tmx,
-    Form.PARQUET: ArrowRows,
+_READERS: dict[Format, Callable[[str | os.PathLike[str], Columns | None, int], Rows]] = {
+    Format.TSV: TextRows,
+    Format.JSONL: open_jsonl,
+    Format.TMX: open_tmx,
+    Format.PARQUET: ArrowRows,
 }
-_WRITERS: dict[Form, Callable[[Any, Outline], Writer]] = {
-    Form.TSV: TextWriter,
-    Form.JSONL: JsonWriter,
-    Form.TMX: TmxWriter,
-    Form.PARQUET: ArrowWriter,
+_WRITERS: dict[Format, Callable[[Any, Outline], Writer]] = {
+    Format.TSV: TextWriter,
+    Format.JSONL: JsonWriter,
+    Format.TMX: TmxWriter,
+    Format.PARQUET: ArrowWriter,
 }
 
 _NEARLY_ALL = 0.95
@@ -82,16 +82,28 @@ class Table:
 
 
 def open_table(
-    path: str | os.PathLike[str], columns: Columns | None = None, last: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    columns: Columns | None = None,
+    last: Sequence[str] = (),
+    errors: str | None = None,
 ) -> Table:
-    """Open a file of pairs (``-`` is stdin; its suffix tells the format) and find its columns (`layout.find_layout`).
+    """Open a file of pairs in the format that its suffix tells and find its columns (`layout.find_layout`).
 
-    last: names of the last columns, where there is no header.
+    Args:
+        path: the file; ``-`` is stdin.
+        columns: the columns that the user named.
+        last: names of the last columns, for a file without a header.
+        errors: invalid UTF-8 in text: ``strict`` raises InvalidUtf8, ``replace`` puts U+FFFD, None makes the row bad.
 
-    Raises BitextmineError for what cannot be opened and for a column that is not there, UsageError for columns asked
-    for by name where there is no header.
+    Raises:
+        BitextmineError: the file cannot be opened, or a column is not there.
+        UsageError: columns are named, and there is no header.
     """
-    rows = _READERS[form_of(path)](path, columns, len(last))
+    found = format_of(path)
+    if found == Format.TSV:
+        rows: Rows = TextRows(path, columns, len(last), errors)
+    else:
+        rows = _READERS[found](path, columns, len(last))
     return Table(path, rows, rows.layout.column_names(last))
 
 
@@ -115,7 +127,7 @@ class Malformed:
 
     def __init__(self, table: Table) -> None:
         self._name = display_name(table.path)
-        self._text = form_of(table.path) == Form.TSV
+        self._text = format_of(table.path) == Format.TSV
         self._before = int(table.rows.header_line)
         self.rows = self.count = 0
         self.first = ""  # which row it was, and what was wrong with it
@@ -150,7 +162,9 @@ class Malformed:
             )
 
 
-def check_pairs_output(path: str | os.PathLike[str], option: str = "-o", *, only_added: bool = False) -> Form:
+def check_pairs_output(
+    path: str | os.PathLike[str], option: str = "-o", *, only_added: bool = False
+) -> Format:
     """The format that a file of pairs will be written in; to be asked before the work.
 
     option: what names the file; only_added: whether just added columns are to be written, which only text can be.
@@ -158,11 +172,11 @@ def check_pairs_output(path: str | os.PathLike[str], option: str = "-o", *, only
     Raises UsageError for a name whose suffix says nothing, and BitextmineError for a place that cannot be written to,
     and for Parquet without pyarrow.
     """
-    form = output_form(path, option)
-    if only_added and form != Form.TSV:
+    form = output_format(path, option)
+    if only_added and form != Format.TSV:
         raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
     check_writable(path)
-    if form == Form.PARQUET:
+    if form == Format.PARQUET:
         pyarrow_parquet()
     return form
 
@@ -174,19 +188,18 @@ def check_languages(
 
     option: how a person can say what they are.
     """
-    if output_form(path) == Form.TMX:
+    if output_format(path) == Format.TMX:
         check_sides(langs, option)
 
 
 @contextlib.contextmanager
 def open_pairs(
-    path: str | os.PathLike[str], outline: Outline, form: Form | None = None
+    path: str | os.PathLike[str], outline: Outline, format: Format | None = None
 ) -> Iterator[Writer]:
-    """A writer for ``with``, in the format that is given or that the file's suffix tells (stdout for ``-``, as text);
-    the file is complete or not there at all."""
-    form = form or output_form(path)
+    """Open a file of pairs to write (``-``: stdout), in a format or in the one of its suffix; complete or not there."""
+    format = format or output_format(path)
     with open_output(path, "binary") as out:
-        writer = _WRITERS[form](out, outline)
+        writer = _WRITERS[format](out, outline)
         yield writer
         writer.close()
 
@@ -212,7 +225,7 @@ def write_rows(
     Raises BitextmineError for such a format where source and target are not known.
     """
     check_pairs_output(path, only_added=only_added)
-    if not table.rows.empty and output_form(path) in (Form.JSONL, Form.TMX):
+    if not table.rows.empty and output_format(path) in (Format.JSONL, Format.TMX):
         _ = table.layout.src, table.layout.tgt  # if they are not known, now is the time to say so
     places = table.layout.places
     outline = Outline(

@@ -20,7 +20,7 @@ from bitextmine.console import aligned, counted
 from bitextmine.embeddings.places import embedding_paths
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
-from bitextmine.files.formats.names import Form, form_of, output_form
+from bitextmine.files.formats.names import Format, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns, find_layout
@@ -202,7 +202,7 @@ class Bitext:
             floats=("score",),
             integers=("src_line", "tgt_line"),
         )
-        exact = output_form(output) == Form.PARQUET
+        exact = output_format(output) == Format.PARQUET
         pairs = iter(self)
         with open_pairs(output, outline) as out:
             start = 1
@@ -320,7 +320,7 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
 
     Raises BitextmineError, naming the line, for a file of another shape.
     """
-    if form_of(path) != Form.TSV:
+    if format_of(path) != Format.TSV:
         return _read_mined_columns(path)
     src: list[int] = []
     tgt: list[int] = []

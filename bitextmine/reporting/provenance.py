@@ -1,11 +1,11 @@
-"""Where a file of pairs comes from: the manifest beside it, its signature, and the commands that repeat it."""
+"""The provenance of a file of pairs: the manifest beside it, its signature, and the commands that repeat it."""
 
 from __future__ import annotations
 
 import math
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +17,29 @@ from bitextmine.signature import parse_signature
 
 __all__ = ["Provenance", "load_provenance"]
 
+_MOST = 50  # counts, notes and parts of a signature that a page shows
+_LINES = {
+    "lines": "lines",
+    "mined_lines": "mined",
+    "repeated": "repeated",
+    "empty_or_unknown": "empty or unknown to the model",
+}
+_RULES = {"gold": "tuned by mining on gold pairs", "given": "given to mining"}
+
 
 @dataclass
 class Provenance:
-    """What is known about a file of pairs.
+    """The origin of a file of pairs.
 
-    name: the file's; manifest: the name of its manifest, empty if there is none; content: the manifest;
-    parts: of its signature; threshold: where the file was cut, None for nowhere or not known; notes: what the
-    manifest says for people; problem: why a manifest was not used.
+    Attributes:
+        name: the name of the file.
+        manifest: the name of its manifest, empty without one.
+        content: the manifest.
+        signature: its signature, and parts: the parts of that.
+        threshold: the score where mining cut the file; None: not cut, or not known.
+        threshold_by: the rule that chose it, for people.
+        notes: remarks for people in the manifest.
+        problem: the reason why a manifest was not used.
     """
 
     name: str
@@ -33,26 +48,39 @@ class Provenance:
     signature: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     threshold: float | None = None
+    threshold_by: str = "from the manifest"
     notes: list[str] = field(default_factory=list)
     problem: str = ""
 
     def language(self, side: str) -> str:
-        """The language of a side (src, tgt), empty if not known."""
+        """Return the language of a side (src, tgt), empty if not known."""
         language = self.parts.get(side, "")
         return language if is_code(language) else ""
 
     def counts(self) -> list[dict[str, float]]:
-        """What mining counted around its threshold: threshold, pairs, and perhaps false_positive_rate and
-        precision.
-        """
-        counts = self.content.get("counts")
-        rows = [r for r in counts if isinstance(r, Mapping)] if isinstance(counts, list) else []
+        """Return the counts around the threshold: threshold, pairs, perhaps false_positive_rate and precision."""
         wanted = ("threshold", "pairs", "false_positive_rate", "precision")
+        rows = [row for row in _list(self.content.get("counts")) if isinstance(row, Mapping)]
         numbers = [{key: n for key in wanted if (n := _finite(row.get(key))) is not None} for row in rows]
-        return [row for row in numbers if "threshold" in row and "pairs" in row][:50]
+        return [row for row in numbers if "threshold" in row and "pairs" in row]
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield the parts of the signature, then the lines of both corpora, as the manifest has them."""
+        for key, value in list(self.parts.items())[:_MOST]:
+            yield "false-positive rate" if key == "fpr" else key.replace("_", " "), value
+        rows = self.content.get("rows")
+        for side, title in (("src", "Source corpus"), ("tgt", "Target corpus")):
+            facts = rows.get(side) if isinstance(rows, dict) else None
+            if isinstance(facts, dict):
+                counts = [
+                    f"{facts[key]:,} {word}"
+                    for key, word in _LINES.items()
+                    if isinstance(facts.get(key), int)
+                ]
+                yield title, f"{facts.get('corpus', '')}: {', '.join(counts)}"
 
     def mine_command(self) -> str:
-        """The command line that makes such a file again, empty when the signature is not that of mining."""
+        """Return the command that makes such a file again, empty unless the signature is that of mining."""
         p = self.parts
         if not {"src", "tgt", "k", "margin"} <= p.keys():
             return ""
@@ -60,17 +88,17 @@ class Provenance:
         for part in ("margin", "retrieval", "threshold", "dedup", "duplicates", "search"):
             if part in p:
                 words += [f"--{part}", p[part]]
-        output = "-" if self.name == "<stdin>" else self.name
-        return shlex.join([*words, "-o", output])
+        return shlex.join([*words, "-o", "-" if self.name == "<stdin>" else self.name])
 
 
 def load_provenance(
     path: str | os.PathLike[str], manifest: str | os.PathLike[str] | None = None
 ) -> Provenance:
-    """Read the manifest of a mined file: the one given, else FILE.json beside the file.
+    """Read the manifest of a mined file: the given one, else FILE.json beside the file.
 
-    Raises BitextmineError when the one given is missing or is no manifest of pairs. One found beside the
-    file is passed over in that case, with a note.
+    Raises:
+        BitextmineError: the given manifest is missing or describes no pairs. One found beside the file is skipped in
+            that case, with a note.
     """
     stdin = os.fspath(path) == "-"
     found = Provenance("<stdin>" if stdin else place(path).name)
@@ -80,14 +108,12 @@ def load_provenance(
     try:
         content = read_json(beside)
         if content.get("kind") != "bitext":
-            raise BitextmineError(
-                f"{beside}: describes a thing of kind {content.get('kind')!r}, not a file of pairs"
-            )
+            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of pairs")
         signature = content.get("signature")
         if not isinstance(signature, str):
             raise BitextmineError(f"{beside}: no signature in it; it does not come from 'bitextmine mine'")
         try:
-            parts = parse_signature(signature)
+            found.parts = parse_signature(signature)
         except BitextmineError as error:
             raise BitextmineError(f"{beside}: {error}") from None
     except BitextmineError as error:
@@ -95,17 +121,28 @@ def load_provenance(
             raise
         found.problem = f"The manifest beside the file was not used: {error}."
         return found
-    found.manifest = beside.name
-    found.content = content
-    found.signature, found.parts = signature, parts
+    found.manifest, found.content, found.signature = beside.name, content, signature
     cut = content.get("threshold")
     found.threshold = _finite(cut.get("value")) if isinstance(cut, Mapping) else None
-    notes = content.get("notes")
-    found.notes += [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    rule = found.parts.get("threshold_by", "")
+    found.threshold_by = (
+        f"set by mining for a false-positive rate of {rule[4:]}"
+        if rule.startswith("fpr-")
+        else _RULES.get(rule, found.threshold_by)
+    )
+    found.notes = [note for note in _list(content.get("notes")) if isinstance(note, str)]
     return found
 
 
+def _list(value: object) -> list[Any]:
+    return value[:_MOST] if isinstance(value, list) else []
+
+
 def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

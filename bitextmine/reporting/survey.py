@@ -1,9 +1,11 @@
-"""One pass over a file of sentence pairs that keeps what the report shows, in bounded memory."""
+"""One pass over a file of sentence pairs that keeps the content of the report, in bounded memory."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,27 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.files.layout import Columns, Layout
+from bitextmine.files.formats.names import Format, format_of
+from bitextmine.files.layout import Columns, as_number, kind_of_no_number
+from bitextmine.files.storage import open_bytes
+from bitextmine.files.tables import Block, Malformed, Table, open_table
+from bitextmine.languages.identify import Languages, is_installed
+from bitextmine.languages.scripts import count_scripts
 from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
-from bitextmine.reporting.language import LanguageSurvey, survey_language, wrong_language
-from bitextmine.reporting.reader import PairReader, ReadPairs
-from bitextmine.reporting.reasons import LETTERS, MANY, judge, log_length_ratio, text_key, text_keys
+from bitextmine.reporting.flags import FLAGS, MANY, flag_pairs, flag_wrong_language, text_hashes
 
-__all__ = ["Flagged", "Pair", "Repeated", "Survey", "survey"]
+__all__ = ["SAMPLE", "SEED", "Flagged", "Pair", "Repeated", "Survey", "survey"]
 
 SAMPLE = 20_000
 SEED = 1
 
+_BLOCK, _BLOCK_BYTES = 1 << 13, 1 << 22
 _TEXT = 400  # characters of a text that are kept
 _ENDS = 5  # pairs shown from either end and from either side of the threshold
-_SHOWN = 5  # pairs shown for each reason
+_SHOWN = 5  # pairs shown for each flag
 _PER_LEVEL = 3
 _LEVELS = (0.99, 0.95, 0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01)
 _TOP = 0.9  # scores above this quantile are called high
+_IDENTIFIED = 2000  # texts of a side whose language is guessed
+_IDENTIFIED_CHARACTERS, _GUESSABLE, _FEW = 200, 20, 10
 
 
 class Pair(NamedTuple):
-    """A row: its number in the file (from 1), score (nan for none), texts (cut), and their full lengths."""
+    """A row: its line number, score (NaN for none), texts (cut), and their full lengths."""
 
     row: int
     score: float
@@ -41,22 +49,11 @@ class Pair(NamedTuple):
     tgt_length: int
 
 
-class _Drawn(NamedTuple):
-    """A row of the random sample, with the keys of its texts for a look at how often they occur; flagged:
-    whether a reason was found on the row alone.
-    """
-
-    pair: Pair
-    src_key: int
-    tgt_key: int
-    pair_key: int
-    flagged: bool
-
-
 @dataclass
 class Flagged:
-    """The rows that one reason fits: how many, how many of them score high (None without scores), examples
-    with the highest scores first. estimated: counted on the random sample and scaled up.
+    """The rows with one flag, those of them that score high (None without scores), and examples, best first.
+
+    With `estimated`, the numbers are those of the random sample, scaled up.
     """
 
     rows: int
@@ -67,41 +64,274 @@ class Flagged:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A text (or pair) that occurs again and again: how often, an example, and partners it has."""
+    """A text (or pair) that occurs again and again: how often, an example, and some of its partners."""
 
     times: int
     pair: Pair
     partners: tuple[str, ...] = ()
 
 
+class SideLanguages(NamedTuple):
+    """Shares of the scripts among letters and of guessed languages among `texts`, largest first; None: no guess."""
+
+    scripts: list[tuple[str, float]]
+    guesses: list[tuple[str, float]] | None
+    texts: int
+
+
+class _Drawn(NamedTuple):
+    """A row of the random sample, with the hashes of its source, target and both; flagged: by itself."""
+
+    pair: Pair
+    hashes: tuple[int, int, int]
+    flagged: bool
+
+
+class _FlagCount:
+    def __init__(self) -> None:
+        self.rows = 0
+        self.scores = ScoreCounts()
+        self.best: Fewest[Pair] = Fewest(_SHOWN)
+
+
 @dataclass
 class Survey:
-    """What the report shows.
+    """The content of the report, complete after `finish`.
 
-    rows: those read, without lines that lack a column. scores: of the rows that have one. high: the score from
-    which a row counts as high, None without scores; high_rows: how many those are. levels: (name, pairs)
-    from the best to the worst score. near: pairs just above and just below the threshold, nearest first.
-    lengths (s, 2): characters of source and target of the sampled rows. usual_ratio: median target over
-    source length. repeats_missed: how much too low the counts of repeats may be.
+    Attributes:
+        table: the file.
+        threshold: the score to count at.
+        digest: SHA-256 of the lines of text, or of the bytes of a file in another format.
+        odd_scores: cells of the score column without a finite number, by kind: how many, and the first line.
+        high: the score of the best tenth; None without scores.
+        levels: names and pairs from the best to the worst score.
+        lengths: characters of source and target of the sampled rows, int64 (s, 2).
+        usual_ratio: the median ratio of target to source length in the first block.
     """
 
-    file: PairReader
-    layout: Layout | None
-    rows: int
-    scores: ScoreCounts
+    table: Table
     threshold: float | None
+    rows: int = 0
+    scores: ScoreCounts = field(default_factory=ScoreCounts)
+    digest: str = ""
+    odd_scores: dict[str, tuple[int, int]] = field(default_factory=dict)
     high: float | None = None
     high_rows: int = 0
     flagged: dict[str, Flagged] = field(default_factory=dict)
     any_flag: Flagged = field(default_factory=lambda: Flagged(0, None, []))
     levels: list[tuple[str, list[Pair]]] = field(default_factory=list)
-    near: tuple[list[Pair], list[Pair]] = field(default_factory=lambda: ([], []))
     lengths: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
-    sampled: int = 0
     usual_ratio: float = 1.0
     repeated: dict[str, list[Repeated]] = field(default_factory=dict)
-    repeats_missed: int = 0
-    languages: tuple[LanguageSurvey, LanguageSurvey] | None = None
+    languages: list[SideLanguages] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.malformed = Malformed(self.table)
+        self.sample: Sample[_Drawn] = Sample(SAMPLE, SEED)
+        self.above: Fewest[Pair] = Fewest(_ENDS)
+        self.below: Fewest[Pair] = Fewest(_ENDS)
+        self._best: Fewest[Pair] = Fewest(_ENDS)
+        self._worst: Fewest[Pair] = Fewest(_ENDS)
+        self._flags = {flag.key: _FlagCount() for flag in FLAGS if flag.test or flag.key == "copy"}
+        self._watched = {
+            "source_repeated": _Watched(),
+            "target_repeated": _Watched(),
+            "pair_repeated": _Watched(),
+        }
+
+    @property
+    def is_text(self) -> bool:
+        """The file is tab-separated text."""
+        return format_of(self.table.path) == Format.TSV
+
+    @property
+    def repeats_missed(self) -> int:
+        """The largest error of the counts of repeats."""
+        return max(watched.counts.missed for watched in self._watched.values())
+
+    def add(self, block: Block) -> None:
+        """Count the rows of a block."""
+        layout, bad = self.table.layout, block.bad()
+        before = block.start + int(self.table.rows.header_line)
+        self.malformed.add(block)
+        good = np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
+        if not len(good):
+            return
+        lines = (good + before).tolist()
+        src, tgt = block.texts(layout.src, good), block.texts(layout.tgt, good)
+        score = np.full(len(good), np.nan)
+        if layout.score is not None:
+            score = self._scores(block.texts(layout.score, good), lines)
+        lengths = np.array([[len(s), len(t)] for s, t in zip(src, tgt, strict=True)])
+
+        def pair(i: int) -> Pair:
+            s, t = lengths[i].tolist()
+            return Pair(lines[i], float(score[i]), src[i][:_TEXT], tgt[i][:_TEXT], s, t)
+
+        self.scores.add(score[~np.isnan(score)])
+        self._best.offer(-score, pair)
+        self._worst.offer(score, pair)
+        if self.threshold is not None:
+            reached = score >= self.threshold
+            self.above.offer(np.where(reached, score, np.nan), pair)
+            self.below.offer(np.where(reached, np.nan, -score), pair)
+        if self.rows == 0:
+            self.usual_ratio = float(np.exp(np.median(np.log((lengths[:, 1] + 10) / (lengths[:, 0] + 10)))))
+        hashes = _hashes(src, tgt)
+        flags = flag_pairs(src, tgt, self.usual_ratio)
+        flags["copy"] = (hashes[0] == hashes[1]) & ~flags["empty"] & ~flags["no_letters"]
+        # Without scores the first rows are the examples.
+        order = np.where(np.isnan(score), np.inf, -score)
+        for key, flag in flags.items():
+            count = self._flags[key]
+            count.rows += int(flag.sum())
+            count.scores.add(score[flag & ~np.isnan(score)])
+            count.best.offer(np.where(flag, order, np.nan), pair)
+        self._count_repeats(hashes, np.flatnonzero(~flags["empty"]), pair)
+        some = np.logical_or.reduce(list(flags.values()))
+        rows = list(zip(*(column.tolist() for column in hashes), strict=True))
+        self.sample.offer(len(rows), lambda i: _Drawn(pair(i), rows[i], bool(some[i])))
+        self.rows += len(rows)
+
+    def _scores(self, cells: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
+        score = np.array([as_number(cell) for cell in cells], dtype=np.float64)
+        for i in np.flatnonzero(~np.isfinite(score)).tolist():
+            kind = kind_of_no_number(cells[i])
+            many, first = self.odd_scores.get(kind, (0, lines[i]))
+            self.odd_scores[kind] = many + 1, first
+            score[i] = np.nan
+        return score
+
+    def _count_repeats(
+        self, hashes: Sequence[NDArray[np.int64]], usable: NDArray[np.int64], pair: Callable[[int], Pair]
+    ) -> None:
+        if not len(usable):
+            return
+        src, tgt, both = hashes
+        pairs = self._watched["pair_repeated"]
+        fresh = usable[np.sort(np.unique(both[usable], return_index=True)[1])]
+        fresh = fresh[pairs.counts.get(both[fresh]) == 0]  # pairs that did not occur before
+        pairs.add(both[usable], usable, pair, "")
+        self._watched["source_repeated"].add(src[fresh], fresh, pair, "tgt")
+        self._watched["target_repeated"].add(tgt[fresh], fresh, pair, "src")
+
+    def finish(self) -> None:
+        """Sum up, after the last block."""
+        self.malformed.finish()
+        drawn = self.sample.items
+        self.lengths = np.array([d.pair[4:] for d in drawn], dtype=np.int64).reshape(-1, 2)
+        if self.scores.total:
+            self.high = self.scores.quantile(_TOP)
+            self.high_rows = self.scores.at_least(self.high)
+        for key, count in self._flags.items():
+            high = None if self.high is None else count.scores.at_least(self.high)
+            self.flagged[key] = Flagged(count.rows, high, list(count.best))
+        some = np.array([d.flagged for d in drawn], dtype=bool)
+        for (key, watched), column in zip(self._watched.items(), range(3), strict=True):
+            hashes = np.array([d.hashes[column] for d in drawn], dtype=np.int64)
+            many = watched.counts.get(hashes) >= MANY
+            some |= many
+            self.repeated[key] = watched.top(_SHOWN)
+            self.flagged[key] = self._scaled(many)
+            # The sample may miss the rare; the table knows of this many at least.
+            self.flagged[key].rows = max(self.flagged[key].rows, watched.counts.total(MANY))
+        if drawn:
+            some |= self._identify()
+        self.any_flag = self._scaled(some)
+        self._choose_levels()
+
+    def _identify(self) -> NDArray[np.bool_]:
+        """Guess the languages of the sample; return its rows in the wrong one."""
+        pairs = [d.pair for d in self.sample.items]
+        sides = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        self.languages = [_side_languages(side) for side in sides]
+        top = [side.guesses[0] if side.guesses else ("", 0.0) for side in self.languages]
+        if min(share for _, share in top) <= 0.5:
+            return np.zeros(len(pairs), dtype=bool)
+        wrong = flag_wrong_language(*sides, (top[0][0], top[1][0]))
+        flagged = self.flagged["language"] = self._scaled(wrong)
+        ranked = sorted((pairs[i] for i in np.flatnonzero(wrong)), key=_best_first)
+        flagged.examples = ranked[:_SHOWN]
+        return wrong
+
+    def _scaled(self, flag: NDArray[np.bool_]) -> Flagged:
+        """Scale the flagged rows of the sample up to the file."""
+        drawn = self.sample.items
+        scale = self.rows / max(len(drawn), 1)
+        high = None
+        if self.high is not None:
+            is_high = np.array([d.pair.score >= self.high for d in drawn], dtype=bool)
+            high = round(int((flag & is_high).sum()) * scale)
+        return Flagged(round(int(flag.sum()) * scale), high, [], estimated=self.rows > len(drawn))
+
+    def _choose_levels(self) -> None:
+        """Choose pairs from the best to the worst score: the ends of the file, and sampled rows between."""
+        pairs = [d.pair for d in self.sample.items]
+        if not self.scores.total:
+            first = sorted(pairs)
+            chosen = first[:: max(len(first) // (2 * _ENDS), 1)][: 2 * _ENDS]
+            self.levels = [("", chosen)] if chosen else []
+            return
+        ranked = sorted((p for p in pairs if p.score == p.score), key=_best_first)
+        best, worst = list(self._best), list(self._worst)[::-1]
+        shown = {p.row for p in [*best, *worst]}
+        self.levels = [("The best", best)]
+        for level in _LEVELS:
+            if min(level, 1 - level) * len(ranked) < _PER_LEVEL:
+                continue  # in a small file the ends say it all
+            at = round((1 - level) * (len(ranked) - 1))
+            window = range(max(at - 2 * _ENDS, 0), min(at + 2 * _ENDS + 1, len(ranked)))
+            nearest = sorted(window, key=lambda i: abs(i - at))
+            chosen = [ranked[i] for i in nearest if ranked[i].row not in shown][:_PER_LEVEL]
+            shown.update(p.row for p in chosen)
+            if chosen:
+                part = f"{100 * min(level, 1 - level):g}%"
+                end = "top" if level > 0.5 else "bottom"
+                name = "Around the median" if level == 0.5 else f"Around the {end} {part}"
+                self.levels.append((name, sorted(chosen, key=_best_first)))
+        worst = [p for p in worst if p not in best]
+        if worst:
+            self.levels.append(("The worst", worst))
+
+
+class _Watched:
+    """Counts of keys, with examples of the keys that occur often."""
+
+    _EXAMPLES = 2048
+    _PARTNERS = 3
+
+    def __init__(self) -> None:
+        self.counts = KeyCounter()
+        self._examples: dict[int, tuple[Pair, list[str]]] = {}
+
+    def add(
+        self, keys: NDArray[np.int64], rows: NDArray[np.int64], pair: Callable[[int], Pair], partner: str
+    ) -> None:
+        """Count the keys (n,) of some rows (n,) of a block; partner: the side to collect, if any."""
+        if not len(keys):
+            return
+        for i in np.flatnonzero(self.counts.add(keys) > 1):
+            found = pair(int(rows[i]))
+            _, partners = self._examples.setdefault(int(keys[i]), (found, []))
+            if partner and len(partners) < self._PARTNERS:
+                partners.append(getattr(found, partner))
+        if len(self._examples) > 2 * self._EXAMPLES:
+            kept = sorted(self._ranked(), key=lambda entry: -entry[0])[: self._EXAMPLES]
+            self._examples = {key: self._examples[key] for _, key in kept}
+
+    def _ranked(self) -> list[tuple[int, int]]:
+        """Return the counts and keys of the examples."""
+        keys = list(self._examples)
+        return list(zip(self.counts.get(np.array(keys, dtype=np.int64)).tolist(), keys, strict=True))
+
+    def top(self, n: int) -> list[Repeated]:
+        """Return the keys that occur most often, MANY times or more; of equal counts the first in the file."""
+        found = [
+            Repeated(times, self._examples[key][0], tuple(self._examples[key][1]))
+            for times, key in self._ranked()
+            if times >= MANY
+        ]
+        return sorted(found, key=lambda r: (-r.times, r.pair.row))[:n]
 
 
 def survey(
@@ -113,257 +343,52 @@ def survey(
 ) -> Survey:
     """Read the pairs once (``-`` is stdin) and count.
 
-    What is shown of all rows (scores, counts at thresholds, reasons found on single rows) is counted over all
-    of them; lengths, languages, and how many rows are repeats are of a random sample of SAMPLE rows, the same
-    in every run. Memory is bounded: about 150 MiB however many rows there are. Raises BitextmineError for a
-    file that cannot be read and when its columns cannot be told.
+    Scores, counts at thresholds, and flags on single pairs are counted over all rows. Lengths, languages and the share
+    of repeats come from a random sample of SAMPLE rows. Memory is bounded: about 150 MiB for any number of rows.
+
+    Raises:
+        BitextmineError: the file cannot be read, its columns cannot be told, or nearly no row is a pair.
     """
-    file = PairReader(path, columns or Columns(), errors)
-    work = _Pass(threshold)
+    table = open_table(path, columns, errors=errors)
+    found = Survey(table, threshold)
+    digest = hashlib.sha256()
+    if table.rows.header_line:
+        digest.update("\t".join(table.names).encode() + b"\n")
     with progress(None, "report", "rows") as bar:
-        for block in file.blocks():
-            work.add(block)
-            bar.update(len(block.row))
-    return work.finish(file)
+        for block in table.rows.blocks(_BLOCK, _BLOCK_BYTES):
+            found.add(block)
+            if found.is_text:
+                digest.update(b"".join(line.removesuffix(b"\r") + b"\n" for line in block.lines()))
+            bar.update(len(block))
+    found.finish()
+    if not found.is_text:
+        with open_bytes(path) as file:
+            digest = hashlib.file_digest(file, "sha256")
+    found.digest = digest.hexdigest()
+    return found
 
 
-class _Pass:
-    def __init__(self, threshold: float | None) -> None:
-        self.threshold = threshold
-        self.rows = 0
-        self.scores = ScoreCounts()
-        self.sample: Sample[_Drawn] = Sample(SAMPLE, SEED)
-        self.best: Fewest[Pair] = Fewest(_ENDS)
-        self.worst: Fewest[Pair] = Fewest(_ENDS)
-        self.above: Fewest[Pair] = Fewest(_ENDS)
-        self.below: Fewest[Pair] = Fewest(_ENDS)
-        self.usual_ratio = 0.0
-        self.flag_rows: dict[str, int] = {}
-        self.flag_scores: dict[str, ScoreCounts] = {}
-        self.flag_best: dict[str, Fewest[Pair]] = {}
-        self.pairs = _Watched()
-        self.sources = _Watched()  # source texts, by how many different targets they have
-        self.targets = _Watched()
-
-    def add(self, block: ReadPairs) -> None:
-        n = len(block.row)
-        src_length = np.fromiter(map(len, block.src), dtype=np.int64, count=n)
-        tgt_length = np.fromiter(map(len, block.tgt), dtype=np.int64, count=n)
-
-        def pair(i: int) -> Pair:
-            return Pair(
-                block.row[i],
-                float(block.score[i]),
-                block.src[i][:_TEXT],
-                block.tgt[i][:_TEXT],
-                int(src_length[i]),
-                int(tgt_length[i]),
-            )
-
-        finite = block.score[~np.isnan(block.score)]
-        self.scores.add(finite)
-        self.best.offer(-block.score, pair)
-        self.worst.offer(block.score, pair)
-        if self.threshold is not None:
-            reached = block.score >= self.threshold
-            self.above.offer(np.where(reached, block.score, np.nan), pair)
-            self.below.offer(np.where(reached, np.nan, -block.score), pair)
-
-        ratio = log_length_ratio(src_length, tgt_length)
-        if self.rows == 0:
-            self.usual_ratio = float(np.median(ratio))
-        src_key, tgt_key = [text_key(s) for s in block.src], [text_key(t) for t in block.tgt]
-        flags = judge(block.src, block.tgt, src_key, tgt_key, ratio, self.usual_ratio)
-        some = np.logical_or.reduce(list(flags.values()))
-        # Without scores the first rows are the examples.
-        order = np.where(np.isnan(block.score), np.inf, -block.score)
-        for key, flag in flags.items():
-            self._flag(key, flag, block.score, order, pair)
-        src_hash, tgt_hash = text_keys(src_key), text_keys(tgt_key)
-        pair_hash = src_hash * np.int64(0x3E3779B97F4A7C15) + tgt_hash
-        self._count_repeats(src_hash, tgt_hash, pair_hash, ~flags["empty"], pair)
-        self.sample.offer(
-            n, lambda i: _Drawn(pair(i), int(src_hash[i]), int(tgt_hash[i]), int(pair_hash[i]), bool(some[i]))
-        )
-        self.rows += n
-
-    def _flag(
-        self,
-        key: str,
-        flag: NDArray[np.bool_],
-        score: NDArray[np.float64],
-        order: NDArray[np.float64],
-        pair: Callable[[int], Pair],
-    ) -> None:
-        if key not in self.flag_rows:
-            self.flag_rows[key] = 0
-            self.flag_scores[key] = ScoreCounts()
-            self.flag_best[key] = Fewest(_SHOWN)
-        self.flag_rows[key] += int(flag.sum())
-        self.flag_scores[key].add(score[flag & ~np.isnan(score)])
-        self.flag_best[key].offer(np.where(flag, order, np.nan), pair)
-
-    def _count_repeats(
-        self,
-        src: NDArray[np.int64],
-        tgt: NDArray[np.int64],
-        both: NDArray[np.int64],
-        usable: NDArray[np.bool_],
-        pair: Callable[[int], Pair],
-    ) -> None:
-        which = np.flatnonzero(usable)
-        if not len(which):
-            return
-        _, first = np.unique(both[which], return_index=True)
-        fresh = which[np.sort(first)]
-        fresh = fresh[self.pairs.counts.get(both[fresh]) == 0]  # pairs that did not occur before
-        self.pairs.add(both[which], which, pair, "")
-        self.sources.add(src[fresh], fresh, pair, "tgt")
-        self.targets.add(tgt[fresh], fresh, pair, "src")
-
-    def finish(self, file: PairReader) -> Survey:
-        drawn = self.sample.items
-        result = Survey(
-            file=file,
-            layout=file.layout,
-            rows=self.rows,
-            scores=self.scores,
-            threshold=self.threshold,
-            near=(list(self.above), list(self.below)),
-            lengths=np.array([(d.pair.src_length, d.pair.tgt_length) for d in drawn], dtype=np.int64).reshape(
-                -1, 2
-            ),
-            sampled=len(drawn),
-            usual_ratio=float(np.exp(self.usual_ratio)),
-            repeats_missed=max(w.counts.missed for w in (self.pairs, self.sources, self.targets)),
-        )
-        if self.scores.total:
-            result.high = self.scores.quantile(_TOP)
-            result.high_rows = self.scores.at_least(result.high)
-        for key, rows in self.flag_rows.items():
-            result.flagged[key] = Flagged(
-                rows,
-                None if result.high is None else self.flag_scores[key].at_least(result.high),
-                list(self.flag_best[key]),
-            )
-        some = np.array([d.flagged for d in drawn], dtype=bool)
-        for key, watched, hashes in (
-            ("pair_repeated", self.pairs, [d.pair_key for d in drawn]),
-            ("target_repeated", self.targets, [d.tgt_key for d in drawn]),
-            ("source_repeated", self.sources, [d.src_key for d in drawn]),
-        ):
-            many = watched.counts.get(np.array(hashes, dtype=np.int64)) >= MANY
-            some |= many
-            result.repeated[key] = watched.top(_SHOWN)
-            result.flagged[key] = self._scaled(many, result.high)
-            # The sample may miss what is rare; the table knows of so many at least.
-            result.flagged[key].rows = max(result.flagged[key].rows, watched.times())
-        if drawn:
-            sides = [d.pair.src for d in drawn], [d.pair.tgt for d in drawn]
-            result.languages = (survey_language(sides[0]), survey_language(sides[1]))
-            wrong = [
-                found
-                for texts, language in zip(sides, result.languages, strict=True)
-                if (found := wrong_language(texts, language, LETTERS)) is not None
-            ]
-            if wrong:
-                flag = np.logical_or.reduce(wrong)
-                some |= flag
-                result.flagged["language"] = self._scaled(flag, result.high)
-                ranked = sorted(
-                    (d.pair for d, bad in zip(drawn, flag.tolist(), strict=True) if bad),
-                    key=lambda p: (-p.score if p.score == p.score else 0.0, p.row),
-                )
-                result.flagged["language"].examples.extend(ranked[:_SHOWN])
-        result.any_flag = self._scaled(some, result.high)
-        result.levels = self._levels()
-        return result
-
-    def _scaled(self, flag: NDArray[np.bool_], high: float | None) -> Flagged:
-        """How many rows there are like the flagged ones of the sample, its rows in order."""
-        drawn = self.sample.items
-        scale = self.rows / max(len(drawn), 1)
-        high_rows = None
-        if high is not None:
-            is_high = np.array([d.pair.score >= high for d in drawn], dtype=bool)
-            high_rows = round(int((flag & is_high).sum()) * scale)
-        return Flagged(round(int(flag.sum()) * scale), high_rows, [], estimated=self.rows > len(drawn))
-
-    def _levels(self) -> list[tuple[str, list[Pair]]]:
-        """Pairs from the best to the worst score: the ends of the file, and sampled rows between."""
-        ranked = sorted(
-            (d.pair for d in self.sample.items if d.pair.score == d.pair.score),
-            key=lambda p: (-p.score, p.row),
-        )
-        if not self.scores.total:
-            first = sorted((d.pair for d in self.sample.items), key=lambda p: p.row)
-            step = max(len(first) // (2 * _ENDS), 1)
-            return [("some", first[::step][: 2 * _ENDS])] if first else []
-        levels = [("best", list(self.best))]
-        worst = list(self.worst)[::-1]
-        shown = {p.row for p in [*self.best, *worst]}
-        for level in _LEVELS:
-            if min(level, 1 - level) * len(ranked) < _PER_LEVEL:
-                continue  # in a small file the ends say it all
-            at = round((1 - level) * (len(ranked) - 1))
-            window = range(max(at - 2 * _ENDS, 0), min(at + 2 * _ENDS + 1, len(ranked)))
-            nearest = sorted(window, key=lambda i: abs(i - at))
-            chosen = [ranked[i] for i in nearest if ranked[i].row not in shown][:_PER_LEVEL]
-            shown.update(p.row for p in chosen)
-            if chosen:
-                levels.append((f"{100 * level:g}%", sorted(chosen, key=lambda p: (-p.score, p.row))))
-        best = {p.row for p in self.best}
-        worst = [p for p in worst if p.row not in best]
-        if worst:
-            levels.append(("worst", worst))
-        return levels
+def _hashes(src: Sequence[str], tgt: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
+    """Hash sources, targets and pairs, equal when they differ in case, digits and punctuation alone."""
+    sides = [text_hashes(side) for side in (src, tgt)]
+    return *sides, sides[0] * np.int64(0x3E3779B97F4A7C15) + sides[1]
 
 
-class _Watched:
-    """Counts of keys, with an example of those that occur often."""
+def _side_languages(texts: Sequence[str]) -> SideLanguages:
+    """Guess the scripts and languages of the first texts."""
+    texts = texts[:_IDENTIFIED]
+    scripts = _shares(count_scripts(texts, _IDENTIFIED_CHARACTERS))
+    if not is_installed():
+        return SideLanguages(scripts, None, 0)
+    long = [text for text in texts if len(text.strip()) >= _GUESSABLE]
+    guesses = Counter(Languages().guess(long) if len(long) >= _FEW else [])
+    return SideLanguages(scripts, _shares(guesses), len(long))
 
-    _EXAMPLES = 2048
-    _PARTNERS = 3
 
-    def __init__(self) -> None:
-        self.counts = KeyCounter()
-        self.examples: dict[int, tuple[Pair, list[str]]] = {}
+def _shares(counts: Counter[str]) -> list[tuple[str, float]]:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [(name, count / counts.total()) for name, count in ranked]
 
-    def add(
-        self, keys: NDArray[np.int64], which: NDArray[np.int64], pair: Callable[[int], Pair], partner: str
-    ) -> None:
-        """Count keys (n,), that belong to the rows `which` (n,) of a block; partner: src or tgt, or nothing."""
-        if not len(keys):
-            return
-        found = self.counts.add(keys)
-        for i in np.flatnonzero(found > 1):
-            key = int(keys[i])
-            entry = self.examples.get(key)
-            if entry is None:
-                entry = self.examples[key] = (pair(int(which[i])), [])
-            if partner and len(entry[1]) < self._PARTNERS:
-                entry[1].append(getattr(pair(int(which[i])), partner))
-        if len(self.examples) > 2 * self._EXAMPLES:
-            self._prune()
 
-    def _prune(self) -> None:
-        keys = np.fromiter(self.examples, dtype=np.int64)
-        counts = self.counts.get(keys)
-        kept = np.argsort(-counts, kind="stable")[: self._EXAMPLES]
-        wanted = set(keys[kept].tolist())
-        self.examples = {key: entry for key, entry in self.examples.items() if key in wanted}
-
-    def times(self) -> int:
-        """How often all the keys together occur that occur MANY times or more."""
-        _, counts = self.counts.repeated()
-        return int(counts[counts >= MANY].sum())
-
-    def top(self, n: int) -> list[Repeated]:
-        """The keys that occur most often, MANY times or more; of equal ones the first in the file."""
-        keys = np.fromiter(self.examples, dtype=np.int64)
-        counts = self.counts.get(keys)
-        entries = zip(counts.tolist(), self.examples.values(), strict=True)
-        ranked = sorted(entries, key=lambda item: (-item[0], item[1][0].row))
-        return [
-            Repeated(times, pair, tuple(partners)) for times, (pair, partners) in ranked[:n] if times >= MANY
-        ]
+def _best_first(pair: Pair) -> tuple[float, int]:
+    return (-pair.score if pair.score == pair.score else 0.0, pair.row)

@@ -10,7 +10,7 @@ from itertools import islice
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.cells import one_cell
-from bitextmine.files.formats.names import Form, form_of
+from bitextmine.files.formats.names import Format, format_of
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import Place
 from bitextmine.files.tables import open_table
@@ -56,7 +56,7 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
         if corpus.pairs:
             yield from (
                 _columns(paths[0], recipe.data.errors, size)
-                if form_of(paths[0]) == Form.TSV
+                if format_of(paths[0]) == Format.TSV
                 else _rows(paths[0], corpus.langs, size)
             )
         else:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added, one_cell
-from bitextmine.files.formats.names import Form, form_of, output_form
+from bitextmine.files.formats.names import Format, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns
@@ -381,23 +381,23 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("name", "form"),
     [
-        ("pairs", Form.TSV),
-        ("pairs.tsv", Form.TSV),
-        ("a.b/pairs.TXT.gz", Form.TSV),
-        ("pairs.en-fr", Form.TSV),
-        ("pairs.en-fr.gz", Form.TSV),
-        ("-", Form.TSV),
-        ("/dev/stdout", Form.TSV),
-        ("/dev/null", Form.TSV),
-        ("pairs.jsonl.zst", Form.JSONL),
-        ("pairs.tmx.bz2", Form.TMX),
-        ("pairs.Parquet", Form.PARQUET),
-        ("pairs.pq", Form.PARQUET),
+        ("pairs", Format.TSV),
+        ("pairs.tsv", Format.TSV),
+        ("a.b/pairs.TXT.gz", Format.TSV),
+        ("pairs.en-fr", Format.TSV),
+        ("pairs.en-fr.gz", Format.TSV),
+        ("-", Format.TSV),
+        ("/dev/stdout", Format.TSV),
+        ("/dev/null", Format.TSV),
+        ("pairs.jsonl.zst", Format.JSONL),
+        ("pairs.tmx.bz2", Format.TMX),
+        ("pairs.Parquet", Format.PARQUET),
+        ("pairs.pq", Format.PARQUET),
     ],
 )
-def test_a_name_tells_the_form(name: str, form: Form) -> None:
-    assert output_form(name) == form
-    assert form_of(name) == form
+def test_a_name_tells_the_form(name: str, form: Format) -> None:
+    assert output_format(name) == form
+    assert format_of(name) == form
 
 
 @pytest.mark.parametrize(
@@ -405,15 +405,15 @@ def test_a_name_tells_the_form(name: str, form: Form) -> None:
 )
 def test_a_name_that_tells_nothing_is_refused_for_outputs(name: str) -> None:
     with pytest.raises(UsageError, match=r"--rejected x\..* written as \.tsv"):
-        output_form(name, "--rejected")
-    assert form_of(name) == Form.TSV, "what is read may be called anything"
+        output_format(name, "--rejected")
+    assert format_of(name) == Format.TSV, "what is read may be called anything"
 
 
 def test_hints_for_names_that_are_nearly_right() -> None:
     with pytest.raises(UsageError, match=r"is \.jsonl meant\?"):
-        output_form("x.json")
-    for find in (form_of, output_form):
-        with pytest.raises(UsageError, match="compressed as it is"):
+        output_format("x.json")
+    for find in (format_of, output_format):
+        with pytest.raises(UsageError, match="already compressed"):
             find("x.parquet.gz")
 
 

@@ -127,14 +127,14 @@ def test_lines_stream(tmp_path: Path) -> None:
 
 def test_lines_are_decoded_by_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is what makes reading fast."""
-    decode, calls = text._decode, 0
+    decode, calls = text.decode_lines, 0
 
     def counting(*args: Any) -> str:
         nonlocal calls
         calls += 1
         return decode(*args)
 
-    monkeypatch.setattr(text, "_decode", counting)
+    monkeypatch.setattr(text, "decode_lines", counting)
     path = put(
         tmp_path,
         "Une phrase assez longue pour ressembler à celles d'un vrai corpus, numéro 1.\n".encode() * 200_000,

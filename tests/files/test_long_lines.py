@@ -179,12 +179,11 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
     rows = [f"{'a' * rng.randrange(30)}\t{'b' * rng.randrange(30)}" for _ in range(500)]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    monkeypatch.setattr("bitextmine.files.formats.tsv._BLOCK_BYTES", 200)
     monkeypatch.setattr("bitextmine.files.formats.tsv._HEAD_BYTES", 100)
     seen = []
     for block_bytes in (7, 64, 100_000):
         monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", block_bytes)
-        blocks = list(TextRows(path).blocks(10))
+        blocks = list(TextRows(path).blocks(10, 200))
         lines = [line.decode() for block in blocks for line in block.lines()]
         assert lines == rows
         assert [block.start for block in blocks][:2] == [1, 1 + len(blocks[0])]
@@ -195,5 +194,4 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
         seen.append([len(block) for block in blocks])
     assert seen[0] == seen[1] == seen[2]
     assert max(seen[0]) == 10 > min(seen[0])
-    monkeypatch.setattr("bitextmine.files.formats.tsv._BLOCK_BYTES", 1 << 28)
     assert {len(block) for block in TextRows(path).blocks(10)} == {10}

@@ -71,9 +71,7 @@ def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit, recent):
         assert exact[key] - found.missed <= count <= exact[key]
     if len(exact) <= min(limit, recent):
         assert found.missed == 0
-    repeated, times = found.repeated()
-    assert sorted(times.tolist(), reverse=True) == times.tolist()
-    assert all(exact[key] >= n > 1 for key, n in zip(repeated.tolist(), times.tolist(), strict=True))
+    assert found.total(2) == counts[counts > 1].sum()
 
 
 def test_repeats_tell_how_often_so_far():
@@ -87,7 +85,6 @@ def test_the_frequent_survive_a_flood_of_others():
     for i in range(200):
         found.add(np.concatenate([np.arange(i * 100, i * 100 + 100) + 10, [1]]))
     assert found.get(np.array([1]))[0] >= 200 - found.missed > 0
-    assert found.repeated()[0][0] == 1
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])

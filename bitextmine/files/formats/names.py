@@ -1,4 +1,8 @@
-"""Formats of files of pairs by name and suffix; `bitextmine --help` reads them, so imports stand inside functions."""
+"""The one table of the formats of sentence pairs, by the suffix of a file's name.
+
+A format that is added here, with a reader and a writer in `tables`, reaches every command. `bitextmine --help` reads
+this module, so imports stand inside functions.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ from pathlib import Path
 
 from bitextmine.errors import UsageError
 
-__all__ = ["SUFFIXES", "Form", "form_of", "output_form"]
+__all__ = ["SUFFIXES", "Format", "format_of", "output_format"]
 
 
-class Form(StrEnum):
+class Format(StrEnum):
     """A format of sentence pairs."""
 
     TSV = "tsv"
@@ -21,66 +25,70 @@ class Form(StrEnum):
 
 
 SUFFIXES = {
-    "": Form.TSV,
-    ".tsv": Form.TSV,
-    ".txt": Form.TSV,
-    ".tab": Form.TSV,
-    ".jsonl": Form.JSONL,
-    ".ndjson": Form.JSONL,
-    ".tmx": Form.TMX,
-    ".parquet": Form.PARQUET,
-    ".pq": Form.PARQUET,
+    "": Format.TSV,
+    ".tsv": Format.TSV,
+    ".txt": Format.TSV,
+    ".tab": Format.TSV,
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".tmx": Format.TMX,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
 }
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
-def form_of(path: str | os.PathLike[str]) -> Form:
-    """The format of a file to read: by its suffix before any suffix of compression, and tab-separated text for all
-    others, for standard input and for pipes. Raises UsageError for Parquet in a compressed file."""
-    from bitextmine.files.streams import is_stream, strip_compression
+def format_of(path: str | os.PathLike[str]) -> Format:
+    """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes.
 
-    if is_stream(path):
-        return Form.TSV
-    form = SUFFIXES.get(strip_compression(path).suffix.lower(), Form.TSV)
-    _not_packed(path, form)
-    return form
-
-
-def output_form(path: str | os.PathLike[str], option: str = "-o") -> Form:
-    """The format of a file to write, as `form_of` tells it, but a suffix that says nothing is an error. Two languages
-    (``pairs.en-fr``) may stand for tab-separated text.
-
-    Raises UsageError for such a suffix, naming the option, and for Parquet in a compressed file.
+    Raises:
+        UsageError: a compressed file is called Parquet.
     """
-    from bitextmine.files.streams import COMPRESSION_SUFFIXES, is_stream, strip_compression
+    found = _format(path) or Format.TSV
+    _check_compression(path, found)
+    return found
 
-    if is_stream(path):
-        return Form.TSV
+
+def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
+    """Return the format of a file to write; two languages (``pairs.en-fr``) may stand for TSV.
+
+    Args:
+        path: the file; ``-`` is standard output.
+        option: the option that names it, for the message.
+
+    Raises:
+        UsageError: the suffix names no format, or Parquet in a compressed file.
+    """
+    from bitextmine.files.streams import COMPRESSION_SUFFIXES, strip_compression
+
     suffix = strip_compression(path).suffix
-    form = SUFFIXES.get(suffix.lower())
-    if form is None and _two_languages(suffix[1:]):
-        form = Form.TSV
-    if form is None:
+    found = _format(path) or (Format.TSV if _two_languages(suffix[1:]) else None)
+    if found is None:
         meant = f"; is {_MEANT[suffix.lower()]} meant?" if suffix.lower() in _MEANT else ""
         raise UsageError(
             f"{option} {os.fspath(path)}: pairs are written as .tsv (or .txt, or no suffix), .jsonl, .tmx or .parquet, "
             f"the first three also with {', '.join(COMPRESSION_SUFFIXES)} behind; '{suffix}' is none of these{meant}"
         )
-    _not_packed(path, form)
-    return form
+    _check_compression(path, found)
+    return found
 
 
-def _not_packed(path: str | os.PathLike[str], form: Form) -> None:
-    from bitextmine.files.streams import compression
+def _format(path: str | os.PathLike[str]) -> Format | None:
+    from bitextmine.files.streams import is_stream, strip_compression
 
-    if form == Form.PARQUET and compression(path):
+    return Format.TSV if is_stream(path) else SUFFIXES.get(strip_compression(path).suffix.lower())
+
+
+def _check_compression(path: str | os.PathLike[str], found: Format) -> None:
+    from bitextmine.files.streams import compression, is_stream
+
+    if found == Format.PARQUET and not is_stream(path) and compression(path):
         raise UsageError(
-            f"{os.fspath(path)}: Parquet is compressed as it is; leave {Path(path).suffix} off the name"
+            f"{os.fspath(path)}: Parquet is already compressed; leave {Path(path).suffix} off the name"
         )
 
 
 def _two_languages(suffix: str) -> bool:
-    """Whether a suffix names two languages: en-fr, de_it."""
     from bitextmine.languages.codes import is_short_code
 
     parts = suffix.replace("_", "-").split("-")

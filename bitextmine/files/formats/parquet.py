@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cell_text
-from bitextmine.files.formats.protocol import Block, Outline
+from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, as_number, find_layout
 from bitextmine.files.storage import Remote, place
 
@@ -105,7 +105,7 @@ class ArrowRows:
         self.layout = find_layout(rows, columns, os.fspath(path), names=names, last=last)
         self.empty = not rows
 
-    def blocks(self, rows: int | None = None) -> Iterator[ArrowBlock]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[ArrowBlock]:
         import pyarrow
 
         start = 1

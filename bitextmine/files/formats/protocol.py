@@ -13,7 +13,10 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Layout
 
-__all__ = ["Block", "Outline", "Rows", "Writer"]
+__all__ = ["BLOCK_BYTES", "Block", "Outline", "Rows", "Writer"]
+
+
+BLOCK_BYTES = 1 << 28
 
 
 class Block(Protocol):
@@ -53,9 +56,8 @@ class Rows(Protocol):
     empty: bool
     header_line: bool
 
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """The rows, in blocks of `rows`, or as they come. The last block may be smaller, as may be one of
-        lines that are together longer than 256 MiB."""
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
+        """Yield the rows in blocks of `rows`, or as they come; blocks of about `most` bytes have fewer rows."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import cell_text
+from bitextmine.files.formats.protocol import BLOCK_BYTES
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, is_position
 from bitextmine.files.streams import display_name
 
@@ -22,7 +23,6 @@ __all__ = ["TRANSLATION", "Record", "RecordBlock", "RecordRows"]
 
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
-_BLOCK_BYTES = 1 << 28
 _HEAD_BYTES = 1 << 25
 
 
@@ -196,14 +196,14 @@ class RecordRows:
         texts = translation if isinstance(translation, dict) else {}
         return [*(texts.get(lang) for lang in self._langs), *(content.get(key) for key in self._others)]
 
-    def blocks(self, rows: int | None = None) -> Iterator[RecordBlock]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
         start = 1
         waiting: list[Record] = []
         size = 0
         for record in itertools.chain(self._ahead, self._records):
             waiting.append(record)
             size += record.size
-            if len(waiting) == (rows or _ROWS) or size >= _BLOCK_BYTES:
+            if len(waiting) == (rows or _ROWS) or size >= most:
                 yield self._block(waiting, start)
                 start += len(waiting)
                 waiting, size = [], 0

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,25 +19,27 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cells_of
-from bitextmine.files.formats.protocol import Block, Outline
+from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
+from bitextmine.files.lines import decode_lines
 from bitextmine.files.streams import display_name, raw_lines
 
 __all__ = ["TextBlock", "TextRows", "TextWriter"]
 
 # Rows so long that HEAD of them, or a block, would be more than this are fewer: memory stays bounded.
 _HEAD_BYTES = 1 << 25
-_BLOCK_BYTES = 1 << 28
+Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row
 _INTEGER = re.compile(r"-?\d{1,18}")
 
 
 class TextBlock:
     """Lines of bytes; decoded and cut into cells when that is asked for."""
 
-    def __init__(self, raw: list[bytes], start: int, width: int) -> None:
+    def __init__(self, raw: list[bytes], start: int, width: int, decode: Decode | None = None) -> None:
         self._raw = raw
         self.start = start
         self.width = width
+        self._decode = decode
         self._cells: list[list[str] | None] | None = None
         self._bad: dict[int, str] | None = None
 
@@ -47,8 +49,9 @@ class TextBlock:
     def cells(self) -> list[list[str] | None]:
         """Per row its cells, without the carriage return at the end of a line; None for invalid UTF-8."""
         if self._cells is None:
+            raw = b"\n".join(self._raw)
             try:
-                text = b"\n".join(self._raw).decode("utf-8")
+                text = self._decode(raw, self.start) if self._decode else raw.decode("utf-8")
                 rows: list[str | None] = list(text.split("\n"))
             except UnicodeDecodeError:
                 rows = [_decoded(line) for line in self._raw]
@@ -146,8 +149,18 @@ def _without(line: bytes, width: int, kept: Sequence[int]) -> bytes:
 class TextRows:
     """A tab-separated stream, ``-`` for stdin. Its first rows are read at once, to find the columns in them."""
 
-    def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        columns: Columns | None = None,
+        last: int = 0,
+        errors: str | None = None,
+    ) -> None:
         name = display_name(path)
+        self.header_line = False
+        self._decode: Decode | None = None
+        if errors is not None:
+            self._decode = lambda raw, row: decode_lines(raw, errors, name, row - 1 + self.header_line)
         self._lines = raw_lines(path)
         self._ahead: list[bytes] = []
         size = 0
@@ -158,7 +171,6 @@ class TextRows:
             size += sum(map(len, lines))
         self.layout = Layout(width=0)
         self.empty = True
-        self.header_line = False
         if not self._ahead:
             if columns is not None and columns.header:
                 raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
@@ -175,7 +187,7 @@ class TextRows:
             del self._ahead[0]
         self.empty = not self._ahead
 
-    def blocks(self, rows: int | None = None) -> Iterator[TextBlock]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
         width = self.layout.width
         start = 1
         waiting: list[bytes] = []
@@ -184,19 +196,19 @@ class TextRows:
         size = 0
         for lines in source:
             if rows is None:
-                yield TextBlock(lines, start, width)
+                yield TextBlock(lines, start, width, self._decode)
                 start += len(lines)
                 continue
             waiting.extend(lines)
             size += sum(map(len, lines))
-            while len(waiting) >= rows or size >= _BLOCK_BYTES:
-                many = min(rows, _fill(waiting[:rows], _BLOCK_BYTES))
-                yield TextBlock(waiting[:many], start, width)
+            while len(waiting) >= rows or size >= most:
+                many = min(rows, _fill(waiting[:rows], most))
+                yield TextBlock(waiting[:many], start, width, self._decode)
                 start += many
                 size -= sum(map(len, waiting[:many]))
                 del waiting[:many]
         if waiting:
-            yield TextBlock(waiting, start, width)
+            yield TextBlock(waiting, start, width, self._decode)
 
 
 def _head(lines: Sequence[bytes]) -> int:
