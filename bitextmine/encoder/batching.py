@@ -10,11 +10,10 @@ __all__ = ["length_batches", "runs", "whole_batches"]
 
 
 def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
-    """Parts rows into batches of like length, longest first (so that memory peaks at once, not at the end).
+    """Yield the rows (m,) int64 of batches of like length, longest first, so that memory peaks at the start.
 
-    lengths (n,) int; batch_tokens is a batch's budget in pieces, padding included: rows x longest row. A row
-    longer than the budget is a batch of its own. Yields (m,) int64 row numbers; each row comes once. Equal
-    lengths keep their order, so that the same lengths always make the same batches.
+    lengths: (n,) int; batch_tokens: a batch's budget in pieces, padding included: rows x longest row. A longer row is a
+    batch of its own. Equal lengths keep their order, so that the same lengths always make the same batches.
     """
     order = np.argsort(-lengths, kind="stable")
     start = 0
@@ -26,9 +25,9 @@ def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarra
 
 
 def whole_batches(offsets: np.ndarray, batch_tokens: int) -> Iterator[tuple[int, int]]:
-    """Parts consecutive rows into batches of at most batch_tokens pieces, without padding: yields (start, stop).
+    """Yield (start, stop) of batches of consecutive rows of at most batch_tokens pieces, without padding.
 
-    offsets (n + 1,) int64 is where each row begins. A row longer than the budget is a batch of its own.
+    offsets: (n + 1,) int64, where each row begins. A longer row is a batch of its own.
     """
     start, rows = 0, len(offsets) - 1
     while start < rows:
@@ -39,7 +38,7 @@ def whole_batches(offsets: np.ndarray, batch_tokens: int) -> Iterator[tuple[int,
 
 
 def runs(lengths: np.ndarray) -> list[tuple[int, int]]:
-    """Sorted lengths as (rows, length) of each run of equal ones."""
+    """Return (rows, length) of each run of equal lengths in sorted ones."""
     edges = np.flatnonzero(np.diff(lengths)) + 1
     starts = np.concatenate([np.zeros(min(1, len(lengths)), dtype=np.int64), edges])
     counts = np.diff(np.append(starts, len(lengths)))

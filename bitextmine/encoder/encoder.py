@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,38 +14,46 @@ from bitextmine.arguments import whole_number
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.system import processors
+from bitextmine.run import Run
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Encoder"]
 
-# What sentence-transformers and MTEB pass to `encode` besides the arguments that it has, none of which would change a
-# vector.
+# Further arguments that sentence-transformers and MTEB pass to `encode`; none of them would change a vector.
 IGNORED = frozenset(
     (
-        *("prompt_name", "device", "pool", "chunk_size", "task"),  # sentence-transformers
-        *(
-            "task_name",
-            "task_metadata",
-            "hf_split",
-            "hf_subset",
-            "prompt_type",
-            "request_qid",
-            "num_proc",
-        ),  # MTEB
+        "prompt_name",
+        "device",
+        "pool",
+        "chunk_size",
+        "task",
+        "task_name",
+        "task_metadata",
+        "hf_split",
+        "hf_subset",
     )
-)
+) | {"prompt_type", "request_qid", "num_proc"}
+
+Sentences = str | Iterable[str] | Iterable[Mapping[str, Any]]
 
 
 class Encoder:
     """Turns lines of any of its languages into comparable vectors; make one with `load_encoder`.
 
-    Attributes: dim (int), max_pieces (int), name (str, the folder's), hash (16 hex digits of the folder's content; of
-    one from the hub ORG/NAME@COMMIT),
-    languages (tuple of str, those it was trained on), device (str: cpu, cuda, cuda:N), network and tokenizer (what it
-    is put together from, `protocols`), folder (Path, None where it is no model folder of ours).
+    It can be pickled if `load_encoder` made it: the other process loads it again, once.
+
+    Attributes:
+        dim: dimensions of a vector.
+        max_pieces: the longest sentence that is encoded; of a longer one the first pieces count.
+        name: of the folder, or ORG/NAME on the hub.
+        hash: 16 hex digits of the folder's content; of one from the hub ORG/NAME@COMMIT.
+        languages: codes of the languages that it was trained on.
+        device: cpu, cuda or cuda:N.
+        network, tokenizer: its parts (`protocols`).
+        folder: the model folder, None for an encoder of another toolkit.
+        run: threads and batch_tokens, unless a call states its own.
     """
 
     def __init__(
@@ -56,39 +66,28 @@ class Encoder:
         max_pieces: int,
         languages: tuple[str, ...] = (),
         folder: Path | None = None,
+        run: Run | None = None,
+        loaded: tuple[str, Run, str] | None = None,
     ) -> None:
+        """Put an encoder together; loaded: the arguments of `load_encoder`, for pickling."""
         self.network = network
         self.tokenizer = tokenizer
         self.name, self.hash = name, hash
         self.dim, self.device = network.dim, network.device
         self.max_pieces, self.languages, self.folder = max_pieces, languages, folder
+        self.run, self._loaded = run or Run(), loaded
 
     def __repr__(self) -> str:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
 
-    @overload
-    def encode(
-        self,
-        sentences: str | Iterable[str] | Iterable[Mapping[str, Any]],
-        *,
-        convert_to_numpy: Literal[True] = ...,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Any,
-    ) -> np.ndarray: ...
-
-    @overload
-    def encode(
-        self,
-        sentences: str | Iterable[str] | Iterable[Mapping[str, Any]],
-        *,
-        convert_to_numpy: bool = ...,
-        convert_to_tensor: bool = ...,
-        **options: Any,
-    ) -> Any: ...
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._loaded is None:
+            raise pickle.PicklingError(f"{self!r} cannot be pickled: load_encoder did not make it")
+        return _load_again, (*self._loaded, self.hash)
 
     def encode(
         self,
-        sentences: str | Iterable[str] | Iterable[Mapping[str, Any]],
+        sentences: Sentences,
         *,
         batch_tokens: int | None = None,
         batch_size: int | None = None,
@@ -102,30 +101,34 @@ class Encoder:
         truncate_dim: int | None = None,
         **ignored: Any,
     ) -> Any:
-        """Vectors of sentences: of one string (dim,), of n strings (n, dim), float32, row i for sentence i.
+        """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
 
         Rows have length 1, so that the product of two is their cosine. A sentence without pieces (empty, or blanks
-        only) gets zeros: its cosine with everything is 0. Of a sentence of more than ``max_pieces`` pieces the first
-        ones count. Equal sentences have equal vectors. ``batch_tokens``: the most pieces in a batch.
+        only) gets zeros: its cosine with everything is 0. Equal sentences have equal vectors.
 
-        The other arguments are those of sentence-transformers, so that code for its models, MTEB's for one, takes an
-        encoder as it is. ``convert_to_tensor`` makes a torch tensor on ``device`` of the result, ``convert_to_numpy``
-        False a list of tensors, one for each sentence. ``prompt`` is put before each sentence that is not blank (and
-        after the prompt that a folder of sentence-transformers has of its own). These change nothing:
-        ``normalize_embeddings``, as all vectors have length 1; ``batch_size``, as batches are filled by pieces;
-        ``show_progress_bar``; and those in `IGNORED` (prompt_name, device, task_name, prompt_type and so on). MTEB's
-        batches, dicts with a list "text", are taken for the sentences in them.
+        The other arguments are those of sentence-transformers, so that code for its models, such as MTEB, takes an
+        encoder as it is. Vectors always have length 1 (``normalize_embeddings``) and batches are filled by pieces
+        (``batch_size``); ``show_progress_bar`` and the arguments in `IGNORED` are accepted and ignored.
 
-        Raises BitextmineError for a sentence that is no string, and for an ``output_value`` other than
-        "sentence_embedding", a ``precision`` other than "float32" or a ``truncate_dim``; UsageError for sizes of
-        batches that are no whole numbers from 1; TypeError for an argument that neither library has.
+        Args:
+            sentences: strings, or MTEB's batches, dicts with a list "text".
+            batch_tokens: the most pieces in a batch.
+            convert_to_tensor: return a torch tensor on ``device``.
+            convert_to_numpy: if False, return a list of tensors.
+            prompt: put before each sentence that is not blank, after the prompt of the model folder, if any.
+
+        Raises:
+            BitextmineError: a sentence is no string; another ``output_value``, ``precision`` or ``truncate_dim`` than
+                the default.
+            UsageError: a batch size is no whole number from 1.
+            TypeError: an argument that neither library has.
         """
         if unknown := sorted(set(ignored) - IGNORED):
             raise TypeError(f"encode() got an unexpected keyword argument {unknown[0]!r}")
         for size, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
             if value is not None:
                 whole_number(size, value)
-        if truncate_dim is not None and truncate_dim != self.dim:
+        if truncate_dim not in (None, self.dim):
             raise BitextmineError(f"encode gives {self.dim} dimensions, not truncate_dim={truncate_dim!r}")
         if output_value not in ("sentence_embedding", None):
             raise BitextmineError(f"encode gives sentence_embedding, not output_value={output_value!r}")
@@ -134,7 +137,10 @@ class Encoder:
         lines = [sentences] if isinstance(sentences, str) else _lines(sentences)
         if prompt:
             lines = [prompt + line if line.strip() else line for line in lines]
-        pieces, inverse = self._pieces(lines)
+        if self.network.slow:
+            pieces, _, inverse = self.tokenize(lines)
+        else:  # finding equal lines would take longer than encoding them
+            pieces, inverse = self.tokenizer.encode(lines, self.max_pieces, self.run.thread_count)[0], None
         vectors = self.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float32, copy=False)
         vectors = vectors if inverse is None else vectors[inverse]
         found = vectors[0] if isinstance(sentences, str) else vectors
@@ -145,31 +151,25 @@ class Encoder:
         tensor = torch.from_numpy(found).to(self.device)
         return tensor if convert_to_tensor or isinstance(sentences, str) else list(tensor)
 
-    def encode_query(self, sentences: str | Iterable[str], **options: Any) -> Any:
-        """`encode`: queries and documents are encoded alike."""
+    def encode_query(self, sentences: Sentences, **options: Any) -> Any:
+        """Return `encode`: queries and documents are encoded alike."""
         return self.encode(sentences, **options)
 
     encode_document = encode_corpus = encode_query
 
-    @property
-    def max_seq_length(self) -> int:
-        """``max_pieces``, as sentence-transformers calls it."""
-        return self.max_pieces
+    # Names of sentence-transformers.
+    similarity_fn_name = "cosine"
+    max_seq_length = property(lambda self: self.max_pieces)
 
-    @property
-    def similarity_fn_name(self) -> str:
-        """What `similarity` computes: "cosine"."""
-        return "cosine"
-
-    def get_sentence_embedding_dimension(self) -> int:
-        """``dim``, as sentence-transformers calls it."""
+    def get_embedding_dimension(self) -> int:
+        """Return ``dim``."""
         return self.dim
 
-    get_embedding_dimension = get_sentence_embedding_dimension
+    get_sentence_embedding_dimension = get_embedding_dimension
 
     @property
     def mteb_model_meta(self) -> Any:
-        """What MTEB wants to know of a model that it has not heard of (`mteb.models.ModelMeta`): name, hash, size."""
+        """The description that MTEB wants of an unknown model (`mteb.models.ModelMeta`)."""
         from mteb.models import ModelMeta
 
         known = {
@@ -182,12 +182,14 @@ class Encoder:
         return ModelMeta.create_empty(overwrites=known)
 
     def similarity(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
-        """Cosines (n, m) float32 of vectors a (n, dim) with vectors b (m, dim); a single vector (dim,) counts as one
-        row. 0 for a row of zeros. A tensor where a or b is one, else an array."""
+        """Return the cosines (n, m) float32 of vectors a (n, dim) with vectors b (m, dim).
+
+        A single vector (dim,) counts as one row; a row of zeros has cosine 0. A tensor if a or b is one.
+        """
         return self._cosines(a, b, pairwise=False)
 
     def similarity_pairwise(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
-        """Cosines (n,) float32 of row i of a (n, dim) with row i of b (n, dim), as `similarity`."""
+        """Return the cosines (n,) float32 of row i of a (n, dim) with row i of b (n, dim), as `similarity`."""
         return self._cosines(a, b, pairwise=True)
 
     def _cosines(self, a: Any, b: Any, pairwise: bool) -> Any:
@@ -199,46 +201,38 @@ class Encoder:
         found = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
         return found if tensor is None else tensor.new_tensor(found)
 
-    def _pieces(self, lines: Sequence[str]) -> tuple[Pieces, np.ndarray | None]:
-        """As `tokenize`, but that equal lines are found only where encoding one takes longer than that."""
-        if self.network.slow:
-            pieces, _, inverse = self.tokenize(lines)
-            return pieces, inverse
-        return self.tokenizer.encode(lines, self.max_pieces, threads=processors())[0], None
-
     def tokenize(self, lines: Sequence[str]) -> tuple[Pieces, int, np.ndarray | None]:
-        """Pieces of the distinct lines, how many of these were cut to max_pieces, and for each line the row of
-        its pieces (None: row i is line i)."""
+        """Return the pieces of the distinct lines, the number of these that were cut, and the row of each line.
+
+        The rows are None if row i is line i.
+        """
         first: dict[str, int] = {}
-        inverse: np.ndarray | None = np.fromiter(
-            (first.setdefault(line, len(first)) for line in lines), dtype=np.int64, count=len(lines)
-        )
-        if len(first) == len(lines):
-            inverse = None
-        pieces, cut = self.tokenizer.encode(list(first), self.max_pieces, threads=processors())
-        return pieces, cut, inverse
+        rows = (first.setdefault(line, len(first)) for line in lines)
+        inverse = np.fromiter(rows, dtype=np.int64, count=len(lines))
+        pieces, cut = self.tokenizer.encode(list(first), self.max_pieces, self.run.thread_count)
+        return pieces, cut, None if len(first) == len(lines) else inverse
 
     def encode_pieces(self, pieces: Pieces, *, batch_tokens: int | None = None) -> np.ndarray:
-        """(n, dim) unit rows for n tokenised sentences, float32 (from a GPU float16); no pieces give zeros.
+        """Return (n, dim) unit rows for n tokenised sentences, float32 (from a GPU float16); no pieces give zeros.
 
         The same pieces with the same ``batch_tokens`` give the same bits on one machine.
         """
         return self.network.vectors(pieces, batch_tokens)
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vector of each piece, (pieces, d) int8, each on a scale of its own, and its norm (pieces,) float32.
+        """Return the pieces' vectors, (pieces, d) int8, each on a scale of its own, and their norms (pieces,) float32.
 
-        Raises BitextmineError for an encoder whose sentence vectors are not sums of such vectors.
+        Raises:
+            BitextmineError: sentence vectors are not sums of such vectors.
         """
         if not isinstance(self.network, PieceRows):
             raise BitextmineError(
-                f"the encoder '{self.name}' has no vectors of pieces to compare, as --rescore would: it has layers, "
-                "or runs on a GPU"
+                f"the encoder '{self.name}' has no vectors of pieces to compare, as --rescore would: it has layers"
             )
         return self.network.piece_rows()
 
     def describe(self) -> dict[str, Any]:
-        """What `bitextmine info` says of a model."""
+        """Return the facts of `bitextmine info`."""
         network = self.network.describe()
         return {
             "kind": network.pop("kind"),
@@ -250,12 +244,25 @@ class Encoder:
         }
 
 
+@lru_cache(maxsize=2)
+def _load_again(model: str, run: Run, precision: str, hash: str) -> Encoder:
+    """Load a pickled encoder; once per process, as a Pool unpickles it for each chunk of work."""
+    from bitextmine.encoder.load import load_encoder
+
+    encoder = load_encoder(model, run, precision=precision)
+    if encoder.hash != hash:
+        raise BitextmineError(
+            f"{model}: the pickled encoder has hash {hash}, but the folder has {encoder.hash}"
+        )
+    return encoder
+
+
 def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
-    """The sentences as a list; those of batches ({"text": [...]}) one after another."""
+    """Return the sentences as a list, those of batches ({"text": [...]}) one after another."""
     if not isinstance(sentences, Iterable):
         raise UsageError(f"encode: expected a sentence or sentences, found {sentences!r}")
     lines: list[Any] = list(sentences)
-    if any(isinstance(item, Mapping) for item in lines[:1]):
+    if lines and isinstance(lines[0], Mapping):
         lines = [line for batch in lines for line in _texts(batch)]
     wrong = next((i for i, line in enumerate(lines) if not isinstance(line, str)), None)
     if wrong is not None:
@@ -263,17 +270,15 @@ def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _texts(batch: Any) -> list[Any]:
-    """The sentences of one of MTEB's batches."""
+def _texts(batch: Any) -> Iterable[Any]:
     texts = batch.get("text") if isinstance(batch, Mapping) else None
-    if texts is None or isinstance(texts, str) or not isinstance(texts, Iterable):
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise BitextmineError(
             f"encode: expected a batch with a list 'text', as MTEB makes them, found {batch!r}"
         )
-    return list(texts)
+    return texts
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:
-    """(n, d) -> the same rows with length 1; a row of zeros stays one."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)

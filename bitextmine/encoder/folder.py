@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.hub import fetch, hub_name
+from bitextmine.encoder.ngrams import LONGEST
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
@@ -37,23 +38,22 @@ __all__ = [
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 NGRAMS = "ngrams.txt"  # one per line
-SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; not every folder has one
+SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; optional
 
-# Encoders inside the package: the names that --model takes, and what each stands for.
+# Encoders inside the package, and other names for them.
 PACKAGED = {"default": "europe5", "europe5-fast": "europe5-fast", "europe5": "europe5"}
 
 
 def packaged(name: str) -> Path:
-    """The folder of an encoder that came with the package."""
+    """Return the folder of an encoder that came with the package."""
     return Path(str(resources.files("bitextmine.encoder"))) / "packaged" / PACKAGED[name]
 
 
 def resolve(model: str | os.PathLike[str]) -> Path:
-    """A packaged encoder's name, a folder or a name of the hub (`hub`) -> the folder; raises BitextmineError if it is
-    none of these.
+    """Return the folder of a packaged encoder's name, a path or a name on the hub; raises BitextmineError for others.
 
-    Of a packaged encoder's name a folder wins only when it is written as a path (./default): names must mean the same
-    in every folder.
+    A packaged encoder's name wins over a folder of that name (write ./default for the folder), so that names mean the
+    same everywhere.
     """
     text = os.fspath(model)
     if text in PACKAGED:
@@ -65,36 +65,30 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     if on_hub is not None:
         return fetch(*on_hub)
     names = ", ".join(sorted(PACKAGED))
-    what = "not a folder" if path.exists() else "no such model folder"
-    raise BitextmineError(f"{text}: {what}, and not one of the packaged encoders ({names})")
+    found = "not a folder" if path.exists() else "no such model folder"
+    raise BitextmineError(f"{text}: {found}, and not one of the packaged encoders ({names})")
 
 
 def folder_hash(folder: Path) -> str:
-    """16 hex digits of a SHA-256 over the files: two folders of one hash give the same vectors."""
+    """Return 16 hex digits of a SHA-256 over the files: folders of equal hash give equal vectors."""
     digest = hashlib.sha256()
     for name in (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else [])):
-        path = folder / name
         try:
-            with path.open("rb") as file:
+            with (folder / name).open("rb") as file:
                 part = hashlib.file_digest(file, "sha256").digest()
         except FileNotFoundError:
-            raise BitextmineError(
-                f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}"
-            ) from None
+            raise _missing(folder / name) from None
         except OSError as e:
-            raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from e
+            raise BitextmineError(f"{folder / name}: cannot be read: {e.strerror}") from e
         digest.update(name.encode() + b"\0" + part)
     return digest.hexdigest()[:16]
 
 
 def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
-    """Reads a model folder but for its weights; raises BitextmineError that names the file that is missing or
-    wrong."""
+    """Read a model folder without its weights; raises BitextmineError that names a missing or damaged file."""
     path = folder / CONFIG
     if not path.is_file():
-        raise BitextmineError(
-            f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}"
-        )
+        raise _missing(path)
     config = EncoderConfig.from_json(read_json(path), str(path))
     ngrams = read_ngrams(folder, config.ngrams)
     tokenizer = Tokenizer(folder / TOKENIZER)
@@ -111,36 +105,29 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
 
 
 def read_ngrams(folder: Path, count: int) -> list[str]:
-    """The n-grams of a model folder; raises BitextmineError, naming the file, when there are not ``count``."""
+    """Read the n-grams of a model folder; raises BitextmineError if there are not ``count``."""
     path = folder / NGRAMS
     if not count:
         return []
     try:
-        ngrams = path.read_text(encoding="utf-8").splitlines()
+        if path.exists() and not path.is_file():
+            raise BitextmineError(f"{path}: not a regular file")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(count * (LONGEST + 1) + 1)
     except FileNotFoundError:
         raise BitextmineError(f"{path}: no such file, but {CONFIG} says ngrams {count}") from None
     except (OSError, UnicodeDecodeError) as e:
         raise BitextmineError(f"{path}: cannot be read: {e}") from e
-    if len(ngrams) != count:
+    ngrams = text.splitlines()
+    if len(ngrams) != count or len(text) > count * (LONGEST + 1):
         raise BitextmineError(f"{path}: {len(ngrams)} n-grams, but {CONFIG} says ngrams {count}")
     return ngrams
 
 
-def save_folder(
-    folder: Path,
-    model: SentenceModel,
-    tokenizer: Path,
-    *,
-    ngrams: Sequence[str] = (),
-    dtype: str = "int8",
-    card: str | None = None,
-) -> None:
-    """Writes a model folder, config.json last, so that a folder cut short is not taken for a whole one.
-
-    ``ngrams`` are those of the model, in the order of its vectors; ValueError where there are not as many.
-    """
+def save_folder(folder: Path, model: SentenceModel, tokenizer: Path, **options: Any) -> None:
+    """Write the folder of a model, with the options of `write_folder`."""
     state = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}
-    write_folder(folder, model.config, state, tokenizer, ngrams=ngrams, dtype=dtype, card=card)
+    write_folder(folder, model.config, state, tokenizer, **options)
 
 
 def write_folder(
@@ -153,21 +140,33 @@ def write_folder(
     dtype: str = "int8",
     card: str | None = None,
 ) -> None:
-    """As `save_folder`, of float weights without a model, as `write_weights` takes them."""
+    """Write a model folder, config.json last, so that an unfinished folder does not load.
+
+    Args:
+        weights: floats, as `write_weights` takes them.
+        tokenizer: the SentencePiece model to copy.
+        ngrams: those of the model, in the order of its vectors; ValueError if there are not as many.
+        dtype: storage of the piece vectors (`write_weights`).
+        card: text of README.md.
+    """
     if len(ngrams) != config.ngrams:
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).unlink(missing_ok=True)
-    (folder / SCORER).unlink(missing_ok=True)  # fitted to what was there before
+    # What was fitted to the model before goes as well.
+    for name in (CONFIG, SCORER):
+        (folder / name).unlink(missing_ok=True)
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
+    content = {NGRAMS: "".join(f"{ngram}\n" for ngram in ngrams).encode() if ngrams else None}
+    content["README.md"] = card.encode() if card is not None else None
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
-        with replacing(folder / TOKENIZER) as file:
-            file.write(tokenizer.read_bytes())
+        content[TOKENIZER] = tokenizer.read_bytes()
     (folder / NGRAMS).unlink(missing_ok=True)
-    if ngrams:
-        with replacing(folder / NGRAMS) as file:
-            file.write("".join(f"{ngram}\n" for ngram in ngrams).encode())
-    if card is not None:
-        with replacing(folder / "README.md") as file:
-            file.write(card.encode())
+    for name, data in content.items():
+        if data is not None:
+            with replacing(folder / name) as file:
+                file.write(data)
     write_json(folder / CONFIG, config.to_json())
+
+
+def _missing(path: Path) -> BitextmineError:
+    return BitextmineError(f"{path}: no such file: a model folder holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")

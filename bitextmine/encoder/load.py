@@ -1,15 +1,10 @@
-"""An encoder from its name or its folder."""
+"""Loading an encoder by its name or its folder."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Mapping
-from pathlib import Path
 
-import numpy as np
-
-from bitextmine.device import device_name
-from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
@@ -19,74 +14,83 @@ from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import UsageError
+from bitextmine.run import Run
 
 __all__ = ["as_encoder", "load_encoder"]
 
 
 def load_encoder(
-    model: str | os.PathLike[str] = "default", device: str = "auto", *, precision: str = "auto"
+    model: str | os.PathLike[str] = "default", device: str | Run = "auto", *, precision: str = "auto"
 ) -> Encoder:
-    """An encoder by the name of a packaged one, from a model folder, from a folder of sentence-transformers or LASER,
-    or by its name on the hub (ORG/NAME, ORG/NAME@REVISION; `hub`), ready on ``device`` (auto, cpu, cuda, cuda:N).
+    """Load an encoder.
 
-    "precomputed" stands for vectors that another tool made of corpora, taken in by ``embed --vectors``.
-    An encoder of the hub has ORG/NAME for its name, and ORG/NAME@COMMIT for its hash, which signatures show.
+    Args:
+        model: the name of a packaged encoder; a model folder, or one of sentence-transformers or LASER; ORG/NAME or
+            ORG/NAME@REVISION on the Hugging Face hub; or "precomputed", for vectors that another tool made and
+            ``embed --vectors`` takes in.
+        device: auto, cpu, cuda, cuda:N; or a `Run`, whose threads and batch_tokens then hold as well.
+        precision: of the matrix products in a model with layers: auto (the fastest for which the device has
+            instructions), float32, bfloat16, float16.
 
-    ``precision`` is that of the matrix products in a model with layers: auto (the fastest that the device has
-    instructions for), float32, bfloat16, float16.
-
-    Raises UsageError for what is no name, BitextmineError that names the file or the value
-    that is wrong.
+    Raises:
+        UsageError: ``model`` or ``device`` is no name.
+        BitextmineError: a file or a value is missing or wrong; the message names it.
     """
-    if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the folder one is in
+    run = device if isinstance(device, Run) else Run(device=device)
+    if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the current folder
         raise UsageError(f"model: expected an encoder's name or folder, found {model!r}")
-    if os.fspath(model) == PRECOMPUTED:
+    text = os.fspath(model)
+    if text == PRECOMPUTED:
         nothing = Precomputed()
         return Encoder(nothing, nothing, name=PRECOMPUTED, hash=PRECOMPUTED, max_pieces=1)
-    on_hub = None if os.fspath(model) in PACKAGED else hub_name(model)
+    on_hub = None if text in PACKAGED else hub_name(model)
     folder = resolve(model)
-    name = Path(folder).resolve().name if on_hub is None else on_hub[0]
-    # A commit says what the files are; the folder in the cache may hold some that others asked for.
-    hub_hash = None if on_hub is None else f"{name}@{folder.name}"
+    name, known, again = folder.resolve().name, None, str(folder.absolute())
+    if on_hub is not None:
+        # A commit says what the files are; the folder in the cache may lack some that are not read here.
+        name = on_hub[0]
+        known = again = f"{name}@{folder.name}"
+    loaded = (again, run, precision)
     foreign = read_foreign(folder)
     if foreign is not None:
-        place = device_name(device) if foreign.heavy else "cpu"
+        here = dataclasses.replace(run, device=run.device_name if foreign.heavy else "cpu")
         return Encoder(
-            foreign.network(place, precision),
+            foreign.network(here, precision),
             foreign.tokenizer,
             name=name,
-            hash=hub_hash or foreign.hash(),
+            hash=known or foreign.hash(),
             max_pieces=foreign.max_pieces,
+            run=run,
+            loaded=loaded,
         )
     config, tokenizer = read_folder(folder)
+    weights = read_weights(config, folder / WEIGHTS)
+    network: Network
+    if config.layers:
+        from bitextmine.encoder.transformer import Transformer
+
+        network = Transformer(config, weights, dataclasses.replace(run, device=run.device_name), precision)
+    else:  # a sum takes less time than looking up the words: a GPU would wait for text
+        if run.device != "auto":
+            _ = run.device_name  # raises for a device that is not there
+        network = PieceSums(weights, config)
     return Encoder(
-        _network(config, read_weights(config, folder / WEIGHTS), device, precision),
+        network,
         tokenizer,
         name=name,
-        hash=hub_hash or folder_hash(folder),
+        hash=known or folder_hash(folder),
         max_pieces=config.max_pieces,
         languages=config.languages,
         folder=folder,
+        run=run,
+        loaded=loaded,
     )
 
 
-def as_encoder(model: str | os.PathLike[str] | Encoder, device: str = "auto") -> Encoder:
-    """An encoder as it is, anything else by `load_encoder`.
-
-    Raises what that raises, and UsageError for what is neither an encoder nor a name.
-    """
+def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "auto") -> Encoder:
+    """Return an encoder as it is, anything else through `load_encoder`; raises UsageError for neither."""
     if isinstance(model, (str, os.PathLike)):
         return load_encoder(model, device)
     if not hasattr(model, "encode_pieces"):  # anything that works like an Encoder will do
         raise UsageError(f"model: expected an encoder, or the name or folder of one, found {model!r}")
     return model
-
-
-def _network(config: EncoderConfig, state: Mapping[str, np.ndarray], device: str, precision: str) -> Network:
-    # A sum of piece vectors takes less time than the words take to look up: a GPU would wait for text.
-    place = device_name(device if config.layers or device != "auto" else "cpu")
-    if place == "cpu" and not config.layers:
-        return PieceSums(state, config)
-    from bitextmine.encoder.transformer import Transformer
-
-    return Transformer(config, state, place, precision)

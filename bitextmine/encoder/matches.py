@@ -1,9 +1,9 @@
-"""How two sentences match, piece by piece, window by window, part by part, by the vectors of their pieces."""
+"""How well two sentences match, by piece, window or part, from the vectors of their pieces."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,13 +16,13 @@ __all__ = ["MOST_PARTS", "NOTHING", "WIDEST", "PieceMatcher"]
 
 # The cosine of a piece with a sentence of no pieces.
 NOTHING = -2.0
-# So many pieces may be in a window, at most, and a sentence in so many parts.
+# Most pieces in a window, and most parts of a sentence.
 WIDEST = 9
 MOST_PARTS = 127
 
 BLOCK_PAIRS = 1024
-# Sums of pieces are worked out in whole numbers, on a scale on which the longest vector of a piece has this length: no
-# window's is longer than int16 holds, whatever the rounding of its rows has added.
+# Sums of pieces are computed in whole numbers, scaled so that the longest vector of a piece has this length: the sum of
+# a window then fits int16, rounding included.
 LONGEST = 3600
 FRACTION = 16
 
@@ -30,12 +30,11 @@ FRACTION = 16
 class PieceMatcher:
     """Compares tokenised sentences by the cosines of their pieces' vectors, or of sums of these.
 
-    Compiled or not, in whatever company, a pair has the same cosines to the bit.
+    A pair has the same cosines to the bit, compiled or not, whatever the other pairs.
     """
 
     def __init__(self, rows: np.ndarray, norms: np.ndarray) -> None:
-        """rows (pieces, d) int8, each on a scale of its own, and the norms (pieces,) of the vectors, as
-        `Encoder.piece_rows` has them. Raises ValueError for unequal numbers of both."""
+        """Take the rows (pieces, d) int8 and norms (pieces,) of `Encoder.piece_rows`."""
         if norms.shape != (len(rows),):
             raise ValueError(f"{len(rows)} rows, but norms of shape {norms.shape}")
         self._rows = np.ascontiguousarray(rows)
@@ -48,24 +47,19 @@ class PieceMatcher:
         self._factor = np.rint(norms.astype(np.float64) * inverse * scale).astype(np.int32)
 
     def matches(self, a: Pieces, b: Pieces) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """For the pairs of sentence i of a with sentence i of b, piece by piece: (pieces of a,) float32 cosines with
-        the most similar piece of b, (pieces of a,) int32 where in its sentence that is, the first of equals, and both
-        again for the pieces of b. A piece without a partner has NOTHING and 0.
+        """Match sentence i of a with sentence i of b, piece by piece.
 
-        Raises ValueError for unequal numbers of sentences and for a piece that is not in the vocabulary.
+        Returns:
+            (pieces of a,) float32 cosines with the most similar piece of b, (pieces of a,) int32 its place in its
+            sentence, the first of equals, and both again for the pieces of b. A piece without a partner has NOTHING
+            and 0.
+
+        Raises:
+            ValueError: the numbers of sentences differ, or a piece is not in the vocabulary.
         """
         self._check(a, b)
-        found = tuple(
-            np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)
-        )
+        found = [np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)]
         a_best, a_match, b_best, b_match = found
-
-        def compiled(library: ctypes.CDLL, start: int, pairs: int) -> int:
-            sides = (a.ids, a.offsets[start:], b.ids, b.offsets[start:])
-            done: int = library.match_pieces(
-                self._rows, self._inverse, self._rows.shape[1], *sides, pairs, *found
-            )
-            return done
 
         def plain(here: slice, there: slice, pair: int) -> None:
             if here.start == here.stop or there.start == there.stop:
@@ -77,28 +71,24 @@ class PieceMatcher:
             a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
             b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
 
-        _run(a, b, compiled, plain)
+        scaled = (self._rows, self._inverse, self._rows.shape[1])
+        _run(a, b, plain, lambda lib, at, n: lib.match_pieces(*scaled, *_sides(a, b, at), n, *found))
         return a_best, a_match, b_best, b_match
 
     def windows(self, a: Pieces, b: Pieces, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """For the same pairs: (pieces of a,) float32 cosines of the window of ``width`` pieces, an odd number, around
-        each with the most similar window of b, and the same for the pieces of b. A window's vector is the sum of its
-        pieces'; at the ends of a sentence it has fewer.
+        """Match sentence i of a with sentence i of b by the windows of ``width`` pieces around each piece.
 
-        Raises ValueError as `matches`, and for a width that is even or more than WIDEST.
+        A window's vector is the sum of its pieces'; at the ends of a sentence it has fewer. Raises ValueError for a
+        ``width`` that is even or above WIDEST.
+
+        Returns:
+            (pieces of a,) float32 cosines with the most similar window of b, and the same for the pieces of b.
         """
         self._check(a, b)
         if not 0 < width <= WIDEST or width % 2 == 0:
             raise ValueError(f"a window has an odd number of pieces, at most {WIDEST}: not {width}")
         a_best, b_best = (np.empty(len(side.ids), dtype=np.float32) for side in (a, b))
         reach = width // 2
-
-        def compiled(library: ctypes.CDLL, start: int, pairs: int) -> int:
-            sides = (a.ids, a.offsets[start:], b.ids, b.offsets[start:])
-            done: int = library.match_windows(
-                self._rows, self._factor, self._rows.shape[1], reach, *sides, pairs, a_best, b_best
-            )
-            return done
 
         def plain(here: slice, there: slice, pair: int) -> None:
             if here.start == here.stop or there.start == there.stop:
@@ -108,15 +98,16 @@ class PieceMatcher:
             similar = _cosines(x, _inverse_lengths(x), y, _inverse_lengths(y))
             a_best[here], b_best[there] = similar.max(axis=1), similar.max(axis=0)
 
-        _run(a, b, compiled, plain)
-        return a_best, b_best
+        scaled = (self._rows, self._factor, self._rows.shape[1], reach)
+        found = (a_best, b_best)
+        _run(a, b, plain, lambda lib, at, n: lib.match_windows(*scaled, *_sides(a, b, at), n, *found))
+        return found
 
     def parts(self, a: Pieces, b: Pieces, a_part: np.ndarray, b_part: np.ndarray, parts: int) -> np.ndarray:
-        """(n, parts, parts) float32 for the same pairs: the cosine of the sum of each part of a's sentence with that of
-        each part of b's, 0 where one is nothing. a_part, b_part (pieces,) whole numbers: which part each
-        is in, from 0 on.
+        """Return the cosines (n, parts, parts) float32 of each part of a's sentences with each part of b's.
 
-        Raises ValueError as `matches`, and for a part that is not one of so many.
+        a_part, b_part: (pieces,) the part of each piece, from 0 on. A part's vector is the sum of its pieces'; the
+        cosine with an empty one is 0. Raises ValueError for a part out of range.
         """
         self._check(a, b)
         if not 0 < parts <= MOST_PARTS:
@@ -130,13 +121,6 @@ class PieceMatcher:
         a_part, b_part = (np.ascontiguousarray(part, dtype=np.int8) for part in (a_part, b_part))
         cosines = np.empty((len(a), parts, parts), dtype=np.float32)
 
-        def compiled(library: ctypes.CDLL, start: int, pairs: int) -> int:
-            sides = (a.ids, a_part, a.offsets[start:], b.ids, b_part, b.offsets[start:])
-            done: int = library.match_parts(
-                self._rows, self._factor, self._rows.shape[1], parts, *sides, pairs, cosines[start:]
-            )
-            return done
-
         def plain(here: slice, there: slice, pair: int) -> None:
             sums = []
             for ids, part in ((a.ids[here], a_part[here]), (b.ids[there], b_part[there])):
@@ -148,7 +132,12 @@ class PieceMatcher:
             products = (sums[0] @ sums[1].T).astype(np.float64)
             cosines[pair] = np.divide(products, both, out=np.zeros_like(both), where=both > 0)
 
-        _run(a, b, compiled, plain)
+        def compiled(library: ctypes.CDLL, at: int, pairs: int) -> int:
+            scaled = (self._rows, self._factor, self._rows.shape[1], parts)
+            sides = (a.ids, a_part, a.offsets[at:], b.ids, b_part, b.offsets[at:])
+            return int(library.match_parts(*scaled, *sides, pairs, cosines[at:]))
+
+        _run(a, b, plain, compiled)
         return cosines
 
     def _check(self, a: Pieces, b: Pieces) -> None:
@@ -159,7 +148,7 @@ class PieceMatcher:
                 raise ValueError(f"piece ids must lie in 0..{len(self._rows) - 1}")
 
     def _on_one_scale(self, ids: np.ndarray) -> np.ndarray:
-        """(n, d) float64, whole numbers, as `rescale` in matches.c has them."""
+        """Return whole numbers (n, d) float64, as `rescale` in matches.c does."""
         wide = self._rows[ids].astype(np.int64) * self._factor[ids, None]
         return ((wide + (1 << (FRACTION - 1))) >> FRACTION).astype(np.float64)
 
@@ -167,29 +156,28 @@ class PieceMatcher:
 def _run(
     a: Pieces,
     b: Pieces,
-    compiled: Callable[[ctypes.CDLL, int, int], int],
     plain: Callable[[slice, slice, int], None],
+    compiled: Callable[[ctypes.CDLL, int, int], int],
 ) -> None:
-    """Calls ``compiled`` for blocks of pairs (the library, the first pair, how many), side by side, or ``plain`` for
-    each pair where nothing is compiled."""
+    """Call ``compiled`` for blocks of pairs (the library, the first pair, their number), or ``plain`` for each pair."""
     library = compiled_library("encoder")
     if library is None:
-        for pair, (here, there) in enumerate(_spans(a, b)):
+        for pair in range(len(a)):
+            here, there = (slice(*side.offsets[pair : pair + 2].tolist()) for side in (a, b))
             plain(here, there, pair)
         return
     starts = range(0, len(a), BLOCK_PAIRS)
     with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
-        if any(pool.map(lambda start: compiled(library, start, min(BLOCK_PAIRS, len(a) - start)), starts)):
+        if any(pool.map(lambda at: compiled(library, at, min(BLOCK_PAIRS, len(a) - at)), starts)):
             raise MemoryError
 
 
-def _spans(a: Pieces, b: Pieces) -> Iterator[tuple[slice, slice]]:
-    for i in range(len(a)):
-        yield slice(*a.offsets[i : i + 2].tolist()), slice(*b.offsets[i : i + 2].tolist())
+def _sides(a: Pieces, b: Pieces, at: int) -> tuple[np.ndarray, ...]:
+    return a.ids, a.offsets[at:], b.ids, b.offsets[at:]
 
 
 def _cosines(x: np.ndarray, x_inverse: np.ndarray, y: np.ndarray, y_inverse: np.ndarray) -> np.ndarray:
-    """(n, m) float32, rounded as matches.c rounds: x, y hold whole numbers, inverse one over the length of each row."""
+    """Return (n, m) float32, rounded as in matches.c, of whole numbers x, y and one over the length of each row."""
     similar: np.ndarray = (x @ y.T).astype(np.float32) * x_inverse[:, None] * y_inverse[None]
     return similar
 
@@ -200,7 +188,7 @@ def _inverse_lengths(rows: np.ndarray) -> np.ndarray:
 
 
 def _windows(rows: np.ndarray, reach: int) -> np.ndarray:
-    """(n, d) the sum of each row with its neighbours up to ``reach`` away."""
+    """Return (n, d) sums of each row and its neighbours up to ``reach`` away."""
     total = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
     at = np.arange(len(rows))
     upper, lower = np.minimum(at + reach + 1, len(rows)), np.maximum(at - reach, 0)

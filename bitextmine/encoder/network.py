@@ -16,6 +16,7 @@ from torch import Tensor
 from bitextmine.encoder.batching import whole_batches
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.run import Run
 from bitextmine.system import bfloat16_instructions
 
 __all__ = ["TorchNetwork", "Workers", "pick_precision"]
@@ -23,8 +24,8 @@ __all__ = ["TorchNetwork", "Workers", "pick_precision"]
 # Pieces per batch: on a CPU a batch should stay in the cache, on a GPU it should fill the card.
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
 
-# Lines sorted by length, encoded and handed back together. On a CPU that is a few seconds' work, which is what a
-# killed run loses; a GPU wants many batches between two waits for results.
+# Lines sorted by length and encoded together. On a CPU a few seconds' work, which an interrupted run loses; a GPU wants
+# many batches between two waits for results.
 CHUNK_LINES = {"cpu": 4_096, "cuda": 65_536}
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -36,16 +37,15 @@ class TorchNetwork(ABC):
     Sentences are sorted by length and go through the model in batches of so many pieces. Matrices are multiplied in
     ``precision``. A batch gives the same bits whenever it comes.
 
-    On a CPU each thread takes a batch of its own, and no operation waits for a second thread: on a machine with other
-    work to do that is several times as fast as threads that meet after every product, and the number of threads does
-    not change the result.
+    On a CPU each thread takes a batch of its own, and no operation waits for a second thread: on a busy machine that is
+    several times as fast as threads that meet after every product, and their number does not change the result.
     """
 
     batch_tokens: Mapping[str, int] = BATCH_TOKENS
 
-    def __init__(self, dim: int, device: str, precision: str) -> None:
-        self.dim, self.device = dim, device
-        self._device = torch.device(device)
+    def __init__(self, dim: int, run: Run, precision: str) -> None:
+        self.dim, self.device, self._budget = dim, run.device, run.batch_tokens
+        self._device = torch.device(run.device)
         self.slow = self._device.type == "cpu"
         self.chunk_lines = CHUNK_LINES[self._device.type]
         self.precision = pick_precision(self._device.type) if precision == "auto" else precision
@@ -54,41 +54,41 @@ class TorchNetwork(ABC):
                 f"precision: expected auto or one of {', '.join(PRECISIONS)}, found {precision!r}"
             )
         self._low = PRECISIONS[self.precision]
-        self._workers = Workers(torch.get_num_threads()) if self._device.type == "cpu" else None
+        self._workers = Workers(run.threads or torch.get_num_threads()) if self.slow else None
 
     @abstractmethod
     def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        """ids (total pieces,) int32, lengths (n,) int64, longest first and above 0 -> (n, dim) unit rows."""
+        """Return (n, dim) unit rows of ids (total pieces,) int32 and lengths (n,), longest first and above 0."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Kind, dimensions and size, for `bitextmine info`."""
+        """Return kind, dimensions and size, for `bitextmine info`."""
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
-        """What else than the weights decides the last bits of a vector."""
+        """Return the settings that, besides the weights, decide the last bits of a vector."""
         return {
-            "batch_tokens": batch_tokens or self.batch_tokens[self._device.type],
+            "batch_tokens": batch_tokens or self._budget or self.batch_tokens[self._device.type],
             "device": self._device.type,
             "precision": self.precision,
         }
 
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
-        """(n, dim) unit rows for n sentences, float32 (float16 from a GPU); a sentence of no pieces gives zeros.
+        """Return (n, dim) unit rows for n sentences, float32 (float16 from a GPU); no pieces give zeros.
 
-        ``batch_tokens`` is the most pieces in a batch. A batch that does not fit into the GPU is halved; raises
-        BitextmineError if a single sentence does not fit.
+        A batch of ``batch_tokens`` pieces that does not fit into the GPU is halved; raises BitextmineError if a single
+        sentence does not fit.
         """
         on_gpu = self._device.type == "cuda"
         order = np.argsort(-pieces.lengths, kind="stable")
         order = order[: int((pieces.lengths > 0).sum())]
         batch = pieces.take(order)
         ids = torch.from_numpy(batch.ids)
-        # One copy to the GPU and one back for all of the batches, which run without a wait in between.
+        # One copy to the GPU and one back for all batches, which run without a wait in between.
         if on_gpu:
             ids = ids.pin_memory().to(self._device, non_blocking=True)
         kind = torch.float16 if on_gpu else torch.float32
         found = torch.empty((len(order), self.dim), dtype=kind, device=self._device)
-        budget = batch_tokens or self.batch_tokens[self._device.type]
+        budget = self.settings(batch_tokens)["batch_tokens"]
         jobs = [
             partial(self._fill, found, ids, batch, start, stop)
             for start, stop in whole_batches(batch.offsets, budget)
@@ -138,7 +138,7 @@ class Workers:
         torch.set_num_threads(here)
 
     def run(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Runs all jobs; the first exception of one is raised, and the jobs that have not begun are dropped."""
+        """Run all jobs; the first exception is raised, and the jobs that have not begun are dropped."""
         futures = [self._pool.submit(job) for job in jobs]
         try:
             for future in futures:
@@ -150,8 +150,11 @@ class Workers:
 
 
 def pick_precision(kind: str) -> str:
-    """What a kind of device ("cpu", "cuda") multiplies matrices in: float16 on a GPU, bfloat16 on a CPU with
-    instructions for it (four times as fast there; the cosine to the float32 vector stays above 0.9999)."""
+    """Return the precision of matrix products for a device type ("cpu", "cuda").
+
+    It is float16 on a GPU and bfloat16 on a CPU with instructions for it, which is four times as fast as float32 there;
+    the cosine to the float32 vector stays above 0.9999.
+    """
     if kind == "cuda":
         return "float16"
     return "bfloat16" if bfloat16_instructions() & {"avx512_bf16", "bf16"} else "float32"

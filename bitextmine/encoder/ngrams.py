@@ -1,8 +1,8 @@
 """Character n-grams as further pieces of words that the vocabulary cuts up.
 
-A word that the vocabulary has as a whole is one piece. Of a word that it does not have, the pieces say little
-(vot|ación, en|mi|en|da): such a word gets the n-grams that reach across its cuts besides, each with a vector of its
-own (Bojanowski et al. 2017, "Enriching word vectors with subword information").
+The pieces of a word that the vocabulary does not have as a whole say little (vot|ación, en|mi|en|da). Such a word also
+gets the n-grams that reach across its cuts, each with a vector of its own (Bojanowski et al. 2017, "Enriching word
+vectors with subword information").
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from bitextmine.errors import BitextmineError
 
 __all__ = ["LENGTHS", "MOST_LETTERS", "SPACE", "Ngrams", "folded", "is_word"]
 
-SPACE = "\u2581"  # how a piece writes the space before a word
+SPACE = "\u2581"  # in a piece: the space before a word
 LONGEST = 6
-LENGTHS = range(4, LONGEST + 1)  # of those that training makes
+LENGTHS = range(4, LONGEST + 1)  # in training
 
 # An n-gram is looked up as a number of as many digits, a digit for each of the list's letters.
 MOST_LETTERS = int((2**63) ** (1 / LONGEST)) - 2
 
 
 def folded(piece: str) -> str:
-    """A piece as n-grams see it: lower case, no accents (é as e, ü as u), compatible forms as one (ﬁ as fi). Twice is
-    the same as once."""
+    """Return a piece in lower case, without accents (é as e, ü as u), with compatible forms as one (ﬁ as fi)."""
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", piece).casefold())
     for mark in filter(unicodedata.combining, set(plain)):
         plain = plain.replace(mark, "")
@@ -37,24 +36,26 @@ def folded(piece: str) -> str:
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is letters alone, one or more; the signs that some scripts write vowels with count as letters."""
+    """Return True for one or more letters and nothing else; vowel signs count as letters."""
     return bool(text) and all(unicodedata.category(c)[0] in "LM" for c in text)
 
 
 class Ngrams:
     """The n-grams of a model: n-gram g is the piece ``len(pieces) + g``.
 
-    ngrams: strings of 2 to LONGEST characters, `folded`, all of them letters but for a SPACE at the beginning;
-    pieces: the vocabulary, piece i for id i, without a name where it stands for unknown text.
+    Args:
+        ngrams: 2 to LONGEST characters each, `folded`, all of them letters but for a SPACE at the beginning.
+        pieces: the vocabulary, piece i for id i, "" for the unknown piece.
 
-    Raises BitextmineError for what is no such list.
+    Raises:
+        BitextmineError: an n-gram is not like that, or is there twice.
     """
 
     def __init__(self, ngrams: Sequence[str], pieces: Sequence[str]) -> None:
         letters = sorted({letter for ngram in ngrams for letter in ngram} - {SPACE})
         if len(letters) > MOST_LETTERS:
             raise BitextmineError(f"n-grams: {len(letters)} different letters, more than {MOST_LETTERS}")
-        # 0 is what no n-gram has, and ends a word as a blank does.
+        # 0 stands for characters that no n-gram has; they end a word as a blank does.
         digits = {SPACE: 1, **{letter: i for i, letter in enumerate(letters, 2)}}
         self._base = len(digits) + 1
         fine = {letter for letter in letters if is_word(letter) and folded(letter) == letter} | {SPACE}
@@ -90,12 +91,14 @@ class Ngrams:
         return number
 
     def extend(self, pieces: Pieces) -> Pieces:
-        """The same sentences with the n-grams of each word that comes in several pieces: those of which the first and
-        the last character are in different pieces, each after the piece it ends in."""
+        """Return the same sentences with n-grams, those with their first and last character in different pieces.
+
+        An n-gram stands after the piece that it ends in.
+        """
         ids = pieces.ids
         if not len(ids) or not len(self._known):
             return pieces
-        # Does a piece go on with the word of the one before it?
+        # A piece may continue the word of the one before it.
         goes_on = np.zeros(len(ids), dtype=bool)
         goes_on[1:] = ~(self._begins[ids[1:]] | self._ends[ids[:-1]])
         starts = pieces.offsets[:-1]
@@ -108,7 +111,7 @@ class Ngrams:
         spelled = self._spelled.take(ids[at])
         characters = spelled.ids.astype(np.int64)
         place = np.repeat(at, spelled.lengths)
-        # What no n-gram has stands alone; so does a space that is not the word's first character.
+        # Other characters are words of their own; so is a space that is not a word's first character.
         begins = np.zeros(len(characters), dtype=bool)
         begins[spelled.offsets[:-1]] = ~goes_on[at]
         alone = characters == 0
@@ -139,8 +142,8 @@ class Ngrams:
 
 
 def _spelled(pieces: Sequence[str], digits: Mapping[str, int]) -> Pieces:
-    """The `folded` pieces in digits, 0 for a character that has none; a piece of no characters is one 0."""
-    # All of them in one go: 48,000 calls would take longer than a thousand sentences do to encode.
+    """Return the `folded` pieces in digits, 0 for a character that has none; an empty piece is one 0."""
+    # At once: 48,000 calls would take longer than encoding a thousand sentences.
     names = folded("\n".join(pieces)).split("\n")
     if len(names) != len(pieces):  # one with a line feed in it
         names = [folded(piece) for piece in pieces]

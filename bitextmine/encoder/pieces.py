@@ -20,6 +20,7 @@ class Pieces:
 
     @classmethod
     def from_lists(cls, lists: Sequence[Sequence[int]]) -> Pieces:
+        """Return sentences given as lists of ids."""
         offsets = np.zeros(len(lists) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)), out=offsets[1:])
         ids = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=int(offsets[-1]))
@@ -27,14 +28,14 @@ class Pieces:
 
     @property
     def lengths(self) -> np.ndarray:
-        """(n,) int64, pieces of each sentence."""
+        """Pieces of each sentence, (n,) int64."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> Pieces:
-        """The sentences of ``rows`` (m,) int, in that order, each cut to ``max_pieces``; copies."""
+        """Return a copy of the sentences of ``rows`` (m,) int, in that order, each cut to ``max_pieces``."""
         starts = self.offsets[rows]
         lengths = self.offsets[np.asarray(rows) + 1] - starts
         if max_pieces is not None:
@@ -46,14 +47,14 @@ class Pieces:
         return Pieces(np.asarray(self.ids[within], dtype=np.int32), offsets)
 
     def keep(self, mask: np.ndarray) -> Pieces:
-        """The same sentences without the pieces where ``mask`` (sum of lengths,) bool is False."""
+        """Return the same sentences without the pieces where ``mask`` (sum of lengths,) bool is False."""
         kept = np.zeros(len(mask) + 1, dtype=np.int64)
         np.cumsum(mask, out=kept[1:])
         return Pieces(self.ids[mask], kept[self.offsets])
 
     @staticmethod
     def join(parts: Sequence[Pieces]) -> Pieces:
-        """The sentences of all parts, one after another."""
+        """Return the sentences of all parts, one after another."""
         lengths = np.concatenate([part.lengths for part in parts])
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
-from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 
 __all__ = ["PRECOMPUTED", "Precomputed"]
@@ -16,30 +12,30 @@ PRECOMPUTED = "precomputed"
 
 
 class Precomputed:
-    """Network and tokeniser in one. Everything that would need the tool itself raises BitextmineError."""
+    """Network and tokeniser in one; encoding raises BitextmineError."""
 
     device = "cpu"
     dim = 0
     chunk_lines = 8_192
     slow = False
 
-    def encode(
-        self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
-    ) -> tuple[Pieces, int]:
+    def encode(self, *_: Any) -> NoReturn:
+        """Raise BitextmineError."""
         refuse()
 
-    def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
-        refuse()
+    vectors = encode
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
+        """Return nothing: the vectors are as they are."""
         return {}
 
     def describe(self) -> dict[str, Any]:
+        """Return the kind, for `bitextmine info`."""
         return {"kind": "encoder (vectors that another tool made)"}
 
 
 def refuse(corpus: str = "") -> NoReturn:
-    """Raises BitextmineError: `corpus` would have to be encoded."""
+    """Raise BitextmineError: `corpus` would have to be encoded."""
     before = f"{corpus}: " if corpus else ""
     raise BitextmineError(
         f"{before}--model precomputed encodes nothing: it stands for vectors that another tool made of a whole corpus; "

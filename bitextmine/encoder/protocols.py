@@ -1,4 +1,4 @@
-"""What an encoder is put together from: a tokeniser and a network, whoever made them."""
+"""The parts of an encoder: a tokeniser and a network, whoever made them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.run import Run
 
 __all__ = ["ForeignFolder", "Network", "PieceMaker", "PieceRows"]
 
 
 class PieceMaker(Protocol):
-    """What an encoder asks of a tokeniser."""
+    """A tokeniser."""
 
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
     ) -> tuple[Pieces, int]:
-        """Pieces of each line, cut to ``max_pieces``, and how many lines were cut; a line of blanks has none."""
+        """Return the pieces of each line, cut to ``max_pieces``, and the number of lines cut; blank lines have none."""
 
 
 class Network(Protocol):
-    """What an encoder asks of a model: `PieceSums`, `Transformer`, `Backbone`, `Lstm`."""
+    """A model: `PieceSums`, `Transformer`, `Backbone`, `Lstm`."""
 
     device: str
     dim: int
     chunk_lines: int  # lines that are best encoded together
-    slow: bool  # whether a line takes longer to encode than to look up
+    slow: bool  # a line takes longer to encode than to look up
 
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
-        """(n, dim) float unit rows; zeros for a sentence of no pieces."""
+        """Return (n, dim) float unit rows; zeros for a sentence of no pieces."""
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
-        """What else than the weights decides the last bits of a vector."""
+        """Return the settings that, besides the weights, decide the last bits of a vector."""
 
     def describe(self) -> dict[str, Any]:
-        """Kind, dimensions and size, for `bitextmine info`."""
+        """Return kind, dimensions and size, for `bitextmine info`."""
 
 
 @runtime_checkable
@@ -44,22 +45,24 @@ class PieceRows(Protocol):
     """A network whose sentence vectors are sums of vectors of pieces."""
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vector of each piece, (pieces, d) int8, each on a scale of its own, and its norm (pieces,) float32."""
+        """Return the pieces' vectors, (pieces, d) int8, each on a scale of its own, and their norms (pieces,)."""
 
 
 class ForeignFolder(Protocol):
-    """A model folder of another toolkit, read as far as it says what it is. Making one raises BitextmineError for
-    what cannot be run here."""
+    """A model folder of another toolkit; making one raises BitextmineError if it cannot be run here."""
 
-    max_pieces: int
-    heavy: bool  # whether a GPU would help
+    heavy: bool  # a GPU would help
+
+    @property
+    def max_pieces(self) -> int:
+        """The longest sentence that is encoded."""
 
     @property
     def tokenizer(self) -> PieceMaker:
-        """Ready to use."""
+        """The tokeniser."""
 
     def hash(self) -> str:
-        """16 hex digits of a SHA-256 over the files that decide what the vectors are."""
+        """Return 16 hex digits of a SHA-256 over the files that decide the vectors."""
 
-    def network(self, device: str, precision: str) -> Network:
-        """The model, ready on ``device`` (cpu, cuda, cuda:N)."""
+    def network(self, run: Run, precision: str) -> Network:
+        """Return the model on ``run.device``, the name of a device that is there."""

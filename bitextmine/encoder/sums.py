@@ -1,5 +1,7 @@
-"""Encoding without layers: a sentence's vector is the sum of its pieces', brought to length 1, perhaps with columns
-for their order (`order`) and for the sentence's length (`lengths`)."""
+"""Encoding without layers: a sentence's vector is the unit-length sum of its pieces' vectors.
+
+Columns for their order (`columns.order`) and for the sentence's length (`columns.lengths`) may follow.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True)
 class SumParts:
-    """What vectors of `PieceSums` are made of, for n sentences.
+    """The parts of the vectors of n sentences, which can be added up to those of longer texts.
 
-    sums: (n, columns) float32, the pieces' sums, not brought to length 1; the last ``order_columns`` are the first
-    ones weighed by place (times ``order_weight``). pieces, characters: (n,) int64, how many a sentence has (characters
-    at most `LONGEST`). length_share: what the columns for the length count, 0 if there are none.
+    Attributes:
+        sums: (n, columns) float32, the pieces' sums; the last ``order_columns`` are the first ones weighted by place
+            (times ``order_weight``).
+        pieces, characters: (n,) int64, lengths of the sentences (characters at most `LONGEST`).
+        length_share: weight of the columns for the length, 0 if there are none.
     """
 
     sums: np.ndarray
@@ -40,14 +44,18 @@ class SumParts:
 
 
 class PieceSums:
-    """The network of a model without layers, on the CPU. It needs no torch, which takes longer to load than a
-    thousand sentences take to encode, and reads piece vectors as the int8 rows that they are stored as: a
-    vocabulary of 48,000 then stays in the processor's cache.
+    """The network of a model without layers, on the CPU.
 
-    The same sentence has the same vector, to the bit, in whatever company, compiled or not.
+    It needs no torch, which takes longer to load than a thousand sentences to encode, and reads piece vectors as the
+    int8 rows that are stored: a vocabulary of 48,000 then stays in the processor's cache. The same sentence has the
+    same vector, to the bit, whatever the other sentences, compiled or not.
 
-    Attributes: values (rows, d), int8 or float32, the vectors of pieces and n-grams; scale (rows,) float32, what each
-    row of int8 values is to be multiplied with, or None.
+    Args:
+        weights: as `read_weights` returns them.
+        config: None for vectors of pieces and nothing else.
+
+    Raises:
+        ValueError: piece vectors are neither int8 with scales nor float32.
     """
 
     device = "cpu"
@@ -55,17 +63,11 @@ class PieceSums:
     slow = False
 
     def __init__(self, weights: Mapping[str, np.ndarray], config: EncoderConfig | None = None) -> None:
-        """weights as `read_weights` has them; without a configuration they are vectors of pieces, and nothing else.
-
-        Raises ValueError for piece vectors that are neither int8 with scales nor float32.
-        """
         self.values = np.ascontiguousarray(weights[PIECES])
         scale = weights.get(SCALE)
         self.scale = None if scale is None else np.ascontiguousarray(scale)
         if self.values.dtype != (np.float32 if scale is None else np.int8):
-            raise ValueError(
-                f"piece vectors of {self.values.dtype} {'without' if scale is None else 'with'} scales"
-            )
+            raise ValueError(f"piece vectors of {self.values.dtype} with{'out' * (scale is None)} scales")
         self.rows, self._piece_dim = self.values.shape
         self.config = config or EncoderConfig(self.rows, self._piece_dim, layers=0)
         self._characters = weights.get(CHARACTERS)
@@ -73,16 +75,11 @@ class PieceSums:
         self.dim = self.config.dim
 
     def settings(self, batch_tokens: int | None) -> dict[str, Any]:
-        """Nothing but the weights decides what a vector is."""
+        """Return nothing: only the weights decide a vector."""
         return {}
 
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
-        """(n, dim) float32 unit rows for n sentences; a sentence of no pieces gives zeros.
-
-        Raises ValueError for a piece that is not in the vocabulary.
-        """
-        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
-            raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
+        """Return (n, dim) float32 unit rows for n sentences; a sentence of no pieces gives zeros."""
         # Columns for the length have their place from the start: vectors are not copied to make room.
         found = self._units(pieces, self.dim)
         if self._characters is not None:
@@ -90,12 +87,7 @@ class PieceSums:
         return found
 
     def parts(self, pieces: Pieces) -> SumParts:
-        """What the vectors of n sentences, and of texts put together from them, are made of.
-
-        Raises ValueError for a piece that is not in the vocabulary.
-        """
-        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
-            raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
+        """Return the parts of the vectors of n sentences."""
         sums = self._units(pieces, self._sum_dim)
         # A sum is its unit vector times its length. One column tells the length: the largest, to be exact.
         column = np.abs(sums[:, : self._piece_dim]).argmax(axis=1)
@@ -110,20 +102,16 @@ class PieceSums:
         characters = np.zeros(len(pieces), dtype=np.int64)
         if self._characters is not None:
             characters = sentence_characters(pieces, self._characters)
-        settings = self.config
-        return SumParts(
-            sums,
-            pieces.lengths,
-            characters,
-            settings.order_columns,
-            settings.order_weight,
-            settings.length_share,
-        )
+        c = self.config
+        return SumParts(sums, pieces.lengths, characters, c.order_columns, c.order_weight, c.length_share)
 
     def _units(self, pieces: Pieces, width: int) -> np.ndarray:
-        """(n, width): columns beyond those of the sums are left as they come."""
+        """Return (n, width); columns beyond those of the sums are left uninitialised."""
+        if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
+            raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
         out = np.empty((len(pieces), width), dtype=np.float32)
-        wave = waves(pieces, self.config.order_weight) if self.config.order_columns else None
+        columns = self.config.order_columns
+        wave = waves(pieces, self.config.order_weight) if columns else None
         library = compiled.library("encoder")
         if library is None:
             for start in range(0, len(pieces), BLOCK_ROWS):
@@ -132,22 +120,12 @@ class PieceSums:
                 sums = self._sums(pieces.take(np.arange(start, stop)), None if wave is None else wave[part])
                 _unit(sums, out[start:stop, : self._sum_dim])
             return out
-        library.sum_pieces(
-            self.values,
-            self.scale,
-            self._piece_dim,
-            pieces.ids,
-            pieces.offsets,
-            len(pieces),
-            self.config.order_columns,
-            wave,
-            width,
-            out,
-        )
+        sentences = (pieces.ids, pieces.offsets, len(pieces))
+        library.sum_pieces(self.values, self.scale, self._piece_dim, *sentences, columns, wave, width, out)
         return out
 
     def _add_length(self, out: np.ndarray, pieces: Pieces, characters: np.ndarray) -> None:
-        """As `model.with_length`, without torch: out (n, dim) has unit rows in its first columns."""
+        """Do what `model.with_length` does, without torch: out (n, dim) has unit rows in its first columns."""
         share = self.config.length_share
         units = out[:, : self._sum_dim]
         units *= np.float32((1 - share) ** 0.5)
@@ -157,8 +135,7 @@ class PieceSums:
         out[zero[~units[zero].any(axis=1)]] = 0
 
     def _sums(self, pieces: Pieces, wave: np.ndarray | None) -> np.ndarray:
-        """Sums in the order of the pieces: the first piece of each sentence, then the second of those that have
-        one, and so on. wave (pieces,): `waves`."""
+        """Add up in the order of the pieces: the first of each sentence, then the second, and so on."""
         sums = np.zeros((len(pieces), self._sum_dim), dtype=np.float32)
         lengths = pieces.lengths
         order = np.argsort(-lengths, kind="stable")
@@ -176,13 +153,13 @@ class PieceSums:
         return sums
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vector of each piece and n-gram: (rows, d) int8, each on a scale of its own, and its norm (rows,)
-        float32."""
+        """Return the vectors of pieces and n-grams, (rows, d) int8, and their norms (rows,) float32."""
         values, scale = quantize_rows(self.values) if self.scale is None else (self.values, self.scale)
         squares = np.einsum("ij,ij->i", values, values, dtype=np.int64)
         return values, scale * np.sqrt(squares).astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
+        """Return kind, dimensions and size, for `bitextmine info`."""
         return {
             "kind": "encoder (mean of subword vectors)",
             **self.config.describe(),

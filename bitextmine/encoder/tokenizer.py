@@ -1,4 +1,4 @@
-"""SentencePiece, spoken to in batches."""
+"""Tokenising with SentencePiece, in batches."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from bitextmine.errors import BitextmineError
 
 __all__ = ["Tokenizer"]
 
-# Of a line that has more characters than this per piece wanted, only so many are tokenised: a line of a megabyte
-# then costs no more than a long sentence. A piece spans 16 characters at most, unless blanks vanish.
+# Characters tokenised per piece wanted: a line of a megabyte then costs no more than a long sentence. A piece spans 16
+# characters at most, unless blanks vanish.
 CHARACTERS_PER_PIECE = 64
 
-# In a model file: the name of the normalisation rules, followed by the rules. Of these it is known that none of
-# them reads across a space, and that a line feed becomes one.
+# In a model file: the name of the normalisation rules, followed by the rules. None of these rules reads across a space,
+# and a line feed becomes one.
 KNOWN_RULES = re.compile(rb"\n(?:\x08nmt_nfkc|\x0bnmt_nfkc_cf)\x12")
 
 
 class Tokenizer:
-    """Cuts lines into pieces with a SentencePiece model (normalisation, case folding included, is the model's).
+    """Cuts lines into pieces with a SentencePiece model, which also normalises and folds case.
 
-    Where a model's pieces end at spaces, as they do unless one asks for something else, a line's pieces are
-    those of its words, each word is cut once, and remembered: ten times as fast. SentencePiece's own result for
-    the whole line differs from that only where two ways to cut a word are equally likely to the last bit of a
-    float32 sum (2 of 120,000 lines of Europarl).
+    By default a model's pieces end at spaces. A line's pieces are then those of its words, and each word is cut once
+    and remembered: ten times as fast. SentencePiece's result for the whole line differs only where two ways to cut a
+    word are equally likely to the last bit of a float32 sum (2 of 120,000 lines of Europarl).
 
-    Raises BitextmineError when ``path`` is missing or is no SentencePiece model.
+    Raises:
+        BitextmineError: the file is missing or is no SentencePiece model.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -45,38 +45,38 @@ class Tokenizer:
         self._model = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromFile(os.fspath(self.path))
-        except (RuntimeError, OSError) as e:
-            raise BitextmineError(f"{self.path}: not a SentencePiece model ({e})") from e
-        self._names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
+            self._names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
+        except (RuntimeError, OSError, UnicodeDecodeError) as e:
+            raise BitextmineError(f"{self.path}: not a SentencePiece model, or a damaged one ({e})") from e
         self.ngrams: Ngrams | None = None
         self._words = Words() if self._is_by_words() else None
 
     @property
     def vocab_size(self) -> int:
-        """Pieces of the vocabulary, without n-grams."""
+        """Number of pieces in the vocabulary, without n-grams."""
         return int(self._model.get_piece_size())
 
     def pieces(self) -> list[str]:
-        """The vocabulary, piece i for id i; the unknown piece is an empty string."""
+        """Return the vocabulary, piece i for id i; the unknown piece is an empty string."""
         names = list(self._names)
         names[self._model.unk_id()] = ""
         return names
 
     def scores(self) -> list[float]:
-        """The log-probability of each piece in the vocabulary's unigram model (of a BPE one: its rank, negative)."""
+        """Return each piece's log-probability in a unigram vocabulary (in a BPE one: its negative rank)."""
         return [self._model.get_score(i) for i in range(self.vocab_size)]
 
     def add_ngrams(self, ngrams: Sequence[str]) -> None:
-        """From now on words that come in several pieces have n-grams, too. Raises BitextmineError as `Ngrams` does."""
+        """Give words of several pieces n-grams as well; raises BitextmineError as `Ngrams` does."""
         self.ngrams = Ngrams(ngrams, self.pieces())
         self._words = None if self._words is None else Words()  # forget what is known without them
 
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
     ) -> tuple[Pieces, int]:
-        """Pieces of each line, cut to ``max_pieces``, and how many lines were cut.
+        """Return the pieces of each line, cut to ``max_pieces``, and the number of lines cut.
 
-        Runs on ``threads`` threads of its own and lets other Python threads go on meanwhile.
+        Runs on ``threads`` threads of its own, without the interpreter's lock.
         """
         if max_pieces is None:
             return self._encode(lines, np.iinfo(np.int64).max, threads)
@@ -87,7 +87,7 @@ class Tokenizer:
         shorter = list(lines)
         for i in long:
             shorter[i] = lines[i][:limit]
-        # One piece more than wanted tells a line that was cut in earnest.
+        # One piece more than wanted shows that a line was cut.
         pieces, _ = self._encode(shorter, max_pieces + 1, threads)
         few = [i for i in long if pieces.lengths[i] <= max_pieces]
         if few:
@@ -108,18 +108,21 @@ class Tokenizer:
                 text = "\n".join(line.replace("\n", " ") for line in lines)
             return self._words.encode(text, len(lines), most, partial(self._cut, threads=threads))
         except UnicodeEncodeError:
-            # SentencePiece takes UTF-8; a lone surrogate (possible only in text made in Python) has none.
+            # A lone surrogate, possible only in text made in Python, has no UTF-8.
             clean = [line.encode("utf-8", "replace").decode("utf-8") for line in lines]
             return self._encode(clean, most, threads)
 
     def _cut(self, texts: Sequence[str], threads: int = 1) -> Pieces:
-        """The pieces of each text as SentencePiece sees it, and their n-grams."""
+        """Return the pieces of each text, and their n-grams, from SentencePiece."""
         pieces = Pieces.from_lists(self._model.encode(list(texts), num_threads=threads))
         return pieces if self.ngrams is None else self.ngrams.extend(pieces)
 
     def _is_by_words(self) -> bool:
-        """Whether the pieces of a line are those of its words: no piece goes on after a space, a space alone is
-        a piece (so that two unknown words stay two), and blanks are dropped and added as usual."""
+        """Return True if the pieces of a line are those of its words.
+
+        No piece continues after a space, a space alone is a piece (so that two unknown words stay two), and blanks are
+        dropped and added as usual.
+        """
         if not KNOWN_RULES.search(self._model.serialized_model_proto()):
             return False
         if any(SPACE in name[1:] for name in self._names) or SPACE not in self._names:
@@ -129,6 +132,6 @@ class Tokenizer:
 
 
 def _first(pieces: Pieces, most: int) -> tuple[Pieces, int]:
-    """The first ``most`` pieces of each line, and how many lines had more."""
+    """Return the first ``most`` pieces of each line, and the number of lines that had more."""
     cut = int((pieces.lengths > most).sum())
     return (pieces.take(np.arange(len(pieces)), most) if cut else pieces), cut

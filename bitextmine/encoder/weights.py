@@ -1,4 +1,4 @@
-"""Weights on disk: safetensors, piece vectors in eight bits with a scale per row, or in four with one per group.
+"""Weights on disk: safetensors, with piece vectors in eight bits with a scale per row, or in four with one per group.
 
 With four bits for pieces, n-grams have two: a word has one piece or a few, but many n-grams, whose errors cancel out.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
-from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.config import OPTIONAL, EncoderConfig
 from bitextmine.errors import BitextmineError
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "SCALE",
     "STORAGES",
     "TOP_SHARES",
+    "check_finite",
     "pack_rows",
     "piece_vectors",
     "quantize_rows",
@@ -38,24 +39,23 @@ __all__ = [
 
 PIECES = "embedding.weight"
 SCALE = "embedding.scale"
-# Of a model with config.length_share: what each row's piece has, as `piece_characters` counts them.
+# With config.length_share: the characters of each row's piece (`piece_characters`).
 CHARACTERS = "characters"
-# Of a model with config.bottleneck: from the piece vectors to the layers.
+# With config.bottleneck: from the piece vectors to the layers.
 BOTTLENECK = "bottleneck.weight"
-# Where n-grams are stored in another way than pieces; in memory they are rows of PIECES, the last ones.
+# N-grams stored in other bits than pieces; in memory they are the last rows of PIECES.
 NGRAMS, NGRAMS_SCALE = "ngrams.weight", "ngrams.scale"
 STORAGES = ("int8", "int4", "float32")
 
-# Columns that share a scale in four or two bits, and the shares of a group's largest number tried as its top level:
-# cutting off the largest makes all others finer.
+# Columns that share a scale in four or two bits, and the shares of a group's largest number that are tried as its top
+# level: cutting off the largest numbers makes all others finer.
 GROUP = 64
 TOP_SHARES = {4: (1.0, 0.9, 0.8, 0.7), 2: (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)}
 BLOCK_ROWS = 256  # of packed rows at a time, so that their numbers stay in the cache
 
 
 def quantize_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, dim) float -> int8 values (rows, dim) and scales (rows,) float32, so that value * scale is within
-    half a scale of the weight; a row of zeros has scale 0."""
+    """Return int8 values (rows, dim) and scales (rows,) float32 of floats (rows, dim); a row of zeros has scale 0."""
     weight = weight.astype(np.float32, copy=False)
     scale = np.abs(weight).max(axis=1) / np.float32(127)
     safe = np.where(scale > 0, scale, np.float32(1))
@@ -63,22 +63,21 @@ def quantize_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def restore_rows(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """int8 values (rows, dim), scales (rows,) -> (rows, dim) float32."""
+    """Return int8 values (rows, dim) times their scales (rows,), float32."""
     return np.multiply(values, scale[:, None], dtype=np.float32)
 
 
 def piece_vectors(weights: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The piece vectors (rows, d) float32 of weights as `read_weights` has them."""
+    """Return the piece vectors (rows, d) float32 of `read_weights`."""
     return restore_rows(weights[PIECES], weights[SCALE]) if SCALE in weights else weights[PIECES]
 
 
 def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, dim) float -> (rows, dim * bits / 8) uint8, (rows, dim / GROUP) float16 scales; the last group may be
-    smaller than GROUP, but dim * bits must fill bytes.
+    """Return (rows, dim * bits / 8) uint8 and (rows, dim / GROUP) float16 scales of floats (rows, dim).
 
     A number is its level times its group's scale. Four bits have the levels -7..7, stored as 8 + level; two have -3,
-    -1, 1 and 3, stored as 0 to 3. Of a byte's columns the first is lowest. Of the scales tried each group takes the
-    one of the least squared error.
+    -1, 1 and 3, stored as 0 to 3. The first column is in a byte's lowest bits. Of the scales tried each group takes
+    the one with the least squared error. The last group may be smaller than GROUP, but dim * bits must fill bytes.
     """
     dim = weight.shape[1]
     each = 8 // bits
@@ -93,7 +92,6 @@ def pack_rows(weight: np.ndarray, bits: int = 4) -> tuple[np.ndarray, np.ndarray
 
 
 def _pack_groups(weight: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """`pack_rows` of columns that are whole groups, or one smaller one."""
     rows, dim = weight.shape
     size = min(GROUP, dim)
     groups = weight.astype(np.float32, copy=False).reshape(-1, size)
@@ -124,11 +122,11 @@ def _levels(stored: np.ndarray, bits: int) -> np.ndarray:
 
 
 def unpack_rows(packed: np.ndarray, scales: np.ndarray, bits: int = 4) -> np.ndarray:
-    """What `pack_rows` made of (rows, dim) numbers -> (rows, dim) float32."""
+    """Return the numbers (rows, dim) float32 that `pack_rows` packed."""
     rows, width = packed.shape
     each = 8 // bits
     byte = np.arange(256, dtype=np.uint8)[:, None] >> (np.arange(each, dtype=np.uint8) * bits) & (2**bits - 1)
-    # What each byte holds, so that it is taken out of a table in one go.
+    # The columns of each byte, so that they are looked up at once.
     table = _levels(byte.astype(np.int8), bits).astype(np.float32).view(f"V{4 * each}")[:, 0]
     levels = table[packed].view(np.float32).reshape(rows, width * each)
     levels *= np.repeat(scales.astype(np.float32), GROUP, axis=1)[:, : width * each]
@@ -136,7 +134,7 @@ def unpack_rows(packed: np.ndarray, scales: np.ndarray, bits: int = 4) -> np.nda
 
 
 def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Packed rows as `quantize_rows` has them, by blocks, so that they are never all in float32."""
+    """Requantise packed rows by blocks, so that they are never all in float32."""
     values = np.empty((len(packed), packed.shape[1] * 8 // bits), dtype=np.int8)
     scale = np.empty(len(packed), dtype=np.float32)
     for start in range(0, len(packed), BLOCK_ROWS):
@@ -146,7 +144,7 @@ def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndar
 
 
 def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
-    """The tensors of a model of this configuration, as `SentenceModel.state_dict` names them."""
+    """Return the shapes of a model's tensors, under the names of `SentenceModel.state_dict`."""
     d, ffn = config.dim, config.ffn
     shapes: dict[str, tuple[int, ...]] = {PIECES: (config.rows, config.stored_dim)}
     if config.length_share:
@@ -170,8 +168,7 @@ def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
 def unrolled(
     config: EncoderConfig, weights: Mapping[str, np.ndarray]
 ) -> tuple[EncoderConfig, dict[str, np.ndarray]]:
-    """The same model without a bottleneck and with layers of their own, larger, for who knows neither; weights as
-    `read_weights` has them."""
+    """Return the same model without bottleneck and recurrence, for libraries that know neither."""
     found = dict(weights)
     if config.bottleneck:
         found[PIECES] = piece_vectors(weights) @ found.pop(BOTTLENECK).T
@@ -185,11 +182,15 @@ def unrolled(
 def write_weights(
     state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "int8", ngrams: int = 0
 ) -> None:
-    """Writes float weights; dtype "int8" (piece vectors int8 with a scale per row, the rest float16), "int4" (piece
-    vectors by `pack_rows`, those of ``ngrams``, the last rows, in two bits, the rest float16) or "float32".
+    """Write float weights.
 
-    Raises BitextmineError for another dtype, for int4 where the numbers of a vector do not fill bytes, and when the
-    disk is full.
+    Args:
+        dtype: "float32"; "int8": piece vectors int8 with a scale per row, the rest float16; "int4": piece vectors by
+            `pack_rows`, those of n-grams in two bits, the rest float16.
+        ngrams: number of n-grams, the last rows of the piece vectors.
+
+    Raises:
+        BitextmineError: another dtype, int4 with dimensions that do not fill bytes, or a full disk.
     """
     state = {name: np.ascontiguousarray(array) for name, array in state.items()}
     if dtype not in STORAGES:
@@ -214,8 +215,9 @@ def write_weights(
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file; BitextmineError when it is missing or no such file."""
-    _check_is_there(path)
+    """Read a safetensors file; raises BitextmineError if it is missing or damaged."""
+    if not path.is_file():
+        raise BitextmineError(f"{path}: no such file")
     try:
         arrays: dict[str, np.ndarray] = load_file(path)
     # KeyError, AttributeError: a type that NumPy lacks; ValueError: a shape that it cannot have
@@ -224,15 +226,12 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _check_is_there(path: Path) -> None:
-    if not path.is_file():
-        raise BitextmineError(f"{path}: no such file: a model folder needs its model.safetensors")
-
-
 def storage_of(path: Path) -> str:
-    """Which of STORAGES a model's piece vectors are in, by the file's header alone. BitextmineError for a file that is
-    missing, damaged or without piece vectors."""
-    _check_is_there(path)
+    """Return the member of STORAGES that a model's piece vectors are in, from the file's header.
+
+    Raises:
+        BitextmineError: the file is missing, damaged or without piece vectors.
+    """
     try:
         with safe_open(path, "numpy") as file:
             kind = file.get_slice(PIECES).get_dtype()
@@ -242,53 +241,60 @@ def storage_of(path: Path) -> str:
 
 
 def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
-    """The weights of a model of ``config``: piece vectors int8 with ``SCALE`` (also those stored in four bits) or
-    float32, all others float32.
+    """Read the weights of a model: piece vectors float32, or int8 with ``SCALE``; all others float32.
 
-    Raises BitextmineError when the file is missing, is no safetensors file, holds NaN or does not fit the
-    configuration (naming the tensor and the two shapes).
+    Raises:
+        BitextmineError: the file is missing, damaged, holds NaN or does not fit the configuration.
     """
     state = read_arrays(path)
-    wanted = weight_shapes(config)
-    kind = state.get(PIECES, np.empty(0)).dtype
-    if kind == np.uint8:
-        groups = -(-config.stored_dim // GROUP)
-        wanted[PIECES] = (config.vocab_size, config.stored_dim // 2)
-        wanted[SCALE] = (config.vocab_size, groups)
-        if config.ngrams:
-            wanted[NGRAMS] = (config.ngrams, config.piece_dim // 4)
-            wanted[NGRAMS_SCALE] = (config.ngrams, groups)
-    elif kind == np.int8:
-        wanted[SCALE] = (config.rows,)
-    shape = (
-        f"dim {config.dim}, layers {config.layers}, ngrams {config.ngrams}, order_columns {config.order_columns}, "
-        f"length_share {config.length_share}, bottleneck {config.bottleneck}, recurrent {config.recurrent}"
-    )
+    packed = state.get(PIECES, np.empty(0)).dtype == np.uint8
+    wanted = _stored(config, state.get(PIECES, np.empty(0)).dtype)
+    shape = ", ".join(f"{key} {getattr(config, key)}" for key in ("dim", "layers", *OPTIONAL))
     for name in sorted(wanted.keys() | state.keys()):
         if name not in state:
             raise BitextmineError(f"{path}: no tensor {name!r}, which config.json ({shape}) calls for")
         if name not in wanted:
             raise BitextmineError(f"{path}: tensor {name!r} has no place in a model of {shape}")
-        if state[name].shape != wanted[name]:
+        size, dtype = wanted[name]
+        if state[name].shape != size:
             raise BitextmineError(
-                f"{path}: {name!r} has shape {state[name].shape}, but config.json says {wanted[name]}"
+                f"{path}: {name!r} has shape {state[name].shape}, but config.json says {size}"
             )
-        if state[name].dtype not in (np.int8, np.uint8):
-            state[name] = state[name].astype(np.float32, copy=False)
-            if not np.isfinite(state[name]).all():
-                raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
-        elif name not in (PIECES, NGRAMS, CHARACTERS):
-            raise BitextmineError(
-                f"{path}: {name!r} is {state[name].dtype}, which only {PIECES!r} and {NGRAMS!r} may be"
-            )
-    if config.length_share and state[CHARACTERS].dtype != np.uint8:
-        raise BitextmineError(f"{path}: {CHARACTERS!r} is {state[CHARACTERS].dtype}, not uint8")
-    if kind == np.uint8:
-        if config.ngrams and state[NGRAMS].dtype != kind:
-            raise BitextmineError(f"{path}: {NGRAMS!r} is {state[NGRAMS].dtype}, but {PIECES!r} uint8")
+        kind = state[name].dtype
+        if kind != dtype if dtype else kind.kind != "f":
+            raise BitextmineError(f"{path}: {name!r} is {kind}, not {dtype or 'a float'}")
+    check_finite(state, path)
+    if packed:
         state[PIECES], state[SCALE] = _as_int8(state[PIECES], state[SCALE], 4)
         if config.ngrams:
             values, scale = _as_int8(state.pop(NGRAMS), state.pop(NGRAMS_SCALE), 2)
             state[PIECES] = np.concatenate([state[PIECES], values])
             state[SCALE] = np.concatenate([state[SCALE], scale])
     return state
+
+
+def check_finite(state: dict[str, np.ndarray], path: Path) -> None:
+    """Convert all but int8 and uint8 tensors to float32; raises BitextmineError for NaN and infinity."""
+    for name, array in state.items():
+        if array.dtype not in (np.int8, np.uint8):
+            state[name] = array.astype(np.float32, copy=False)
+            if not np.isfinite(state[name]).all():
+                raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")
+
+
+def _stored(config: EncoderConfig, kind: np.dtype) -> dict[str, tuple[tuple[int, ...], str | None]]:
+    """Return the shape and the dtype (None: any float) of each tensor of a file with piece vectors of dtype `kind`."""
+    found = {
+        name: (shape, "uint8" if name == CHARACTERS else None)
+        for name, shape in weight_shapes(config).items()
+    }
+    if kind == np.int8:
+        found |= {PIECES: (found[PIECES][0], "int8"), SCALE: ((config.rows,), None)}
+    elif kind == np.uint8:
+        groups = -(-config.stored_dim // GROUP)
+        found[PIECES] = (config.vocab_size, config.stored_dim // 2), "uint8"
+        found[SCALE] = (config.vocab_size, groups), None
+        if config.ngrams:
+            found[NGRAMS] = (config.ngrams, config.piece_dim // 4), "uint8"
+            found[NGRAMS_SCALE] = (config.ngrams, groups), None
+    return found

@@ -1,12 +1,12 @@
-"""Tokenising by words: each distinct word is cut into pieces once, and looked up from then on."""
+"""Tokenising by words: each distinct word is cut into pieces once, and then looked up."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -15,34 +15,18 @@ from bitextmine.encoder.pieces import Pieces
 
 __all__ = ["MAX_WORDS", "CompiledTable", "PlainTable", "Words"]
 
-# Words remembered before all are forgotten and the table begins anew: about 50 MB. (200,000 sentences of
-# parliament hold 150,000 words, words with a comma at their end counted apart.)
+# Words remembered before the table begins anew: about 50 MB. (200,000 sentences of parliament hold 150,000 words.)
 MAX_WORDS = 1 << 19
 
 
-class Numbering(Protocol):
-    """Numbers words as they come, from 0 on."""
-
-    def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """The number of each word, (words,) int32; where the words of each line end, (lines,) int64; the words
-        that are new, in the order of their numbers, the first of which is ``known``.
-
-        ``known`` is how many words there are pieces of. If an earlier scan added more, whose pieces were then not
-        stored, those are forgotten first: they are new again. UnicodeEncodeError for a lone surrogate.
-        """
-
-    def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
-        """Each line's pieces, ``most`` at most, and how many lines had more; ``known`` has those of each word."""
-
-
 class Words:
-    """Pieces of lines by way of their words, which are what stands between spaces.
+    """Pieces of lines by way of their words, the parts between spaces; each distinct word is cut once.
 
-    For each line the result is the pieces of its words, one after another; whether that is how the tokeniser would
-    have cut the whole line, the caller knows. One thread at a time works on a text, others wait.
+    A table numbers the words; `scan` of a text yields the number of each word, where the words of each line end, and
+    the new words in the order of their numbers. `pieces` puts together the pieces of each line.
 
-    A call may be broken off anywhere, by Ctrl-C or for lack of memory: words and their pieces become known together,
-    in one assignment, and what a table holds beyond that is forgotten by its next scan.
+    A call may be interrupted anywhere, by Ctrl-C or for lack of memory: words and their pieces become known together,
+    in one assignment, and the next scan forgets whatever else the table holds. One thread at a time works on a text.
     """
 
     def __init__(self) -> None:
@@ -55,9 +39,11 @@ class Words:
     def encode(
         self, text: str, lines: int, most: int, cut: Callable[[list[str]], Pieces]
     ) -> tuple[Pieces, int]:
-        """Pieces of each line of ``text`` (``lines`` of them, joined by line feeds), the first ``most`` of them,
-        and how many lines had more; ``cut`` gives the pieces of words that are new. Raises UnicodeEncodeError for
-        a lone surrogate."""
+        """Return the first ``most`` pieces of each line of a text, and the number of lines that had more.
+
+        text: ``lines`` lines, joined by line feeds; cut: returns the pieces of new words. Raises UnicodeEncodeError for
+        a lone surrogate.
+        """
         if text.count("\n") != lines - 1:
             raise ValueError(f"{lines} lines expected, found {text.count(chr(10)) + 1}")
         with self._lock:
@@ -76,18 +62,16 @@ class Words:
         return table.pieces(number, ends, known, most)
 
 
-def _nothing() -> tuple[Numbering, Pieces]:
-    """A table, and the pieces of the words that are known: of word i in row i."""
-    table = PlainTable() if compiled.library("encoder") is None else CompiledTable()
-    return table, Pieces.from_lists([])
+def _nothing() -> tuple[CompiledTable | PlainTable, Pieces]:
+    """Return an empty table and the pieces of known words, of word i in row i."""
+    library = compiled.library("encoder")
+    return PlainTable() if library is None else CompiledTable(library), Pieces.from_lists([])
 
 
 class CompiledTable:
-    """The words of a text by number, in C. Raises MemoryError as it fills."""
+    """The words of a text by number, in C; raises MemoryError as it fills."""
 
-    def __init__(self) -> None:
-        library = compiled.library("encoder")
-        assert library is not None
+    def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._table = library.words_new()
         if not self._table:
@@ -95,6 +79,7 @@ class CompiledTable:
         weakref.finalize(self, library.words_free, self._table)
 
     def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """Return the number of each word, the end of each line's words, and the words from number ``known`` on."""
         raw = text.encode()
         room = raw.count(b" ") + lines
         number, ends = np.empty(room, dtype=np.int32), np.empty(lines, dtype=np.int64)
@@ -110,10 +95,11 @@ class CompiledTable:
         return number, ends, fresh
 
     def count(self) -> int:
-        """Words in the table."""
+        """Return the number of words in the table."""
         return int(self._library.words_count(self._table))
 
     def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
+        """Return each line's pieces, ``most`` at most, and the number of lines that had more."""
         offsets = np.empty(len(ends) + 1, dtype=np.int64)
         given = (number, ends, len(ends), known.ids, known.offsets, most, offsets)
         cut = self._library.words_pieces(*given, None)
@@ -123,14 +109,15 @@ class CompiledTable:
 
 
 class PlainTable(dict[str, int]):
-    """The same in Python: a dictionary that numbers its keys as they are asked for."""
+    """The same in Python: a dictionary that numbers its keys as they come."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
         return number
 
     def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        text.encode()  # as the compiled one would: a lone surrogate is an error
+        """Return the same as `CompiledTable.scan`."""
+        text.encode()  # a lone surrogate is an error there as well
         if known > len(self):
             raise ValueError(f"{known} words cannot be known to a table of {len(self)}")
         while len(self) > known:
@@ -143,6 +130,7 @@ class PlainTable(dict[str, int]):
         return number, ends, fresh[::-1]
 
     def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
+        """Return the same as `CompiledTable.pieces`."""
         words = known.take(number)
         offsets = words.offsets[np.concatenate([np.zeros(1, dtype=np.int64), ends])]
         whole = Pieces(words.ids, offsets)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns.lengths import LONGEST, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.encoder import _load_again
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder, save_folder
 from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import (
@@ -89,7 +96,10 @@ def test_word_order_matters_only_with_layers(make_folder: Make, tmp_path: Path) 
         assert np.allclose(a, b, atol=1e-5) == (layers == 0)
 
 
-def test_out_of_memory_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_halves_the_batch(
+    make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder(tmp_path / "model", 2)
     config, _ = read_folder(folder)
     network = Transformer(config, read_weights(config, folder / WEIGHTS))
     pieces, _, _ = load_encoder(folder).tokenize(LINES)
@@ -210,6 +220,11 @@ def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:
     assert folder_hash(copy) != folder_hash(folder)
 
 
+def damage_a_piece(folder: Path) -> None:
+    path = folder / "tokenizer.model"
+    path.write_bytes(path.read_bytes().replace("\u2581".encode(), b"\xe2\xff\x81"))
+
+
 def change_config(folder: Path, **changes: object) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -223,6 +238,7 @@ def change_config(folder: Path, **changes: object) -> None:
         (lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model: no such file"),
         (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "not a readable safetensors"),
         (lambda f: (f / "tokenizer.model").write_bytes(b"x" * 99), "not a SentencePiece model"),
+        (damage_a_piece, "not a SentencePiece model, or a damaged one"),
         (lambda f: (f / "config.json").write_text("{"), "not valid JSON"),
         (lambda f: change_config(f, dim=24), "has shape"),
         (lambda f: change_config(f, vocab_size=7), "but config.json says vocab_size 7"),
@@ -251,3 +267,56 @@ def test_a_device_that_is_not_there(folder: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(BitextmineError, match="0 CUDA devices"):
             load_encoder(folder, device="cuda")
+
+
+def test_a_pool_of_processes_takes_an_encoder(folder: Path) -> None:
+    encoder = load_encoder(folder)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = pool.map(encoder.encode, [LINES[:3], LINES[3:]])
+    # The other process multiplies in bfloat16 where the processor can.
+    np.testing.assert_allclose(np.concatenate(found), encoder.encode(LINES), atol=0.02)
+
+
+def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder: Make, tmp_path: Path) -> None:
+    content = pickle.dumps(load_encoder(make_folder(tmp_path / "model", 0)))
+    assert len(content) < 1000
+    assert pickle.loads(content) is pickle.loads(content)
+    make_folder(tmp_path / "model", 1)
+    _load_again.cache_clear()
+    with pytest.raises(BitextmineError, match="the pickled encoder has hash"):
+        pickle.loads(content)
+    with pytest.raises(pickle.PicklingError, match="load_encoder did not make it"):
+        pickle.dumps(load_encoder("precomputed"))
+
+
+SCRIPTS = {
+    "zh": "委员会今天通过了预算。会议明天上午九点继续举行",
+    "ja": "委員会は本日、予算案を可決した。会議は明日の午前九時に再開される",
+    "th": "คณะกรรมการได้อนุมัติงบประมาณวันนี้ การประชุมจะดำเนินต่อในวันพรุ่งนี้",
+}
+
+
+@given(st.lists(st.text(st.sampled_from("".join(SCRIPTS.values()) + " a1"), max_size=60), max_size=8))
+def test_text_without_spaces(lines: list[str]) -> None:
+    """Pieces, n-grams and the columns for length and order are those of SentencePiece's own pieces."""
+    encoder = load_encoder("europe5")
+    vectors = encoder.encode(lines)
+    lengths = np.linalg.norm(vectors, axis=1)
+    tokenizer = encoder.tokenizer
+    assert isinstance(tokenizer, Tokenizer)
+    pieces, _ = tokenizer.encode(lines)
+    own = Pieces.join([Pieces.from_lists([]), *(tokenizer._cut([line]) for line in lines)])
+    for i, line in enumerate(lines):
+        assert lengths[i] == (pytest.approx(1, abs=1e-5) if line.strip() else 0)
+        names = sorted(pieces.ids[pieces.offsets[i] : pieces.offsets[i + 1]])
+        assert names == sorted(own.ids[own.offsets[i] : own.offsets[i + 1]])
+
+
+@pytest.mark.parametrize("line", SCRIPTS.values(), ids=SCRIPTS)
+def test_long_lines_without_spaces_are_cut_at_the_limit(line: str) -> None:
+    encoder = load_encoder("europe5")
+    pieces, cut, _ = encoder.tokenize([line * 200, line])
+    assert cut == 1 and pieces.lengths.tolist()[0] == encoder.max_pieces > pieces.lengths[1] > 5
+    assert np.linalg.norm(encoder.encode(line * 200)) == pytest.approx(1, abs=1e-5)
+    characters = sentence_characters(pieces, load_file(packaged("europe5") / WEIGHTS)["characters"])
+    assert abs(int(characters[1]) - len(line)) <= 2 and characters[0] <= LONGEST

@@ -1,1 +1,1 @@
-"""Columns of a sentence vector that piece vectors do not give."""
+"""Columns of a sentence vector that are no sums of piece vectors."""

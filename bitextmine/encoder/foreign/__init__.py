@@ -1,4 +1,4 @@
-"""Encoders made by other toolkits: a module for each kind, and a line in KINDS."""
+"""Encoders made by other toolkits: a module and a line in KINDS each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bitextmine.encoder.protocols import ForeignFolder
 
 __all__ = ["KINDS", "read_foreign"]
 
-# Whether a folder is of that kind, and what reads it; the first that says yes.
+# A test of a folder and its reader; the first test that succeeds decides.
 KINDS: list[tuple[Callable[[Path], bool], Callable[[Path], ForeignFolder]]] = [
     (is_imported, Import),
     (is_laser, Laser),
@@ -19,5 +19,5 @@ KINDS: list[tuple[Callable[[Path], bool], Callable[[Path], ForeignFolder]]] = [
 
 
 def read_foreign(folder: Path) -> ForeignFolder | None:
-    """A folder of another toolkit, None if it is of none. Raises BitextmineError for one that cannot be run here."""
+    """Return the reader of another toolkit's folder, None for any other; raises BitextmineError if it cannot run."""
     return next((kind(folder) for is_kind, kind in KINDS if is_kind(folder)), None)

@@ -6,31 +6,31 @@ the dictionary is NAME.cvocab: one piece per line, its row counted from 4. The c
 and is never read; the README, "Encoders from elsewhere", shows how to convert it.
 
 Text is lower-cased, and typographic quotation marks, dashes and dots become plain ones. The published preparation
-(Moses' punctuation rules) besides shifts spaces around brackets and quotation marks: where a text has those, vectors
-differ a little from those of the published tool.
+(Moses' punctuation rules) also shifts spaces around brackets and quotation marks: vectors of text that has those differ
+a little from those of the published tool.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import read_arrays
+from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_json
+from bitextmine.run import Run
 
 __all__ = ["Laser", "LaserTokenizer", "is_laser"]
 
-# The published encoder has no limit; a longer line is cut here.
+# Longer lines are cut; the published encoder has no limit.
 MAX_PIECES = 1024
 
 # Rows of the embedding that are no pieces, as fairseq orders them.
@@ -38,7 +38,6 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 END, UNKNOWN = 2, 3
 
 EMBEDDING = "embed_tokens.weight"
-GATES = re.compile(r"lstm\.(weight|bias)_(ih|hh)_l(\d+)(_reverse)?")
 
 PLAIN = str.maketrans(
     {
@@ -52,39 +51,36 @@ PLAIN = str.maketrans(
 
 
 def is_laser(folder: Path) -> bool:
-    """Whether a folder is one of LASER: it holds a SentencePiece model named *.spm."""
+    """Return True for a folder that holds a SentencePiece model named *.spm."""
     return any(folder.glob("*.spm"))
 
 
 class Laser:
-    """A folder of LASER. Raises BitextmineError that names the file that is missing or does not fit.
+    """A folder of LASER.
 
-    Attributes: max_pieces (int), tokenizer (LaserTokenizer), heavy (bool, whether a GPU would help).
+    Raises:
+        BitextmineError: a file is missing or does not fit; the message names it.
     """
 
     heavy = True
     max_pieces = MAX_PIECES
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self._spm = _only(folder, "*.spm")
         self._weights = _only(folder, "*.safetensors")
+        self._cvocab = self._weights.with_suffix(".cvocab")
         self._state = read_arrays(self._weights)
         table = self._state.get(EMBEDDING)
         if table is None or table.ndim != 2:
             raise BitextmineError(
-                f"{self._weights}: no matrix {EMBEDDING!r}: not the weights of LASER2 (those of LASER3 are not "
-                "supported)"
+                f"{self._weights}: no matrix {EMBEDDING!r}: not the weights of LASER2 (LASER3 is not supported)"
             )
         self.tokenizer = LaserTokenizer(self._spm, self._dictionary(len(table)))
 
     def _dictionary(self, rows: int) -> dict[str, int]:
-        """Piece -> row of the embedding, which has so many rows."""
-        try:
-            with safe_open(self._weights, framework="np") as file:
-                text = (file.metadata() or {}).get("dictionary")
-        except (SafetensorError, OSError) as e:
-            raise BitextmineError(f"{self._weights}: not a readable safetensors file ({e!r})") from e
+        """Return piece -> row of the embedding, which has so many rows."""
+        with safe_open(self._weights, framework="np") as file:
+            text = (file.metadata() or {}).get("dictionary")
         if text is not None:
             where = f"{self._weights}: the dictionary in its metadata"
             try:
@@ -94,17 +90,15 @@ class Laser:
             if not isinstance(found, dict) or not all(type(row) is int for row in found.values()):
                 raise BitextmineError(f"{where} is not {{piece: row}}, each row a whole number")
         else:
-            path = self._weights.with_suffix(".cvocab")
-            where = str(path)
-            if not path.is_file():
-                raise BitextmineError(
-                    f"{self.folder}: no dictionary: {self._weights.name} has none in its metadata, and there is no "
-                    f"{path.name}"
-                )
+            where = str(self._cvocab)
             try:
-                lines = path.read_text(encoding="utf-8").split("\n")
+                lines = self._cvocab.read_text(encoding="utf-8").split("\n")
+            except FileNotFoundError:
+                raise BitextmineError(
+                    f"{self._weights}: no dictionary in its metadata, and there is no {self._cvocab.name}"
+                ) from None
             except (OSError, UnicodeDecodeError) as e:
-                raise BitextmineError(f"{path}: cannot be read ({e})") from None
+                raise BitextmineError(f"{where}: cannot be read ({e})") from None
             pieces = [line.split(" ")[0] for line in lines if line]
             found = {piece: row for row, piece in enumerate(pieces, start=len(SPECIAL))}
             if len(SPECIAL) + len(pieces) != rows:
@@ -112,28 +106,29 @@ class Laser:
                     f"{where}: {len(pieces)} pieces and {len(SPECIAL)} special ones, but the embedding in "
                     f"{self._weights.name} has {rows} rows"
                 )
-        wrong = [piece for piece, row in found.items() if not 0 <= row < rows]
-        if wrong:
-            raise BitextmineError(
-                f"{where}: {wrong[0]!r} is row {found[wrong[0]]}, but the embedding has {rows} rows"
-            )
+        for piece, row in found.items():
+            if not 0 <= row < rows:
+                raise BitextmineError(f"{where}: {piece!r} is row {row}, but the embedding has {rows} rows")
         return found
 
     def hash(self) -> str:
-        """16 hex digits of a SHA-256 over the files that decide what the vectors are."""
+        """Return 16 hex digits of a SHA-256 over the files that decide the vectors."""
         digest = hashlib.sha256()
-        for path in (self._spm, self._weights, self._weights.with_suffix(".cvocab")):
+        for path in (self._spm, self._weights, self._cvocab):
             if path.is_file():
                 with path.open("rb") as file:
                     digest.update(path.suffix.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()[:16]
 
-    def network(self, device: str, precision: str) -> Network:
-        """The model, ready on ``device`` (cpu, cuda, cuda:N)."""
+    def network(self, run: Run, precision: str) -> Network:
+        """Return the model on ``run.device``."""
         from bitextmine.encoder.foreign.lstm import Lstm
 
-        _check(self._state, self._weights)
-        return Lstm(self._state, device, precision)
+        check_finite(self._state, self._weights)
+        try:
+            return Lstm(self._state, run, precision)
+        except (RuntimeError, KeyError, IndexError) as e:  # from loading the weights into torch's LSTM
+            raise BitextmineError(f"{self._weights}: not the weights of LASER's LSTM: {e}") from None
 
 
 class LaserTokenizer:
@@ -150,8 +145,10 @@ class LaserTokenizer:
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
     ) -> tuple[Pieces, int]:
-        """Rows of each line, the end included, cut to ``max_pieces``, and how many lines were cut; a line of blanks
-        has none."""
+        """Return the rows of each line, the end included, cut to ``max_pieces``, and the number of lines cut.
+
+        A blank line has no rows.
+        """
         texts = [line.translate(PLAIN).lower() for line in lines]
         most = None if max_pieces is None else max(1, max_pieces - 1)
         pieces, cut = self._model.encode(texts, most, threads)
@@ -172,32 +169,3 @@ def _only(folder: Path, pattern: str) -> Path:
         )
         raise BitextmineError(f"{folder}: a folder of LASER holds one {pattern}, found {names}{hint}")
     return found[0]
-
-
-def _check(state: dict[str, np.ndarray], path: Path) -> None:
-    """Makes the weights float32; raises BitextmineError unless they are those of one LSTM."""
-    others = [name for name in state if name != EMBEDDING and not GATES.fullmatch(name)]
-    if others:
-        raise BitextmineError(f"{path}: tensor {others[0]!r} has no place in LASER's LSTM")
-    gates = [GATES.fullmatch(name) for name in state if name != EMBEDDING]
-    layers = 1 + max((int(found[3]) for found in gates if found), default=-1)
-    ways = ["", "_reverse"] if any(found and found[4] for found in gates) else [""]
-    hidden = np.atleast_1d(state.get("lstm.weight_hh_l0", np.empty(0))).shape[-1]
-    width = state[EMBEDDING].shape[1]
-    for layer in range(max(1, layers)):
-        for way in ways:
-            for name, shape in (
-                (f"lstm.weight_hh_l{layer}{way}", (4 * hidden, hidden)),
-                (f"lstm.weight_ih_l{layer}{way}", (4 * hidden, width)),
-                (f"lstm.bias_ih_l{layer}{way}", (4 * hidden,)),
-                (f"lstm.bias_hh_l{layer}{way}", (4 * hidden,)),
-            ):
-                if name not in state:
-                    raise BitextmineError(f"{path}: no tensor {name!r}: not the weights of LASER's LSTM")
-                if state[name].shape != shape:
-                    raise BitextmineError(f"{path}: {name!r} has shape {state[name].shape}, expected {shape}")
-        width = hidden * len(ways)
-    for name, array in state.items():
-        state[name] = array.astype(np.float32, copy=False)
-        if not np.isfinite(state[name]).all():
-            raise BitextmineError(f"{path}: {name!r} holds NaN or infinite values")

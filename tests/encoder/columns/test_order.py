@@ -15,13 +15,12 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.encoder.columns.order import STEPS, steps, wave, waves
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import WEIGHTS, packaged, read_folder, save_folder
+from bitextmine.encoder.folder import packaged, save_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.transformer import Transformer
-from bitextmine.encoder.weights import PIECES, SCALE, read_weights
+from bitextmine.encoder.weights import PIECES, SCALE
 from bitextmine.errors import BitextmineError
 from bitextmine.training.spelling import finished, piece_ngrams, spell
 
@@ -97,15 +96,11 @@ def test_vectors_of_a_folder(
         else:
             np.testing.assert_allclose(found[i, :columns], expected, atol=1e-2 if dtype == "int8" else 3e-3)
         np.testing.assert_allclose(np.linalg.norm(found[i]), 1, atol=1e-5)
-    # The model that is trained, the one for a GPU and the one without the compiled part say the same.
+    # The model in training and the one without the compiled part agree.
     if dtype == "float32" and not length_share:
         with torch.no_grad():
             trained = model(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets))
         np.testing.assert_allclose(unit_vectors(trained).numpy(), found, atol=1e-5)
-    config, _ = read_folder(tmp_path)
-    network = Transformer(config, read_weights(config, tmp_path / WEIGHTS), precision="float32")
-    assert network.dim == encoder.dim and network.describe()["order_columns"] == ORDER
-    np.testing.assert_allclose(network.vectors(pieces), found, atol=1e-5)
     monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     assert encoder.encode(LINES).tobytes() == found.tobytes()
 
@@ -158,8 +153,8 @@ def test_what_a_configuration_refuses() -> None:
         ({"layers": 1, "heads": 1}, "only a model without layers"),
         ({"order_columns": 0}, "go together, found 0 and 0.5"),
         ({"order_weight": 0.0}, "go together, found 4 and 0.0"),
-        ({"order_weight": float("nan")}, "order_weight must be a number"),
-        ({"order_weight": True}, "order_weight must be a number"),
+        ({"order_weight": float("nan")}, r"order_weight must lie in \[0, inf\)"),
+        ({"order_weight": True}, r"order_weight must lie in \[0, inf\)"),
         ({"order_columns": 4.0}, "order_columns must be a whole number"),
         ({"order_columns": 9}, "9 order_columns .* leaves 7"),
         ({"order_columns": 20}, "20 order_columns .* leaves 0"),
