@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import LONGEST, sentence_characters
+from bitextmine.encoder.columns.lengths import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import _load_again
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder, save_folder
@@ -34,6 +34,8 @@ from bitextmine.encoder.weights import (
     unpack_rows,
 )
 from bitextmine.errors import BitextmineError
+from bitextmine.training.recipe import recipe_from_pairs
+from bitextmine.training.vocabulary import train_vocabulary
 
 Make = Callable[..., Path]
 
@@ -312,11 +314,13 @@ def test_text_without_spaces(lines: list[str]) -> None:
         assert names == sorted(own.ids[own.offsets[i] : own.offsets[i + 1]])
 
 
-@pytest.mark.parametrize("line", SCRIPTS.values(), ids=SCRIPTS)
-def test_long_lines_without_spaces_are_cut_at_the_limit(line: str) -> None:
-    encoder = load_encoder("europe5")
-    pieces, cut, _ = encoder.tokenize([line * 200, line])
-    assert cut == 1 and pieces.lengths.tolist()[0] == encoder.max_pieces > pieces.lengths[1] > 5
-    assert np.linalg.norm(encoder.encode(line * 200)) == pytest.approx(1, abs=1e-5)
-    characters = sentence_characters(pieces, load_file(packaged("europe5") / WEIGHTS)["characters"])
-    assert abs(int(characters[1]) - len(line)) <= 2 and characters[0] <= LONGEST
+def test_lengths_of_text_without_spaces(tmp_path: Path) -> None:
+    """The columns for the length count characters, and a long line is cut at max_pieces, not at its only space."""
+    recipe = recipe_from_pairs(["x.zh-ja.tsv"], {"vocabulary.size": 120})
+    train_vocabulary(recipe, tmp_path / "t.model", [*SCRIPTS.values()] * 20)
+    tokenizer = Tokenizer(tmp_path / "t.model")
+    characters = piece_characters(tokenizer.pieces())
+    for line in SCRIPTS.values():
+        (pieces, cut), (whole, _) = tokenizer.encode([line * 200, line], 100), tokenizer.encode([line])
+        assert cut == 1 and pieces.lengths[0] == 100 > pieces.lengths[1] > 3
+        assert sentence_characters(whole, characters).tolist() == [len(line) + 1]

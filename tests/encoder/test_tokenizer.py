@@ -126,12 +126,13 @@ def test_a_failure_in_between_leaves_no_words_without_pieces() -> None:
 
 @given(st.lists(st.text(alphabet="ab \u00e9", max_size=12), min_size=1, max_size=8), st.integers(1, 4))
 def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
-    if compiled.library("encoder") is None:
+    library = compiled.library("encoder")
+    if library is None:
         pytest.skip("not compiled")
     results = []
-    for kind in (words.CompiledTable, words.PlainTable):
+    for empty in (words.CompiledTable(library), words.PlainTable()):
         table = Words()
-        table._state = kind(), Pieces.from_lists([])
+        table._state = empty, Pieces.from_lists([])
         for text in (lines, lines[::-1]):
             pieces, cut = table.encode(
                 "\n".join(text),
@@ -139,7 +140,7 @@ def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
                 most,
                 lambda new: Pieces.from_lists([[ord(c) for c in w] for w in new]),
             )
-            results.append((kind, lists(pieces), cut))
+            results.append((type(empty), lists(pieces), cut))
     assert [x[1:] for x in results[:2]] == [x[1:] for x in results[2:]]
     assert results[0][1] == [[ord(c) for c in line if c != " "][:most] for line in lines]
 

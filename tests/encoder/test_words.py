@@ -158,7 +158,11 @@ def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("way")
 def test_scanning_again_forgets_what_nobody_stored() -> None:
-    table = CompiledTable() if compiled.library("encoder") is not None else PlainTable()
+    table = (
+        CompiledTable(compiled.library("encoder"))
+        if compiled.library("encoder") is not None
+        else PlainTable()
+    )
     number, ends, fresh = table.scan("a b\nc a", 2, 0)
     assert (number.tolist()[:4], ends.tolist(), fresh) == ([0, 1, 2, 0], [2, 4], ["a", "b", "c"])
     number, _, fresh = table.scan("c b d", 1, 2)
