@@ -1,16 +1,17 @@
-# `make` alone lists the targets. Everything runs in a virtual environment that the first target makes.
+# `make` alone lists the targets. Everything runs in a virtual environment, which the first target creates.
 #
-#   VENV=.venv             where that environment is (kept and reused, whatever torch it holds)
-#   TORCH=torch==2.13.0    install this torch first: a version, a local wheel, pip options, several words
-#   PYTHON=python3.12      the interpreter that makes the environment (3.11 or newer)
+#   VENV=.venv             the folder of that environment (kept and reused, whatever torch it holds)
+#   TORCH=torch==2.13.0    install this torch first: a version, a local wheel, pip options
+#   PYTHON=python3.12      the interpreter that creates the environment (3.11 or newer)
 #   PY=python              use this interpreter and install nothing
-#   JOBS=4                 so many processes run the tests (default: one for each processor; 0: no other than pytest)
+#   JOBS=4                 processes that run the tests (default: one per CPU, at most eight; 0: pytest alone)
+#   DATA=FOLDER            the benchmarks for `make figures`
 
 PYTHON ?= python3
 VENV   ?= .venv
 TORCH  ?=
 
-# Where there is no NVIDIA GPU, PyTorch's CPU build does, and is gigabytes smaller. macOS has no other.
+# Without an NVIDIA GPU, PyTorch's CPU build is enough and gigabytes smaller. macOS has no other.
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 NVIDIA    := $(wildcard /proc/driver/nvidia/version /dev/nvidia0 /dev/dxg)
 
@@ -24,21 +25,24 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint wheel clean
+.PHONY: help demo test lint figures wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and the time taken
+demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and time
 	@PY=$(PY) bash mine/demo.sh
 
-test: lint ## ruff, mypy, then every test: some 15 minutes on two cores
+test: lint ## ruff, mypy and all tests: TODO-FIGURE minutes on two cores
 	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+figures: $(APP) ## run the benchmarks behind the tables of README.md: make figures DATA=FOLDER
+	@PY=$(PY) bash mine/figures.sh $(DATA)
 
 wheel: $(DEV) ## build dist/bitextmine-*.whl, for x86-64 and aarch64, with the compiled modules inside
 	.ci/wheels $(PY)
@@ -50,11 +54,11 @@ clean: ## remove the environment and everything that was built
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# A torch that is there already satisfies the package, so that only an empty environment downloads one.
+# An installed torch satisfies the package; only an empty environment downloads one.
 define first_torch
 $(if $(TORCH),$(VENV)/bin/python -m pip install $(TORCH),$(if $(NVIDIA),,$(VENV)/bin/python -m pip show --quiet torch \
 	    2>/dev/null || $(VENV)/bin/python -m pip install --retries 1 --timeout 20 torch --index-url $(CPU_INDEX) || \
-	    echo "make: PyTorch's CPU build cannot be had from $(CPU_INDEX): taking the package index's"))
+	    echo "make: no PyTorch CPU build at $(CPU_INDEX): using the package index"))
 endef
 
 $(VENV)/.bitextmine-app: pyproject.toml | $(VENV)/bin/python

@@ -1,4 +1,4 @@
-"""`bitextmine align` and `evaluate align` from the shell."""
+"""`bitextmine align` and `evaluate align`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ import pytest
 
 from bitextmine.files.journal import Journal, read_head
 
+from .helpers import NO_MODEL, table
+
 
 @pytest.fixture
 def document(sentence_pairs, tmp_path):
-    """Writes doc.en and doc.fr of so many pairs from a place on; every seventh of one side is without the other, and of
-    each nine two are one line in English. Returns the gold in Vecalign's form."""
+    """Write doc.en and doc.fr; return the gold alignment in Vecalign's format.
+
+    Every seventh sentence has no translation, and one in nine is joined with the one before in English.
+    """
 
     def write(folder: Path, name: str = "doc", start: int = 2000, count: int = 60) -> str:
         folder.mkdir(exist_ok=True)
@@ -69,7 +73,7 @@ def test_two_documents_and_their_score(bitextmine, document, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["doc.en", "doc.fr", "gold", "out.tsv"]
 
 
-def test_every_form(bitextmine, document, tmp_path):
+def test_every_format(bitextmine, document, tmp_path):
     gold = document(tmp_path)
     (tmp_path / "gold").write_text(gold)
     with (tmp_path / "doc.en").open("a") as file:
@@ -110,7 +114,7 @@ def test_every_form(bitextmine, document, tmp_path):
     assert float(table.splitlines()[2].split("\t")[3]) > 85
 
 
-def test_the_result_feeds_score_and_filter(bitextmine, document, tmp_path):
+def test_score_and_filter_read_the_output(bitextmine, document, tmp_path):
     document(tmp_path)
     out = bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
     scored = bitextmine("score", "--scol", "2", "--tcol", "3", stdin=out.encode(), cwd=tmp_path).out
@@ -155,7 +159,7 @@ def test_folders_lists_and_blank_lines_agree(bitextmine, document, tmp_path):
     assert all(lines[j - 1] in text for (_, y), text in zip(links(blank), texts, strict=True) for j in y)
 
 
-def test_documents_that_are_not_matched(bitextmine, document, sentence_pairs, tmp_path):
+def test_matching_documents(bitextmine, document, sentence_pairs, tmp_path):
     for i in range(12):
         document(tmp_path, f"d{i}", 2000 + 50 * i, 25)
     for side in ("en", "fr"):
@@ -170,7 +174,7 @@ def test_documents_that_are_not_matched(bitextmine, document, sentence_pairs, tm
     assert "1 document without a partner: 00.txt" in result.err
 
 
-def test_a_killed_run_goes_on(bitextmine, document, tmp_path):
+def test_a_killed_run_resumes(bitextmine, document, tmp_path):
     for i in range(70):
         document(tmp_path / "docs", f"d{i:02}", 1600 + 20 * i, 8)
     pairs = "".join(f"docs/d{i:02}.en\tdocs/d{i:02}.fr\n" for i in range(70))
@@ -196,8 +200,7 @@ def test_a_killed_run_goes_on(bitextmine, document, tmp_path):
     assert not journal.exists()
 
 
-def test_what_is_done_is_not_done_again(bitextmine, document, tmp_path):
-    """An entry of the journal is taken as it stands."""
+def test_finished_documents_are_not_aligned_again(bitextmine, document, tmp_path):
     for name in ("a", "b"):
         document(tmp_path, name, 2000, 10)
     (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\nb.en\tb.fr\n")
@@ -243,7 +246,7 @@ def test_small_documents(bitextmine, tmp_path):
     assert sorted(i for x, _ in signs for i in x) == [1, 2]
 
 
-def test_documents_that_do_not_belong_together(bitextmine, document, tmp_path):
+def test_unrelated_documents(bitextmine, document, tmp_path):
     document(tmp_path, "a", 2000, 60)
     document(tmp_path, "b", 3000, 60)
     (tmp_path / "b.fr").write_text("".join(f"{x} {x} {x}\n" for x in range(60)))
@@ -275,16 +278,11 @@ def test_other_encodings(bitextmine, tmp_path, content, word):
     (tmp_path / "a.fr").write_bytes(content)
     error = bitextmine.fails("align", "a.en", "a.fr", cwd=tmp_path)
     assert "a.fr: line 1" in error and word in error
+    if word == "invalid UTF-8":
+        assert "Caf\ufffd" in bitextmine("align", "a.en", "a.fr", "--errors", "replace", cwd=tmp_path).out
 
 
-def test_replacing_what_is_no_utf_8(bitextmine, tmp_path):
-    (tmp_path / "a.en").write_text("Good morning.\n")
-    (tmp_path / "a.fr").write_bytes("Bonjour à\n".encode("latin-1"))
-    out = bitextmine("align", "a.en", "a.fr", "--errors", "replace", cwd=tmp_path).out
-    assert "Bonjour \ufffd" in out
-
-
-def test_a_missing_partner(bitextmine, document, tmp_path):
+def test_missing_files(bitextmine, document, tmp_path):
     document(tmp_path, "a")
     assert "b.fr: no such file" in bitextmine.fails("align", "a.en", "b.fr", cwd=tmp_path)
     (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\na.en\tb.fr\n")
@@ -351,19 +349,14 @@ def test_tmx_needs_languages(bitextmine, tmp_path):
     assert 'xml:lang="pt-BR"' in out
 
 
-def test_standard_input_and_a_folder_that_is_not_there(bitextmine, document, tmp_path):
+def test_standard_input_and_a_missing_folder(bitextmine, document, tmp_path):
     document(tmp_path)
     piped = bitextmine("align", "-", "doc.fr", stdin=(tmp_path / "doc.en").read_bytes(), cwd=tmp_path).out
     assert piped == bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
     assert "no/out.tsv" in bitextmine.fails("align", "doc.en", "doc.fr", "-o", "no/out.tsv", cwd=tmp_path)
 
 
-def test_help_opens_with_an_example(bitextmine):
-    assert bitextmine("align", "--help").out.startswith("Example: bitextmine align book.en book.fr\n")
-    assert bitextmine("evaluate", "align", "--help").out.startswith("Example: bitextmine evaluate align")
-
-
-def test_one_document_may_be_a_part_of_the_other(bitextmine, sentence_pairs, tmp_path):
+def test_a_document_that_is_part_of_the_other(bitextmine, sentence_pairs, tmp_path):
     pairs = sentence_pairs[3000:3060]
     (tmp_path / "doc.en").write_text("".join(f"{en}\n" for en, _ in pairs))
     (tmp_path / "doc.fr").write_text("".join(f"{fr}\n" for _, fr in pairs[:15]))
@@ -371,7 +364,7 @@ def test_one_document_may_be_a_part_of_the_other(bitextmine, sentence_pairs, tmp
     assert sum(([i], [i]) in found for i in range(1, 16)) >= 13
 
 
-def test_no_input_is_written_over(bitextmine, document, tmp_path):
+def test_outputs_that_would_replace_an_input(bitextmine, document, tmp_path):
     document(tmp_path)
     before = (tmp_path / "doc.en").read_bytes()
     (tmp_path / "list.tsv").write_text("doc.en\tdoc.fr\n")
@@ -383,7 +376,7 @@ def test_no_input_is_written_over(bitextmine, document, tmp_path):
     assert (tmp_path / "doc.en").read_bytes() == before
 
 
-def test_a_foreign_file_where_the_journal_goes(bitextmine, document, tmp_path):
+def test_a_foreign_file_instead_of_the_journal(bitextmine, document, tmp_path):
     document(tmp_path)
     notes = tmp_path / ".out.tsv.align"
     notes.write_text("notes\n")
@@ -402,3 +395,24 @@ def test_formats_of_pairs_reach_align(bitextmine, document, tmp_path):
     kept = bitextmine("filter", "out.parquet", "--preset", "none", cwd=tmp_path).out.splitlines()
     assert kept[0].split("\t") == ["src", "tgt", "score"]
     assert [line.split("\t")[:2] for line in kept[1:]] == [row[1:] for row in rows if row[1] and row[2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("out.jsonl", '{"translation": {"en": "'),
+        ("out.json", '{"document": '),
+        ("out.tmx", "<?xml"),
+        ("out", ""),
+    ],
+)
+def test_the_format_by_the_file_name(bm, tmp_path, name, begins):
+    for lang in ("en", "fr"):
+        (tmp_path / f"doc.{lang}").write_text("One two.\nThree.\n")
+    bm("align", "doc.en", "doc.fr", "-o", name)
+    assert (tmp_path / name).read_text().startswith(begins)
+    if name in ("out.jsonl", "out.tmx"):
+        bm("score", name, "--columns", "copy", "-o", "scored.tsv")
+        assert [row["copy"] for row in table(tmp_path / "scored.tsv")] == ["1.0000", "1.0000"]
+    for wrong in (("--format", "tsv", "-o", "x.tmx"), ("-o", "x.docx")):
+        assert "-o x." in bm.refused("align", "doc.en", "doc.fr", *wrong, *NO_MODEL, code=2)

@@ -1,4 +1,4 @@
-"""The real commands on files in shared storage: a folder by its file:// URL, and S3 on a server of this machine."""
+"""Commands on files in shared storage: a folder by its file:// URL, and S3 on a local server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Parallel = Callable[..., list[tuple[str, str]]]
 
 @pytest.fixture
 def here(tmp_path: Path, parallel_text: Parallel) -> Path:
-    """A folder with two corpora, one of them compressed too, and pairs."""
+    """A folder with two corpora, one of them also compressed."""
     zstandard = pytest.importorskip("zstandard")
     folder = tmp_path / "here"
     folder.mkdir()
@@ -29,7 +29,7 @@ def here(tmp_path: Path, parallel_text: Parallel) -> Path:
 
 @pytest.fixture
 def there(tmp_path: Path, here: Path) -> str:
-    """The URL of a folder with copies of them; its files are looked at by their path."""
+    """The URL of a folder with copies of them."""
     folder = tmp_path / "there"
     folder.mkdir()
     for name in ("corpus.en", "corpus.fr.zst"):
@@ -39,12 +39,12 @@ def there(tmp_path: Path, here: Path) -> str:
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """A place of its own for temporary files."""
+    """An environment with its own folder for temporary files."""
     (tmp_path / "tmp").mkdir()
     return {"TMPDIR": str(tmp_path / "tmp")}
 
 
-def test_mining_and_cleaning_by_url_is_that_of_files(
+def test_urls_give_what_files_give(
     bitextmine: Any, tiny_model: Path, here: Path, there: str, env: dict[str, str], tmp_path: Path
 ) -> None:
     options = ("--model", tiny_model, "--threshold", "none", "--no-clean")
@@ -77,7 +77,7 @@ def test_mining_and_cleaning_by_url_is_that_of_files(
     assert again.err.count("up to date") == 2
 
 
-def test_vectors_are_sent_and_fetched(
+def test_embeddings_are_sent_and_fetched(
     bitextmine: Any, tiny_model: Path, here: Path, there: str, env: dict[str, str], tmp_path: Path
 ) -> None:
     run = ("embed", f"{there}/corpus.fr.zst", "--model", tiny_model)
@@ -89,7 +89,7 @@ def test_vectors_are_sent_and_fetched(
     assert json.loads(place.with_suffix(".json").read_text())["vectors_blake2b"]
     again = bitextmine(*run, "--cache", "two", "--out", f"{there}/corpus.fr.npy", cwd=tmp_path, env=env)
     assert "up to date" in again.err
-    assert not (tmp_path / "two").exists(), "nothing is fetched or made"
+    assert not (tmp_path / "two").exists(), "nothing is fetched or embedded"
 
     fetched = bitextmine(*run, "--cache", "three", cwd=tmp_path, env=env)
     assert "fetching it" in fetched.err and "embedded" not in fetched.err
@@ -111,11 +111,9 @@ def test_vectors_are_sent_and_fetched(
     assert "111 lines embedded" in other.err
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 6, 9])
-def test_killed_at_any_moment_the_output_is_there_whole_or_not_at_all(
-    bitextmine: Any, tmp_path: Path, count: int
-) -> None:
-    """What is made before it is sent, and where it goes, is one folder here: its files are counted."""
+@pytest.mark.parametrize("count", [1, 2, 4, 9])
+def test_killed_at_any_moment(bitextmine: Any, tmp_path: Path, count: int) -> None:
+    """The output is complete or missing. Temporary files and the output share a folder, whose files are counted."""
     work = tmp_path / "work"
     work.mkdir()
     (tmp_path / "pairs.tsv").write_text("".join(f"line {i}\tligne {i}\n" for i in range(2000)))
@@ -130,10 +128,12 @@ def test_killed_at_any_moment_the_output_is_there_whole_or_not_at_all(
     bitextmine(*run, cwd=work, env=env)
     assert (work / "kept.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
     left = {path.name for path in work.iterdir()} - {"kept.tsv", ".kept.tsv.sending"}
-    assert left == set(), "what a killed run left is taken away by the next, if it is its own"
+    assert left == set(), "the next run removes what a killed run left"
 
 
-def test_what_is_no_place_for_it(bitextmine: Any, there: str, here: Path, env: dict[str, str]) -> None:
+def test_urls_where_a_local_path_is_needed(
+    bitextmine: Any, there: str, here: Path, env: dict[str, str]
+) -> None:
     run = {"cwd": here, "env": env}
     told = bitextmine("embed", f"{there}/corpus.en", code=2, **run).err
     assert "name a folder of this machine for them with --cache" in " ".join(told.split())
@@ -148,7 +148,7 @@ def test_what_is_no_place_for_it(bitextmine: Any, there: str, here: Path, env: d
         ("export", "s3://bucket/model", "--to", "onnx", "out"),
     ):
         told = " ".join(bitextmine(*args, code=2, **run).err.split())
-        assert "this is read and written on this machine only, not at a URL" in told
+        assert "expected a local path, not a URL" in told
     assert "copy it to this machine first" in bitextmine.fails("index", f"{there}/corpus.npy", **run)
     assert bitextmine.fails("info", f"{there}/none.en", **run).endswith(
         f"{there}/none.en: no such file; check the bucket and the name"
@@ -160,8 +160,8 @@ def test_what_is_no_place_for_it(bitextmine: Any, there: str, here: Path, env: d
     assert sorted(path.name for path in here.iterdir()) == ["corpus.en", "corpus.fr", "corpus.fr.zst"]
 
 
-def test_a_driver_that_is_missing(bitextmine: Any, tmp_path: Path) -> None:
-    """s3fs is made impossible to import, as where the extra was not installed."""
+def test_a_missing_driver(bitextmine: Any, tmp_path: Path) -> None:
+    """s3fs cannot be imported, as if the extra were not installed."""
     (tmp_path / "s3fs.py").write_text("raise ImportError('no s3fs')\n")
     for args in (("info", "s3://b/x.en"), ("filter", "pairs.tsv", "-o", "s3://b/x.tsv")):
         (tmp_path / "pairs.tsv").write_text("a\tb\n")
@@ -174,7 +174,7 @@ def test_a_driver_that_is_missing(bitextmine: Any, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[dict[str, str]]:
-    """A server on this machine with the bucket "crawl"; what a driver must know of it, as the environment has it."""
+    """A local server with the bucket "crawl": the environment that a driver needs."""
     pytest.importorskip("s3fs")
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
@@ -230,7 +230,7 @@ def test_mining_in_a_bucket(
     ]
 
 
-def test_a_bucket_that_is_not_there_and_a_file_that_is_not_in_it(
+def test_missing_buckets_and_files(
     bitextmine: Any, tmp_path: Path, s3: dict[str, str], env: dict[str, str]
 ) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
@@ -250,7 +250,7 @@ def test_a_bucket_that_is_not_there_and_a_file_that_is_not_in_it(
 def test_without_permission(
     bitextmine: Any, tmp_path: Path, s3: dict[str, str], env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From now on the server asks who it is, and knows nobody."""
+    """From now on the server refuses every user."""
     bucket(s3).pipe_file("crawl/secret.tsv", b"a\tb\n")
     monkeypatch.setattr("moto.settings.INITIAL_NO_AUTH_ACTION_COUNT", 0.0)
     run = {"cwd": tmp_path, "env": {**env, **s3}}

@@ -1,119 +1,181 @@
-"""`bitextmine train`, by the real command, on a few hundred made-up pairs."""
+"""`bitextmine train`, on a few hundred made-up pairs."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import signal
+import tomllib
 from pathlib import Path
 
 import pytest
 
-SMALL = ("--dim", "8", "--vocabulary", "150", "--batch", "64", "--epochs", "2")
+SMALL = ("--dim", "8", "--vocabulary", "150", "--batch", "64", "--epochs", "1")
 MODEL = ("config.json", "model.safetensors", "tokenizer.model")
+TRAIN = ("train", "--pairs", "pairs.en-fr.tsv", "--out", "model", *SMALL)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(sentence_pairs, tmp_path) -> Path:
-    """A folder with pairs.en-fr.tsv, 600 pairs."""
-    rows = (f"{en}\t{fr}\n" for en, fr in sentence_pairs[:600])
+    """A folder with pairs.en-fr.tsv, 400 pairs."""
+    rows = (f"{en}\t{fr}\n" for en, fr in sentence_pairs[:400])
     (tmp_path / "pairs.en-fr.tsv").write_text("".join(rows), encoding="utf-8")
     return tmp_path
 
 
-def test_from_a_recipe(bitextmine, folder):
-    (folder / "recipe.toml").write_text(
-        '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n\n'
-        "[vocabulary]\nsize = 150\n\n[model]\ndim = 8\n\n[train]\nbatch = 64\nepochs = 5\n"
-    )
-    bitextmine(
-        "train",
-        "recipe.toml",
-        "--out",
-        "model",
-        "--epochs",
-        "1",
-        "--set",
-        "train.temperature=0.1",
-        cwd=folder,
-    )
-    assert all((folder / "model" / name).exists() for name in MODEL)
+def recipe_of(model: Path) -> dict:
+    return json.loads((model / "recipe.json").read_text())
+
+
+# --- recipes -----------------------------------------------------------------------------------------------
+
+
+def test_options_override_a_recipe(bm, folder):
+    """The recipe is the printed template with a corpus."""
+    template = bm("train", "--print-recipe").out
+    assert len(tomllib.loads(template)["train"]) > 20
+    corpus = '[[data.corpora]]\nlangs = ["en", "fr"]\npairs = "pairs.en-fr.tsv"\n'
+    (folder / "recipe.toml").write_text(template + corpus)
+    bm("train", "recipe.toml", "--out", "model", *SMALL, "--set", "train.temperature=0.1")
+    assert all((folder / "model" / name).exists() for name in (*MODEL, "log.jsonl"))
     assert json.loads((folder / "model" / "config.json").read_text())["dim"] == 8
-    used = json.loads((folder / "model" / "recipe.json").read_text())["train"]
+    used = recipe_of(folder / "model")["train"]
     assert (used["epochs"], used["temperature"], used["batch"]) == (1, 0.1, 64)
-    assert (folder / "model" / "log.jsonl").read_text()
-    assert "encoder" in bitextmine("info", "model", cwd=folder).out
+    assert "encoder" in bm("info", "model").out
 
 
-def test_a_recipe_or_pairs(bitextmine, folder):
-    assert "--pairs" in bitextmine("train", "--out", "model", code=2, cwd=folder).err
+@pytest.mark.parametrize("name", ["cpu-quick", "europe5", "paper-bilingual"])
+def test_printing_a_builtin_recipe(bm, root, name):
+    printed = bm("train", "--print-recipe", name).out
+    assert printed == (root / "train" / "recipes" / f"{name}.toml").read_text()
+    assert bm("train", name, "--print-recipe").out == printed
+    assert tomllib.loads(printed)["data"]["corpora"]
+
+
+def test_a_builtin_recipe_with_other_pairs(bm, folder):
+    bm("train", "cpu-quick", *TRAIN[1:])
+    used = recipe_of(folder / "model")
+    assert [corpus["pairs"] for corpus in used["data"]["corpora"]] == ["pairs.en-fr.tsv"]
+    assert (used["train"]["valid_every"], used["model"]["dim"]) == (250, 8)
+    assert "pairs.en-fr.tsv | en-fr | 400" in (folder / "model" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 5000], ids=len)
+def test_endless_numbers_in_a_recipe(bm, folder, digits):
+    text = '[data]\ncorpora = [{pairs = "pairs.en-fr.tsv", langs = ["en", "fr"]}]\n'
+    (folder / "recipe.toml").write_text(f"{text}[train]\ntemperature = {digits}\n")
+    assert "recipe.toml" in bm.refused("train", "recipe.toml", "--out", "model")
 
 
 @pytest.mark.parametrize(
-    ("args", "words"),
+    ("args", "code", "words"),
     [
-        (["nosuch.toml"], ["nosuch.toml"]),
-        (["broken.toml"], ["broken.toml", "TOML"]),
-        (["--pairs", "nosuch.en-fr.tsv"], ["nosuch.en-fr.tsv", "no such file"]),
-        (["--pairs", "pairs.tsv"], ["pairs.tsv", "languages"]),
-        (["--pairs", "untabbed.en-fr.tsv"], ["untabbed.en-fr.tsv", "line 2"]),
+        (["nosuch.toml"], 1, ["nosuch.toml"]),
+        (["broken.toml"], 1, ["broken.toml", "TOML"]),
+        (["nested.toml"], 1, ["nested.toml"]),
+        (["--pairs", "nosuch.en-fr.tsv"], 1, ["nosuch.en-fr.tsv", "no such file"]),
+        (["--pairs", "pairs.tsv"], 1, ["pairs.tsv", "languages"]),
+        (["--pairs", "untabbed.en-fr.tsv"], 1, ["untabbed.en-fr.tsv", "line 2"]),
+        (["cpu-quik"], 1, ["cpu-quik", "cpu-quick"]),
+        (["cpu-quick"], 1, ["europarl.en-fr.tsv.zst", "--data", "--pairs"]),
+        (["--print-recipe", "nosuch"], 1, ["paper-bilingual"]),
+        (["cpu-quick", "--set", "train.nosuch=1"], 2, ["train.nosuch"]),
+        (
+            ["paper-bilingual", "--pairs", "pairs.en-fr.tsv", "--set", "model.heads=7"],
+            1,
+            ["model.heads", "7"],
+        ),
+        (["paper-bilingual", "--set", "train.warmup=2.0"], 1, ["train.warmup", "1"]),
+        (["cpu-quick", "--set", "train.objective={mlm=1.0}"], 1, ["mlm", "model.layers"]),
+        (["cpu-quick", "--set", f"train.temperature={'[' * 50_000}"], 2, ["train.temperature"]),
     ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
-def test_errors(bitextmine, folder, args, words):
+def test_bad_recipes_and_pairs(bm, folder, args, code, words):
     (folder / "broken.toml").write_text("model = [\n")
+    (folder / "nested.toml").write_text(f"data = {'[' * 100_000}{']' * 100_000}\n")
     shutil.copy(folder / "pairs.en-fr.tsv", folder / "pairs.tsv")
     (folder / "untabbed.en-fr.tsv").write_text("One.\tUn.\nTwo. Deux.\n")
-    message = bitextmine.fails("train", *args, "--out", "model", *SMALL, cwd=folder)
-    assert all(word in message for word in words), message
+    said = bm("train", *args, "--out", "model", code=code).err
+    assert "Traceback" not in said
+    assert all(word in said for word in words), said
     assert not (folder / "model" / "config.json").exists()
 
 
-def test_killed_and_run_again(bitextmine, folder):
-    """The run that is left alone in the end gives the same model as one that never was killed."""
-    args = [
-        "train",
-        "--pairs",
-        "pairs.en-fr.tsv",
-        *SMALL,
-        "--epochs",
-        "6",
-        "--set",
-        "train.checkpoint_seconds=0.0",
-    ]
+# --- interrupted runs --------------------------------------------------------------------------------------
+
+
+def test_killed_and_run_again(bm, folder):
+    args = (*TRAIN[:3], *SMALL, "--epochs", "4", "--set", "train.checkpoint_seconds=0.0")
     one_thread = {"OMP_NUM_THREADS": "1"}
-    bitextmine(*args, "--out", "whole", cwd=folder, env=one_thread)
-    for count in (
-        3,
-        30,
-        51,
-    ):  # touches of a file in work/: at first before any step, then in the midst of saving
-        run = (*args, "--out", "killed")
-        died = bitextmine.dies(
-            folder / "hooks", count, *run, folder="killed/work", cwd=folder, env=one_thread
+    bm(*args, "--out", "whole", env=one_thread)
+    for count in (3, 15, 25):  # touches of files in work/: before the first step, then while saving
+        died = bm.dies(
+            folder / "hooks",
+            count,
+            *args,
+            "--out",
+            "killed",
+            folder="killed/work",
+            env={**bm.env, **one_thread},
         )
         assert died.code == -signal.SIGKILL
         assert not (folder / "killed" / "config.json").exists()
     assert (folder / "killed" / "work" / "checkpoint.pt").exists()
-    bitextmine(*args, "--out", "killed", cwd=folder, env=one_thread)
+    bm(*args, "--out", "killed", env=one_thread)
     for name in MODEL:
         assert (folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
 
 
-def test_interrupted_it_says_what_a_rerun_does(bitextmine, folder):
-    args = ("train", "--pairs", "pairs.en-fr.tsv", "--out", "model", *SMALL)
-    for seconds, at, words in (
-        (3600, 1, "trains from the start"),
-        (0, 12, "goes on from the last checkpoint"),
-    ):
-        interrupted = bitextmine.dies(
-            folder / "hooks",
-            at,
-            *args,
-            "--set",
-            f"train.checkpoint_seconds={seconds}",
-            of=signal.SIGINT,
-            folder="model/work" if seconds else "model",
-            cwd=folder,
-        )
-        assert interrupted.code == 130, interrupted.err
-        assert words in interrupted.err
+@pytest.mark.parametrize(
+    ("seconds", "at", "where", "words"),
+    [(3600, 1, "model/work", "trains from the start"), (0, 12, "model", "from the last checkpoint")],
+)
+def test_hints_of_an_interrupted_run(bm, folder, seconds, at, where, words):
+    args = (*TRAIN, "--set", f"train.checkpoint_seconds={seconds}")
+    interrupted = bm.dies(folder / "hooks", at, *args, of=signal.SIGINT, folder=where)
+    assert interrupted.code == 130, interrupted.err
+    assert words in interrupted.err
+
+
+# --- model folders -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "config.json", "log.jsonl", "model.safetensors", "training.png"]
+)
+def test_foreign_files_in_a_model_folder(bm, folder, name):
+    (folder / "model").mkdir()
+    (folder / "model" / name).write_text('{"name": "my project"}')
+    (folder / "model" / "other.txt").write_text("in nobody's way")
+    message = bm.refused(*TRAIN)
+    assert f"{name}: " in message and "--force" in message
+
+
+def test_an_existing_model(bm, folder):
+    """The same recipe has nothing left to do; another one, or a finished model without a checkpoint, needs --force."""
+    (folder / "model").mkdir()
+    (folder / "model" / "README.md").write_text("# My project\n")
+    (folder / "model" / "other.txt").write_text("in nobody's way")
+    bm(*TRAIN, "--force")
+    assert "bitextmine encoder" in (folder / "model" / "README.md").read_text()
+    weights = (folder / "model" / "model.safetensors").read_bytes()
+    bm(*TRAIN)
+    assert "a checkpoint of another recipe" in bm.refused(*TRAIN, "--seed", "2")
+    bm(*TRAIN, "--seed", "2", "--force")
+    assert (folder / "model" / "model.safetensors").read_bytes() != weights
+    (folder / "model" / "work" / "checkpoint.pt").unlink()
+    message = bm.refused(*TRAIN)
+    assert "model: a finished model is there" in message and "--force" in message
+    assert (folder / "model" / "other.txt").exists()
+
+
+def test_pairs_in_other_formats(bm, folder):
+    """JSON Lines and TMX train the same model as TSV."""
+    bm(*TRAIN)
+    for suffix in ("jsonl.gz", "tmx"):
+        named = ("--src", "en", "--tgt", "fr", "--preset", "none", "-o", f"pairs.en-fr.{suffix}")
+        bm("filter", "pairs.en-fr.tsv", *named)
+        bm("train", "--pairs", f"pairs.en-fr.{suffix}", "--out", suffix, *SMALL)
+        for name in ("model.safetensors", "tokenizer.model"):
+            assert (folder / suffix / name).read_bytes() == (folder / "model" / name).read_bytes()

@@ -1,0 +1,135 @@
+"""Fixtures for tests of the commands."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bitextmine.cli.program import program
+
+from .helpers import MINE, Here
+
+# A sitecustomize.py: runs Python code once, at the n-th call of a function of the package, or before the n-th opening
+# of a file in a folder. That moment does not depend on the speed of the machine.
+_ACT = """
+import os, sys
+
+left, on, code = int(os.environ["ACT_AT"]), os.environ["ACT_ON"], os.environ["ACT_DO"]
+here = os.path.abspath(os.environ["ACT_IN"])
+
+def count():
+    global left
+    left -= 1
+    if not left:
+        sys.setprofile(None)
+        exec(code, {})
+
+def audit(event, args):
+    if left > 0 and event == "open" and isinstance(args[0], (str, bytes, os.PathLike)):
+        if os.path.dirname(os.path.abspath(os.fsdecode(args[0]))) == here:
+            count()
+
+def profile(frame, event, arg):
+    if left > 0 and event == "call" and frame.f_code.co_name == on and "bitextmine" in frame.f_code.co_filename:
+        count()
+
+if on == "touch":
+    sys.addaudithook(audit)
+else:
+    sys.setprofile(profile)
+"""
+
+
+@pytest.fixture
+def bm(bitextmine: Any, tiny_model: Path, tmp_path: Path) -> Here:
+    """The installed command in the test's folder, with the tiny model as the default."""
+    return Here(bitextmine, tmp_path, {"BITEXTMINE_MODEL": str(tiny_model)})
+
+
+@pytest.fixture
+def bash(
+    bitextmine: Any, tiny_model: Path, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a line of shell in the test's folder; `bitextmine` is the installed command, the tiny model its default."""
+    folder = tmp_path / ".bin"
+    folder.mkdir()
+    (folder / "bitextmine").symlink_to(bitextmine.argv[0])
+
+    def run(line: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        env = bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)})
+        line = f"set -o pipefail; PATH={folder}:$PATH; {line}"
+        done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def mined_folder(
+    bitextmine: Any, tiny_model: Path, parallel_text: Any, tmp_path_factory: Any
+) -> tuple[Path, str]:
+    """Two corpora of 35 lines with their embeddings, and the output of mining them."""
+    folder = tmp_path_factory.mktemp("mined")
+    parallel_text(folder, 30, extra=5)
+    return folder, bitextmine(*MINE, "--model", tiny_model, cwd=folder).out
+
+
+@pytest.fixture
+def mined(mined_folder: tuple[Path, str], tmp_path: Path) -> str:
+    """A copy of `mined_folder` as the test's own; the output of mining it."""
+    folder, printed = mined_folder
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return printed
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, parallel_text: Any) -> None:
+    """Two corpora of five lines and a file of pairs."""
+    parallel_text(tmp_path, 5)
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+
+
+@pytest.fixture
+def act(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Make the options that run `code` at the n-th call of a function, or opening of a file (on="touch")."""
+
+    def options(code: str, on: str, at: int = 1, **more: str) -> dict[str, Any]:
+        hooks = tmp_path / "hooks"
+        hooks.mkdir(exist_ok=True)
+        (hooks / "sitecustomize.py").write_text(_ACT)
+        env = {"ACT_AT": str(at), "ACT_ON": on, "ACT_DO": code, "ACT_IN": ".", **more}
+        return {"hooks": hooks, "env": env}
+
+    return options
+
+
+@pytest.fixture
+def run() -> Callable[..., tuple[list[bytes], str]]:
+    """Run a command in this process: the lines of its standard output, and its standard error."""
+
+    def invoke(command: str, data: bytes, options: tuple[object, ...], code: int) -> tuple[list[bytes], str]:
+        done = CliRunner().invoke(program, [command, *map(str, options)], input=data)
+        assert done.exit_code == code, done.stderr
+        assert done.stdout_bytes == b"" or done.stdout_bytes.endswith(b"\n")
+        return done.stdout_bytes.split(b"\n")[:-1], done.stderr
+
+    return invoke
+
+
+@pytest.fixture
+def score(run: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("BITEXTMINE_MODEL", str(tiny_model))
+    return lambda data, *options, code=0: run("score", data, options, code)
+
+
+@pytest.fixture
+def sieve(run: Any) -> Any:
+    return lambda data, *options, code=0: run("filter", data, options, code)

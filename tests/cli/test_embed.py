@@ -1,0 +1,415 @@
+"""`bitextmine embed`."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import gzip
+import json
+import lzma
+import os
+import pty
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+
+from .helpers import MINE, contents
+
+COMPRESS = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress}
+
+
+@pytest.fixture
+def fails(bm, tmp_path):
+    """Run `embed` to an error that leaves no finished embedding; return the message."""
+
+    def run(*args, **options) -> str:
+        message = bm.fails("embed", *args, **options)
+        assert not list(tmp_path.glob("*.npy"))
+        return message
+
+    return run
+
+
+# --- vectors -----------------------------------------------------------------------------------------------
+
+
+def test_row_i_is_line_i(bm, tmp_path):
+    sentence = "Le maire achète une carte."
+    lines = ["", sentence, "\t", "La mairie\u2028fin", f"{sentence}\r", "a\tb", "fin"]
+    (tmp_path / "corpus.fr").write_bytes("\n".join(lines).encode())
+    assert bm("embed", "corpus.fr").out == ""
+    vectors = np.load(tmp_path / "corpus.fr.npy")
+    assert vectors.dtype == np.float16 and len(vectors) == len(lines)
+    assert not vectors[0].any()
+    assert (vectors[1] == vectors[4]).all()
+    lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
+    assert np.allclose(lengths[[1, 3, 4, 5, 6]], 1, atol=1e-3)
+    assert json.loads((tmp_path / "corpus.fr.json").read_text())["rows"] == len(lines)
+
+
+def test_compressed_corpora_and_pipes_embed_the_same(bm, bash, parallel_text, tmp_path):
+    parallel_text(tmp_path, 50)
+    text = (tmp_path / "corpus.fr").read_bytes()
+    for kind, compress in COMPRESS.items():
+        (tmp_path / f"packed.fr.{kind}").write_bytes(compress(text))
+        bm("embed", f"packed.fr.{kind}", "--out", f"{kind}.npy")
+    bm("embed", "corpus.fr")
+    plain = (tmp_path / "corpus.fr.npy").read_bytes()
+    assert all((tmp_path / f"{kind}.npy").read_bytes() == plain for kind in COMPRESS)
+
+    bm("embed", "-", "--lang", "fr", "--out", "first.fr.npy", stdin=b"".join(text.splitlines(True)[:20]))
+    assert (np.load(tmp_path / "first.fr.npy") == np.load(tmp_path / "corpus.fr.npy")[:20]).all()
+    bash("bitextmine embed <(cat corpus.fr) --lang fr --out piped.npy")
+    assert (tmp_path / "piped.npy").read_bytes() == plain
+    (tmp_path / "corpus.fr").unlink()
+    (tmp_path / "corpus.fr.npy").unlink()
+    os.mkfifo(tmp_path / "corpus.fr")
+    writer = threading.Thread(target=(tmp_path / "corpus.fr").write_bytes, args=(text,))
+    writer.start()
+    bm("embed", "corpus.fr")
+    writer.join()
+    assert (tmp_path / "corpus.fr.npy").read_bytes() == plain
+
+
+def test_a_fresh_embedding_is_kept(bm, parallel_text, tmp_path):
+    parallel_text(tmp_path, 50)
+    (tmp_path / "one.fr").write_text("Bonjour.\n")
+    err = bm("embed", "corpus.fr", "one.fr").err
+    assert "corpus.fr.npy: 50 lines embedded" in err and "one.fr.npy: 1 line embedded" in err
+    before = (tmp_path / "corpus.fr.npy").stat()
+    whole = (tmp_path / "corpus.fr.npy").read_bytes()
+    os.utime(tmp_path / "corpus.fr")
+    assert "up to date (50 lines" in bm("embed", "corpus.fr").err
+    after = (tmp_path / "corpus.fr.npy").stat()
+    assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
+    bm("embed", "--force", "corpus.fr")
+    assert (tmp_path / "corpus.fr.npy").stat().st_ino != before.st_ino
+    assert (tmp_path / "corpus.fr.npy").read_bytes() == whole
+
+
+def test_progress_on_a_terminal(bm, bitextmine, tiny_model, parallel_text, tmp_path):
+    parallel_text(tmp_path, 10)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    args = ("embed", "corpus.fr", "--model", tiny_model)
+    child = bitextmine.start(*args, cwd=tmp_path, stderr=slave, stdout=subprocess.PIPE)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux's end of file for a terminal
+        while block := os.read(master, 65536):
+            shown += block
+    out, _ = child.communicate()
+    os.close(master)
+    assert (child.returncode, out) == (0, b"")
+    assert b"%" in shown and b"lines" in shown
+    assert "\r" not in bm("embed", "corpus.en").err
+
+
+# --- bad input ---------------------------------------------------------------------------------------------
+
+
+def truncated(kind: str) -> bytes:
+    packed = COMPRESS[kind](b"".join(b"Une phrase num\xc3\xa9ro %d.\n" % i for i in range(2000)))
+    return packed[: len(packed) // 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("corpus.fr", None, "corpus.fr: no such file"),
+        ("corpus.fr", b"", "corpus.fr: empty"),
+        ("corpus.txt", b"Bonjour.\n", "--lang"),
+        ("corpus.fr", b"Bonjour.\n\ncaf\xe9\nFin.\n", "corpus.fr: line 3: "),
+        ("corpus.fr.gz", b"Bonjour.\n", "corpus.fr.gz: not valid"),
+        *((f"corpus.fr.{kind}", truncated(kind), f"corpus.fr.{kind}: truncated") for kind in COMPRESS),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_unusable_corpora(fails, tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    assert message in fails(name)
+
+
+def test_a_folder_instead_of_a_corpus(fails, tmp_path):
+    (tmp_path / "corpus.fr").mkdir()
+    assert "corpus.fr: is a directory" in fails("corpus.fr")
+
+
+def without_override() -> None:
+    """For `preexec_fn`: make root obey file modes, too (Linux only)."""
+    with contextlib.suppress(OSError, AttributeError):
+        prctl = ctypes.CDLL(None).prctl
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def test_an_unreadable_corpus(fails, tmp_path):
+    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
+    (tmp_path / "corpus.fr").chmod(0)
+    cat = ["cat", tmp_path / "corpus.fr"]
+    if not subprocess.call(cat, preexec_fn=without_override, stderr=subprocess.DEVNULL):
+        pytest.skip("this user may read everything")
+    assert "corpus.fr: permission denied" in fails("corpus.fr", preexec_fn=without_override)
+
+
+def test_invalid_utf8_can_be_replaced(bm, tmp_path):
+    (tmp_path / "corpus.txt").write_bytes(b"Bonjour.\ncaf\xe9\n")
+    bm("embed", "corpus.txt", "--errors", "replace", "--lang", "fr")
+    assert np.load(tmp_path / "corpus.txt.npy").shape[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("config.json", "missing"),
+        ("config.json", "truncated"),
+        ("tokenizer.model", "truncated"),
+        ("model.safetensors", "truncated"),
+        ("model.safetensors", "of another model"),
+    ],
+)
+def test_a_damaged_model_folder(fails, tiny_model, other_model, tmp_path, name, damage):
+    model = tmp_path / "model"
+    shutil.copytree(tiny_model, model)
+    data = (model / name).read_bytes()
+    (model / name).unlink()
+    if damage == "truncated":
+        (model / name).write_bytes(data[: len(data) // 2])
+    elif damage == "of another model":
+        shutil.copy(other_model / name, model)
+    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
+    assert name in fails("corpus.fr", "--model", model)
+
+
+def test_an_unknown_model(fails, tmp_path):
+    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
+    assert "nosuch" in fails("corpus.fr", "--model", "nosuch")
+
+
+# --- full disks --------------------------------------------------------------------------------------------
+
+
+def test_no_room_for_the_embedding(bm, fails, parallel_text, tmp_path):
+    parallel_text(tmp_path, 1000)
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))}
+    message = fails("corpus.fr", **limit)
+    assert "corpus.fr.npy" in message
+    assert "64,128 bytes" in message  # 1,000 rows of 32 float16 numbers, and the header
+    bm("embed", "corpus.fr")
+    assert np.load(tmp_path / "corpus.fr.npy").shape == (1000, 32)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk]
+    if not shutil.which("mount") or subprocess.call(mount, stderr=subprocess.DEVNULL):
+        pytest.skip("mounting needs root")
+    yield disk
+    subprocess.check_call(["umount", disk])
+
+
+def test_a_full_disk(bm, parallel_text, small_disk):
+    parallel_text(small_disk, 2000)  # two texts of about 100 kB; the two embeddings need 128 kB each
+    assert "128,128 bytes" in bm.at(small_disk).fails("embed", "corpus.fr", "corpus.en")
+    assert not (small_disk / "corpus.en.npy").exists()
+    subprocess.check_call(["mount", "-o", "remount,size=8m", small_disk])
+    bm.at(small_disk)("embed", "corpus.fr", "corpus.en")
+    assert len(np.load(small_disk / "corpus.en.npy")) == 2000
+
+
+# --- interrupted runs --------------------------------------------------------------------------------------
+
+
+def test_killed_at_any_moment(bm, sentence_pairs, tmp_path):
+    """Killed repeatedly, a bit later each time, the final run ends with the same bytes."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        for side, lang in enumerate(("en", "fr")):
+            text = "".join(f"{i} {pair[side]}\n" for i, pair in enumerate(sentence_pairs[:6000]))
+            (folder / f"corpus.{lang}").write_text(text)
+    args = ("embed", "corpus.en", "corpus.fr")
+    bm(*args, cwd=whole)
+    kills = 0
+    for count in range(1, 80, 4):
+        died = bm.dies(tmp_path / "hooks", count, *args, cwd=killed)
+        assert died.code in (0, -signal.SIGKILL)
+        kills += bool(died.code)
+        for manifest in killed.glob("corpus.??.json"):  # a file with its final name is complete
+            assert json.loads(manifest.read_text())["rows"] == 6000
+        if not died.code:
+            break
+    assert kills >= 3
+    bm(*args, cwd=killed)
+    assert contents(killed) == contents(whole)
+
+
+def test_interrupted(bm, parallel_text, tmp_path):
+    parallel_text(tmp_path, 10)
+    stopped = bm.dies(tmp_path / "hooks", 3, "embed", "corpus.fr", of=signal.SIGINT)
+    assert (stopped.code, stopped.out) == (130, "")
+    assert "Traceback" not in stopped.err and "interrupted; run the same command again" in stopped.err
+    assert not (tmp_path / "corpus.fr.npy").exists()
+
+
+# --- several processes, several models, a cache ------------------------------------------------------------
+
+
+@pytest.fixture
+def stopped(bm, bitextmine, tiny_model, parallel_text, tmp_path):
+    """A stopped process that has begun to write corpus.en.npy."""
+    parallel_text(tmp_path, 120, extra=10)
+    args = ("embed", "corpus.en", "--model", tiny_model)
+    hooks = tmp_path / "hooks"
+    child = bitextmine.start_to_die(
+        hooks, 12, *args, of=signal.SIGSTOP, cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
+    os.waitpid(child.pid, os.WUNTRACED)
+    assert (tmp_path / "corpus.en.npy.part").exists()
+    yield child
+    child.kill()
+    child.wait()
+
+
+@pytest.mark.parametrize("end", [signal.SIGCONT, signal.SIGKILL], ids=["finishes", "killed"])
+def test_waiting_for_another_process(bitextmine, tiny_model, tmp_path, stopped, end):
+    args = ("embed", "corpus.en", "--model", tiny_model)
+    with bitextmine.start(*args, cwd=tmp_path, stderr=subprocess.PIPE) as waiting:
+        said = waiting.stderr.readline().decode()
+        running = waiting.poll() is None
+        stopped.send_signal(end)
+        err = waiting.communicate()[1].decode()
+    stopped.wait()
+    assert f"corpus.en.npy: process {stopped.pid} on " in said
+    assert running and waiting.returncode == 0, err
+    assert "corpus.en.npy: " + ("up to date" if end == signal.SIGCONT else "130 lines embedded") in err
+    written = (tmp_path / "corpus.en.npy").read_bytes()
+    bitextmine(*args, "--force", cwd=tmp_path)
+    assert (tmp_path / "corpus.en.npy").read_bytes() == written
+
+
+def test_not_waiting_for_another_process(bm, other_model, stopped, tmp_path):
+    for args in (("embed", "corpus.en"), ("index", "corpus.en"), ("mine", "corpus.en", "corpus.fr")):
+        assert f"corpus.en.npy: process {stopped.pid} on " in bm.fails(*args, "--no-wait")
+    bm("embed", "corpus.en", "--model", other_model)  # another model writes to another file
+    (npy,) = tmp_path.glob("corpus.en.*.npy")
+    assert np.load(npy).shape == (130, 24)
+    assert (tmp_path / "corpus.en.npy.part").exists()
+
+
+def test_two_models_side_by_side(bm, mined, other_model, tmp_path):
+    first = contents(tmp_path)
+    said = bm(*MINE, "--model", other_model)
+    assert "corpus.en.npy: has vectors of another model" in said.err
+    both = contents(tmp_path)
+    assert {name: both[name] for name in first} == first
+    assert len(list(tmp_path.glob("corpus.en.*.npy"))) == 1
+    assert bm(*MINE, "--model", other_model).out == said.out
+    assert bm(*MINE).out == mined
+    assert contents(tmp_path) == both, "nothing is embedded again"
+
+
+def test_a_cache_for_several_folders(bm, mined_folder, parallel_text, tmp_path):
+    folder, cache = tmp_path / "read-only", tmp_path / "new" / "cache"
+    folder.mkdir()
+    parallel_text(folder, 30, extra=5)
+    before = contents(folder)
+    for mode in (0o555, 0o755):
+        folder.chmod(mode)
+        result = bm(*MINE, "--cache", cache, cwd=folder)
+        assert result.out == mined_folder[1]
+    assert contents(folder) == before
+    assert result.err.count("up to date") == 2
+    assert [path.read_bytes() for path in sorted(cache.glob("*.npy"))] == [
+        (mined_folder[0] / f"corpus.{lang}.npy").read_bytes() for lang in ("en", "fr")
+    ]
+    # The same file name in another folder; the cache from the environment, which --out overrides.
+    env = {"BITEXTMINE_CACHE": str(cache)}
+    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
+    bm("embed", "corpus.fr", env=env)
+    assert len(list(cache.glob("corpus.fr.*.npy"))) == 2
+    bm("embed", "corpus.fr", "--out", "here.npy", env=env)
+    assert [path.name for path in tmp_path.glob("*.npy")] == ["here.npy"]
+    assert "--out and --cache" in bm.refused("embed", "corpus.fr", "--out", "x.npy", "--cache", "c", code=2)
+    assert "corpus.fr/c: " in bm.fails("embed", "corpus.fr", "--cache", "corpus.fr/c")
+
+
+# --- files of other programs -------------------------------------------------------------------------------
+
+
+def put_array(path: Path, array: Any) -> None:
+    with path.open("wb") as file:
+        np.save(file, array)
+
+
+RNG = np.random.default_rng(1)
+FOREIGN: dict[str, Callable[[Path], Any]] = {
+    "corpus.fr.npy of labels": lambda f: put_array(f / "corpus.fr.npy", np.arange(5)),
+    "corpus.fr.npy of floats": lambda f: put_array(f / "corpus.fr.npy", np.ones((5, 4), dtype=np.float32)),
+    "corpus.fr.npy of another size": lambda f: put_array(f / "corpus.fr.npy", np.eye(5, 7, dtype=np.float16)),
+    "corpus.fr.npy of no unit length": lambda f: put_array(
+        f / "corpus.fr.npy", RNG.normal(size=(5, 48)).astype(np.float16)
+    ),
+    "corpus.fr.npy of text": lambda f: (f / "corpus.fr.npy").write_text("my notes\n"),
+    "corpus.fr.json": lambda f: (f / "corpus.fr.json").write_text('{"title": "mine"}'),
+    "corpus.fr.json of no object": lambda f: (f / "corpus.fr.json").write_text("[1, 2"),
+    "corpus.fr.npy.part": lambda f: (f / "corpus.fr.npy.part").write_text("half a download"),
+    "corpus.fr.npy.part.json": lambda f: (f / "corpus.fr.npy.part.json").write_text("{}"),
+}
+
+
+@pytest.mark.usefixtures("corpora")
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_foreign_files_beside_a_corpus(bm, tmp_path, foreign):
+    """They are kept, and no corpus is embedded at all, unless --force is given."""
+    FOREIGN[foreign](tmp_path)
+    name = foreign.partition(" ")[0]
+    commands = [("embed", "corpus.en", "corpus.fr")]
+    if foreign in ("corpus.fr.json", "corpus.fr.npy of labels"):
+        commands += [MINE, ("index", "corpus.en", "corpus.fr")]
+    for command in commands:
+        message = bm.refused(*command)
+        assert f"{name}: " in message and "--force" in message
+    for command in commands:
+        FOREIGN[foreign](tmp_path)
+        bm(*command, "--force")
+        assert json.loads((tmp_path / "corpus.fr.json").read_text())["kind"] == "embedding"
+        assert len(np.load(tmp_path / "corpus.fr.npy")) == 5
+        if command[0] != "index":  # embeds nothing any more
+            assert not (tmp_path / "corpus.fr.npy.part").exists()
+
+
+@pytest.mark.usefixtures("corpora")
+def test_own_damaged_files_are_replaced(bm, tmp_path):
+    """Without --force: truncated, empty after a power cut, stale, without a manifest."""
+    bm("embed", "corpus.fr")
+    npy, manifest = tmp_path / "corpus.fr.npy", tmp_path / "corpus.fr.json"
+    whole = npy.read_bytes()
+    for damage in (
+        lambda: npy.write_bytes(whole[:200]),
+        lambda: npy.write_bytes(bytes(len(whole))),
+        lambda: npy.write_bytes(b""),
+        lambda: manifest.write_bytes(b""),
+        lambda: manifest.unlink(),
+        lambda: (tmp_path / "corpus.fr.npy.part").write_bytes(whole[:300]),
+        lambda: (tmp_path / "corpus.fr").write_text("Une autre phrase.\n"),
+    ):
+        damage()
+        bm("embed", "corpus.fr")
+        assert json.loads(manifest.read_text())["rows"] == len(np.load(npy))

@@ -1,0 +1,133 @@
+"""`bitextmine index`, and mining through indexes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from .helpers import MINE, texts
+
+THROUGH = (*MINE, "--search", "index")
+
+
+@pytest.fixture(scope="module")
+def indexed_folder(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+    """Two corpora with embeddings and indexes."""
+    folder = tmp_path_factory.mktemp("indexed")
+    parallel_text(folder, 350, extra=50)
+    for kind, corpus in (("flat", "corpus.en"), ("ivf", "corpus.fr")):
+        bitextmine("index", corpus, "--type", kind, "--model", tiny_model, cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def indexed(indexed_folder, tmp_path) -> Path:
+    shutil.copytree(indexed_folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_flat_indexes_find_what_exact_search_finds(bm, indexed):
+    bm("index", "corpus.fr", "--type", "flat", "--force")
+    assert "recall" in (indexed / "corpus.fr.faiss.json").read_text()
+    exact = set(texts(bm(*MINE).out))
+    through = bm(*THROUGH).out
+    assert set(texts(through)) == exact
+    whole = (indexed / "corpus.fr.faiss").read_bytes()
+    (indexed / "corpus.fr.faiss").write_bytes(whole[: len(whole) // 2])
+    assert set(texts(bm(*THROUGH).out)) == exact
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "PCA16,Flat"])
+def test_kinds(bm, parallel_text, tmp_path, kind):
+    parallel_text(tmp_path, 400)
+    bm("index", "corpus.fr", "--type", kind)
+    assert faiss.read_index(str(tmp_path / "corpus.fr.faiss")).ntotal == 400
+
+
+def test_an_unknown_kind(bm, parallel_text, tmp_path):
+    parallel_text(tmp_path, 50)
+    assert "--type NoSuchIndex" in bm("index", "corpus.fr", "--type", "NoSuchIndex", code=2).err
+    assert not list(tmp_path.glob("*.faiss*"))
+
+
+def test_counts_of_a_tiny_index(bm, tmp_path):
+    (tmp_path / "one.fr").write_text("Bonjour.\n")
+    err = bm("index", "one.fr", "--type", "flat").err
+    assert "1 distinct vector of 32 numbers" in err and "100.00% of the best" in err
+    assert "of the 4 best" not in err
+
+
+@pytest.mark.usefixtures("corpora")
+@pytest.mark.parametrize("suffix", ["", ".json", ".lists", ".part/x"])
+def test_foreign_files_instead_of_an_index(bm, tmp_path, suffix):
+    name = f"corpus.fr.faiss{suffix}"
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("IxFI" if name.endswith("faiss") else '{"kind": "notes"}')
+    message = bm.refused("index", "corpus.en", "corpus.fr")
+    assert f"{name.partition('/')[0]}: " in message and "--force" in message
+    bm("index", "corpus.fr", "--force")
+    assert json.loads((tmp_path / "corpus.fr.faiss.json").read_text())["kind"] == "index"
+    assert not (tmp_path / "corpus.fr.faiss.part").exists()
+
+
+WRONG_IDS = {
+    "zeros": np.zeros_like,
+    "out of range": lambda ids: ids + (1 << 40),
+    "one twice": lambda ids: np.where(ids == 3, 4, ids),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_IDS)
+@pytest.mark.parametrize("lang", ["en", "fr"])
+def test_ids_that_are_no_permutation(bm, indexed, lang, wrong):
+    path = indexed / f"corpus.{lang}.faiss"
+    index = faiss.read_index(str(path))
+    if lang == "en":
+        ids = faiss.vector_to_array(index.id_map)
+        faiss.copy_array_to_vector(WRONG_IDS[wrong](ids), index.id_map)
+    else:
+        for number in range(index.nlist):
+            size = index.invlists.list_size(number)
+            if size:
+                ids = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
+                ids[:] = WRONG_IDS[wrong](ids)
+    faiss.write_index(index, str(path))
+    message = bm.fails(*THROUGH)
+    assert path.name in message and "--force" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("effort", {"nprobe": 1 << 70}),
+        ("rescored_per_neighbour", "x"),
+        ("recall", {"k": "x"}),
+        ("rows", "x"),
+        ("measured", {}),
+        ("auto", 5),
+    ],
+    ids=repr,
+)
+def test_a_damaged_manifest(bm, indexed, key, value):
+    """The index is built again."""
+    # Only the inverted file has an effort; the flat index is faster to measure.
+    corpus, kind = ("corpus.fr", "ivf") if key == "effort" else ("corpus.en", "flat")
+    manifest = indexed / f"{corpus}.faiss.json"
+    before = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**before, key: value}))
+    bm("index", corpus, "--type", kind)
+    after = json.loads(manifest.read_text())
+    assert {**after, "measured": 0} == {**before, "measured": 0}
+    assert after["measured"].keys() == before["measured"].keys()
+
+
+def test_mining_with_a_damaged_manifest(bm, indexed):
+    manifest = indexed / "corpus.fr.faiss.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "effort": [1], "recall": None}))
+    assert bm(*THROUGH).out.count("\n") > 100
+    assert json.loads(manifest.read_text())["recall"]["k"] >= 1

@@ -1,0 +1,123 @@
+"""`bitextmine info`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from .helpers import MINE
+
+DEEP = 100_000
+
+
+def facts(bm, *args, **options) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in bm("info", *args, **options).out.splitlines())
+
+
+def test_kinds_of_files(bm, mined, tiny_model, tmp_path):
+    bm(*MINE, "-o", "out.tsv")
+    bm("index", "corpus.fr", "--type", "flat")
+    assert facts(bm, "corpus.fr").items() >= {("lines", "35"), ("language", "fr")}
+    assert facts(bm, "corpus.fr.npy")["rows"] == "35"
+    assert "margin:ratio" in bm("info", "out.tsv").out
+    assert "recall" in bm("info", "corpus.fr.faiss").out
+    assert "32" in bm("info", tiny_model).out
+    piped = facts(bm, "-", stdin=b"One.\n\nTwo.\n")
+    assert (piped["what"], piped["lines"], piped["blank lines"]) == ("corpus", "3", "1")
+
+
+def test_missing_files(bm):
+    for name in ("missing", "./default", "corpus.de"):
+        assert f"{name}: no such file" in bm.fails("info", name)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "not numpy", "another dimension"])
+def test_a_broken_embedding(bm, mined, tmp_path, damage):
+    path = tmp_path / "corpus.fr.npy"
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-100])
+        assert "corpus.fr.npy" in bm.fails("index", "corpus.fr.npy")
+    elif damage == "not numpy":
+        path.write_text("hello")
+    else:
+        np.save(path, np.zeros((35, 7), dtype=np.float16))
+    assert "corpus.fr.npy" in bm.fails("info", "corpus.fr.npy")
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 1 << 62), (1 << 62, 1 << 62), (int("9" * 400), 0)], ids=lambda s: str(s)[:9]
+)
+def test_embeddings_of_impossible_shapes(bm, tmp_path, shape):
+    header = str({"descr": "<f2", "fortran_order": False, "shape": shape}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    (tmp_path / "corpus.fr.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+    manifest = {"kind": "embedding", "rows": max(0, shape[0]), "dim": max(0, shape[1])}
+    (tmp_path / "corpus.fr.json").write_text(json.dumps(manifest))
+    assert "corpus.fr.npy" in bm.fails("info", "corpus.fr.npy")
+
+
+# --- models ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(tiny_model, tmp_path) -> Path:
+    """A copy of a model as the test's own, beside a corpus."""
+    shutil.copytree(tiny_model, tmp_path / "model")
+    (tmp_path / "corpus.fr").write_text("Un médecin.\n")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("value", [5, None, "fr", [5], {"fr": 1}], ids=repr)
+def test_languages_of_another_type(bm, model, value):
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "languages": value}))
+    message = bm.fails("info", "model")
+    assert "config.json" in message and "languages" in message
+
+
+@pytest.mark.parametrize("deep", [200, DEEP])
+@pytest.mark.parametrize("name", ["model/modules.json", "model/config.json", "corpus.fr.json"])
+def test_deeply_nested_json(bm, tmp_path, name, deep):
+    (tmp_path / "model").mkdir()
+    (tmp_path / name).write_text('{"a":' * deep + "[]" + "}" * deep)
+    message = bm.fails("info", name if "/" not in name else "model")
+    assert Path(name).name in message and "nested too deep" in message
+
+
+TENSORS = {
+    "float8": ("F8_E4M3", [4, 4], 16),
+    "huge": ("F32", [1 << 40, 1 << 40], 64),
+    "huge and empty": ("F32", [0, 1 << 62, 1 << 62], 0),
+    "many axes": ("F32", [1] * 100, 4),
+    "digits": ("F32", [int("9" * 400), 4], 64),
+}
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+def test_impossible_tensors(bm, model, kind):
+    dtype, shape, size = TENSORS[kind]
+    header = {"embedding.weight": {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}
+    text = json.dumps(header).encode()
+    (model / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(size))
+    assert "model.safetensors" in bm.fails("embed", "corpus.fr", "--model", "model")
+
+
+@pytest.mark.parametrize(
+    "dictionary",
+    [f'{{"a": {row}}}' for row in ("1e400", "NaN", "9" * 400, "9" * 5000, "1.5")]
+    + ['{"a":' * DEEP + "1" + "}" * DEEP],
+    ids=["infinity", "nan", "400 digits", "5000 digits", "fraction", "nested"],
+)
+def test_impossible_dictionaries_of_laser(bm, model, tmp_path, dictionary):
+    folder = tmp_path / "laser"
+    folder.mkdir()
+    shutil.copy(model / "tokenizer.model", folder / "laser.spm")
+    tensors = {"embed_tokens.weight": np.zeros((8, 4), dtype=np.float32)}
+    save_file(tensors, folder / "laser.safetensors", {"dictionary": dictionary})
+    assert "laser.safetensors: the dictionary" in bm.fails("info", "laser")

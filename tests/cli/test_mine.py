@@ -1,0 +1,412 @@
+"""`bitextmine mine`."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import resource
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitextmine.languages.identify import is_installed
+
+from .helpers import MINE, NO_MODEL, contents, scores, texts, write
+
+SAMPLES = Path(__file__).resolve().parents[2] / "mine" / "samples"
+JUNK = ["x"] * 300 + ["a b c", "-----", "1 2 3", "aaaaaaaaaaaaaaaaaaaa"]
+LANGUAGES = ("--src", "en", "--tgt", "fr")
+
+
+def sample(lang: str) -> list[str]:
+    return (SAMPLES / f"sample.{lang}").read_text(encoding="utf-8").splitlines()
+
+
+def gold() -> set[tuple[int, int]]:
+    with open(SAMPLES / "gold.en-fr.tsv", encoding="utf-8", newline="") as file:
+        return {(int(src), int(tgt)) for src, tgt in csv.reader(file, delimiter="\t")}
+
+
+@pytest.fixture
+def samples(tmp_path):
+    for lang in ("en", "fr"):
+        shutil.copy(SAMPLES / f"sample.{lang}", tmp_path)
+
+
+# --- pairs -------------------------------------------------------------------------------------------------
+
+
+def test_the_first_two_commands_of_the_manual(bm, parallel_text, tmp_path):
+    true = parallel_text(tmp_path, 200, extra=50)
+    bm("embed", "corpus.fr")
+    found = bm("mine", *LANGUAGES)
+    assert all(re.fullmatch(r"-?\d+\.\d+\t[^\t]+\t[^\t]+", row) for row in found.out.splitlines())
+    assert scores(found.out) == sorted(scores(found.out), reverse=True)
+    right = len(set(texts(found.out)) & set(true))
+    assert right >= 0.3 * len(true) and right >= 0.95 * len(texts(found.out))
+    assert (tmp_path / "corpus.en.npy").exists()
+    assert "|margin:ratio|" in found.err and "\r" not in found.err
+
+
+@pytest.mark.usefixtures("samples")
+def test_log_odds_by_default(bitextmine, tmp_path):
+    usual = bitextmine(*MINE, "--ids", "-o", "usual.tsv", cwd=tmp_path)
+    assert "|scorer:" in usual.err
+    details = json.loads((tmp_path / "usual.tsv.json").read_text())
+    assert 0.2 < details["log_odds"]["share_of_pairs"] < 0.9
+    rows = [row.split("\t") for row in (tmp_path / "usual.tsv").read_text().splitlines()]
+    likely = [row for row in rows if float(row[0]) >= 0]
+    right = sum((int(row[1]), int(row[2])) in gold() for row in likely)
+    assert right > 0.95 * len(likely) and right > 0.9 * len(gold())
+    matched = bitextmine(*MINE, "--retrieval", "matching", cwd=tmp_path)
+    assert all(score > 0 for score in scores(matched.out))
+    for margins in (("--no-rescore",), ("--margin", "distance"), ("-k", "1")):
+        plain = bitextmine(*MINE, *margins, cwd=tmp_path)
+        assert "|scorer:" not in plain.err
+        assert 0 <= scores(plain.out)[0] < 4
+
+
+def test_rescoring_needs_subword_vectors(bm, parallel_text, tmp_path):
+    import torch
+
+    from bitextmine.encoder.config import EncoderConfig
+    from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
+    from bitextmine.encoder.model import SentenceModel
+    from bitextmine.encoder.tokenizer import Tokenizer
+
+    parallel_text(tmp_path, 20)
+    tokenizer = packaged("default") / TOKENIZER
+    torch.manual_seed(0)
+    model = SentenceModel(EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=1, heads=2, ffn=8))
+    save_folder(tmp_path / "layers", model, tokenizer)
+    assert "--rescore" in bm.refused("mine", *LANGUAGES, "--model", "layers", "--rescore")
+
+
+@pytest.mark.parametrize(("margin", "retrieval"), [("distance", "intersect"), ("absolute", "forward")])
+def test_margins_and_retrievals(bm, parallel_text, tmp_path, margin, retrieval):
+    true = parallel_text(tmp_path, 60, extra=10)
+    mined = bm(*MINE, "--margin", margin, "--retrieval", retrieval).out
+    assert len(set(texts(mined)) & set(true)) >= 40
+    assert scores(mined) == sorted(scores(mined), reverse=True)
+    assert len(mined.splitlines()) == 70 or retrieval == "intersect"
+
+
+def test_options_change_the_pairs_as_they_say(bm, parallel_text, tmp_path):
+    """A threshold cuts, the direction does not matter, more neighbours than lines are all lines."""
+    parallel_text(tmp_path, 60, extra=30)
+    everything = bm(*MINE).out
+    cut = sorted(scores(everything))[len(scores(everything)) // 2]
+    some = bm("mine", *LANGUAGES, "--threshold", str(cut)).out
+    assert everything.startswith(some) and 0 < len(some) < len(everything)
+    assert min(scores(some)) >= cut
+    back = bm("mine", "--src", "fr", "--tgt", "en", "--threshold", "none").out
+    assert {(fr, en) for en, fr in texts(everything)} == set(texts(back))
+    assert bm(*MINE, "-k", "90").out == bm(*MINE, "-k", "100000000").out
+
+
+def test_the_same_bytes_again(bm, parallel_text, tmp_path):
+    """In another run, in another locale, in a file, compressed, without embeddings."""
+    parallel_text(tmp_path, 300, extra=50)
+    first = bm(*MINE, "--ids").out
+    assert "é" in first
+    assert bm(*MINE, "--ids", env={"LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}).out == first
+    assert bm(*MINE, "--ids", "-o", "out.tsv").out == ""
+    assert (tmp_path / "out.tsv").read_text() == first
+    manifest = json.loads((tmp_path / "out.tsv.json").read_text())
+    assert manifest["pairs"] == len(first.splitlines())
+    for part in ("k:4", "margin:ratio", "retrieval:max", "version:"):
+        assert part in manifest["signature"]
+    (tmp_path / "corpus.en.npy").unlink()
+    bm(*MINE, "--ids", "-o", "out.tsv.gz")
+    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode() == first
+
+
+def test_repeated_lines(bm, parallel_text, tmp_path):
+    parallel_text(tmp_path, 40)
+    for lang in ("en", "fr"):
+        path = tmp_path / f"corpus.{lang}"
+        path.write_text(path.read_text() * 2)
+    first = bm(*MINE, "--ids").out
+    every = bm(*MINE, "--ids", "--duplicates", "all").out
+    assert all(int(n) <= 40 for row in first.splitlines() for n in row.split("\t")[1:3])
+    assert len(every.splitlines()) == 2 * len(first.splitlines())
+    assert set(texts(every)) == set(texts(first))
+
+
+def test_tabs_and_long_lines(bm, parallel_text, sentence_pairs, tmp_path):
+    """A tab becomes a space; lines of a megabyte are mined."""
+    pairs = parallel_text(tmp_path, 20)
+    long = " ".join(fr for _, fr in sentence_pairs)[:1_000_000]
+    text = (tmp_path / "corpus.fr").read_text().replace(" de ", "\tde ")
+    assert "\t" in text
+    (tmp_path / "corpus.fr").write_text(f"{text}{long}\n{'x' * 1_000_000}\nFin.\n")
+    mined = bm(*MINE).out
+    vectors = np.load(tmp_path / "corpus.fr.npy")
+    assert vectors.shape[0] == 23 and np.isfinite(vectors).all()
+    assert all(row.count("\t") == 2 for row in mined.splitlines())
+    assert len(set(texts(mined)) & set(pairs)) >= 15
+
+
+# --- cleaning and thresholds -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
+def test_cleaning_keeps_line_numbers(bitextmine, tmp_path):
+    en, fr, de = sample("en"), sample("fr"), sample("de")
+    before = [*JUNK, *fr[:40], *de[:30]], [*JUNK, *en[-40:], *de[:30]]
+    write(tmp_path / "c.en", [*before[0], *en])
+    write(tmp_path / "c.fr", [*before[1], *fr])
+    true = {(src + len(before[0]), tgt + len(before[1])) for src, tgt in gold()}
+    options = ("mine", "--src", "en", "--tgt", "fra", "--ids")
+    found, details = {}, {}
+    for name, more in (("clean", ()), ("dirty", ("--no-clean",))):
+        bitextmine(*options, *more, "-o", f"{name}.tsv", cwd=tmp_path)
+        rows = [row.split("\t") for row in (tmp_path / f"{name}.tsv").read_text().splitlines()]
+        found[name] = {(int(row[1]), int(row[2])) for row in rows}
+        details[name] = json.loads((tmp_path / f"{name}.tsv.json").read_text(encoding="utf-8"))
+    right = len(found["clean"] & true)
+    precision = right / len(found["clean"])
+    assert precision >= 0.95 and right / len(true) >= 0.93
+    assert len(found["dirty"] & true) / len(found["dirty"]) < 0.85
+    assert "|clean:1-languages|" in details["clean"]["signature"]
+    assert "|clean:none|" in details["dirty"]["signature"]
+    taken = details["clean"]["rows"]["src"]["cleaned"]
+    assert taken["boilerplate"] == 0 and taken["no_letters"] >= 302 and taken["repeated"] == 1
+    assert taken["copy"] + taken["language"] >= 65
+    low, high = details["clean"]["null"]["precision_interval"]
+    estimate = details["clean"]["null"]["precision"]
+    assert low <= estimate <= high and abs(estimate - precision) < 0.05
+
+
+def test_a_corpus_of_junk(bitextmine, tmp_path):
+    write(tmp_path / "c.en", JUNK)
+    write(tmp_path / "c.fr", sample("fr"))
+    failed = bitextmine.fails("mine", *LANGUAGES, cwd=tmp_path)
+    assert "303 no_letters, 1 repeated" in failed and "--no-clean" in failed
+
+
+@pytest.mark.usefixtures("samples")
+def test_a_threshold_by_precision(bitextmine, tmp_path):
+    kept = {}
+    for precision in ("0.6", "0.95"):
+        found = bitextmine("mine", *LANGUAGES, "--threshold", f"precision={precision}", cwd=tmp_path)
+        assert f"threshold_by:precision-{precision}" in found.err
+        kept[precision] = len(found.out.splitlines())
+    assert 0 < kept["0.95"] < kept["0.6"]
+    for lang in ("en", "fr"):
+        write(tmp_path / f"few.{lang}", sample(lang)[:150])
+    options = ("mine", *LANGUAGES, "--name", "few", "--threshold", "precision=0.9")
+    assert "150 x 150 lines" in bitextmine.fails(*options, cwd=tmp_path)
+    refused = bitextmine(*options, "--gold", SAMPLES / "gold.en-fr.tsv", cwd=tmp_path, code=2)
+    assert "--threshold auto" in refused.err
+
+
+# --- which corpora -----------------------------------------------------------------------------------------
+
+
+def test_compressed_corpora_in_another_folder(bm, bash, parallel_text, tmp_path):
+    folder = tmp_path / "some where"
+    folder.mkdir()
+    parallel_text(folder, 60)
+    plain = bm(*MINE, "--dir", "some where").out
+    bash("cd 'some where' && bzip2 corpus.en && xz corpus.fr && rm *.npy *.json")
+    assert bm(*MINE, "--dir", "some where").out == plain
+
+
+@pytest.mark.usefixtures("corpora")
+def test_corpora_by_language(bm, parallel_text, tmp_path):
+    message = bm.fails("mine", "--src", "en", "--tgt", "eo")
+    assert "'eo'" in message and "en, fr" in message
+    parallel_text(tmp_path, 5, name="other")
+    message = bm.refused(*MINE)
+    assert all(part in message for part in ("corpus.en", "other.en", "--name"))
+    assert 0 < len(bm(*MINE, "--name", "other").out.splitlines()) <= 5
+    assert "/nonexistent" in bm.fails(*MINE, "--dir", "/nonexistent")
+
+
+def test_corpora_by_name(bm, mined, tmp_path):
+    named = ("mine", "corpus.en", "corpus.fr", "--threshold", "none")
+    assert bm(*named).out == mined
+    (tmp_path / "corpus.en").rename(tmp_path / "a.txt")
+    unnamed = ("mine", "a.txt", "corpus.fr", "--threshold", "none")
+    message = bm.fails(*unnamed)
+    assert "a.txt: no language" in message and "--src" in message
+    told = bm(*unnamed, "--src", "en")
+    assert told.out == mined and "src:en|tgt:fr|" in told.err
+
+
+def test_a_corpus_and_its_compressed_copy(bm, mined, tmp_path):
+    """Either will do if the texts are equal; otherwise neither is chosen."""
+    text = (tmp_path / "corpus.fr").read_bytes()
+    (tmp_path / "corpus.fr.gz").write_bytes(gzip.compress(text))
+    assert bm(*MINE).out == mined
+    (tmp_path / "corpus.fr.gz").write_bytes(gzip.compress(text + b"Une ligne de plus.\n"))
+    assert "corpus.fr, corpus.fr.gz" in bm.fails(*MINE)
+    assert bm("mine", "--src", "en", "--tgt-file", "corpus.fr", "--threshold", "none").out == mined
+
+
+@pytest.fixture
+def three(parallel_text, tmp_path) -> Path:
+    """Three corpora; the German one holds the French lines in another order."""
+    parallel_text(tmp_path, 120, extra=10)
+    lines = (tmp_path / "corpus.fr").read_text().splitlines(keepends=True)
+    (tmp_path / "corpus.de").write_text("".join(reversed(lines)))
+    return tmp_path
+
+
+def test_several_pairs_of_languages(bm, three):
+    """The same bytes as from separate runs; each corpus is embedded once."""
+    together = ("mine", "--src", "en", "--tgt", "fr", "--tgt", "de", "-o", "out/{src}-{tgt}.tsv")
+    (three / "out").mkdir()
+    result = bm(*together)
+    assert result.err.count("corpus.en.npy") == 1
+    for tgt in ("fr", "de"):
+        alone = bm("mine", "--src", "en", "--tgt", tgt).out
+        assert (three / "out" / f"en-{tgt}.tsv").read_text() == alone
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("--src en --tgt fr --tgt de", "standard output takes one output, and 2 are asked for"),
+        ("--src en --tgt fr --tgt de -o x.tsv", "-o x.tsv is one output, and 2 are asked for"),
+        ("--src en --src de --tgt fr -o {tgt}.tsv", "-o {tgt}.tsv is one output"),
+        ("--src en --tgt fr --tgt fr -o {tgt}.tsv", "--tgt names a language twice"),
+        ("--src en --tgt fr --tgt de -o corpus.{tgt}", "corpus.fr"),
+        ("--src en --tgt fr --tgt de -o {tgt}.tsv --gold g.tsv", "--gold"),
+        ("--src en --tgt fr --tgt de --tgt-file corpus.fr", "--tgt is given 2 times"),
+        ("corpus.en", "found corpus.en"),
+        ("corpus.en corpus.fr --tgt-file corpus.de", "--tgt-file"),
+    ],
+)
+def test_pairs_of_languages_that_do_not_fit(bm, three, args, message):
+    assert message in bm.refused("mine", *args.split(), code=2)
+
+
+def test_a_language_with_itself(bm, three):
+    assert "corpus.fr" in bm.refused("mine", "--src", "en", "--src", "fr", "--tgt", "fr", "-o", "{src}.tsv")
+
+
+# --- embeddings that do not fit ----------------------------------------------------------------------------
+
+
+def _append(folder: Path) -> None:
+    with open(folder / "corpus.fr", "a") as corpus:
+        corpus.write("Une ligne de plus.\n")
+
+
+def _reverse(folder: Path) -> None:
+    lines = (folder / "corpus.fr").read_text().splitlines(keepends=True)
+    (folder / "corpus.fr").write_text("".join(reversed(lines)))
+
+
+@pytest.mark.parametrize(("change", "rows"), [(_append, 36), (_reverse, 35)])
+def test_an_embedding_of_other_text(bm, mined, tmp_path, change, rows):
+    change(tmp_path)
+    result = bm(*MINE)
+    assert "corpus.fr.npy: " in result.err and "the text changed" in result.err
+    assert np.load(tmp_path / "corpus.fr.npy").shape[0] == rows
+    if rows == 35:
+        assert set(texts(result.out)) == set(texts(mined))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "corpus.fr.npy").write_bytes((f / "corpus.fr.npy").read_bytes()[:500]), "truncated"),
+        (lambda f: np.save(f / "corpus.fr.npy", np.zeros((35, 7), dtype=np.float16)), "35 rows of 7"),
+        (lambda f: shutil.copy(f / "corpus.en.npy", f / "corpus.fr.npy"), "embedding again"),
+        (lambda f: (f / "corpus.fr.json").unlink(), "corpus.fr.json"),
+    ],
+    ids=["truncated", "another dimension", "other vectors", "no manifest"],
+)
+def test_a_damaged_embedding(bm, mined, tmp_path, damage, message):
+    whole = (tmp_path / "corpus.fr.npy").read_bytes()
+    damage(tmp_path)
+    result = bm(*MINE)
+    assert message in result.err
+    assert (tmp_path / "corpus.fr.npy").read_bytes() == whole
+    assert result.out == mined
+
+
+def test_little_memory(bm, parallel_text, tmp_path):
+    parallel_text(tmp_path, 3000)
+    need = re.search(r"(\d\S*) or more \(--memory\)", bm.fails(*MINE, "--memory", "20K"))
+    assert need is not None
+    assert bm(*MINE, "--memory", need[1]).out == bm(*MINE).out
+
+
+# --- outputs -----------------------------------------------------------------------------------------------
+
+
+def test_no_room_for_the_pairs(bm, parallel_text, tmp_path):
+    parallel_text(tmp_path, 1000)
+    plain = (*MINE, "--no-clean")  # the language identifier unpacks its model into a file
+    whole = bm(*plain).out
+    (tmp_path / "out.tsv").write_text("earlier\n")
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))}
+    assert "out.tsv" in bm.fails(*plain, "-o", "out.tsv", **limit)
+    assert (tmp_path / "out.tsv").read_text() == "earlier\n"
+    bm(*plain, "-o", "out.tsv")
+    assert (tmp_path / "out.tsv").read_text() == whole
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.usefixtures("corpora")
+def test_outputs_that_would_replace_an_input(bm, tmp_path):
+    (tmp_path / "gold.tsv").write_text("1\t1\n")
+    for name, more in (
+        ("corpus.fr", ()),
+        ("./corpus.en.npy", ()),
+        ("gold.tsv", ("--threshold", "auto", "--gold", "gold.tsv")),
+    ):
+        assert name.removeprefix("./") in bm.refused(*MINE, *more, "-o", name, *NO_MODEL, code=2)
+    (tmp_path / "corpus.fr.gz").write_bytes(gzip.compress((tmp_path / "corpus.fr").read_bytes()))
+    (
+        tmp_path / "corpus.fr"
+    ).unlink()  # its manifest is corpus.fr.json, as that of pairs in corpus.fr would be
+    assert "corpus.fr.json" in bm.refused(*MINE, "-o", "corpus.fr", code=2)
+
+
+@pytest.mark.usefixtures("corpora")
+def test_a_foreign_manifest_beside_the_pairs(bm, tmp_path):
+    beside = tmp_path / "out.jsonl.json"
+    beside.write_text('{"kind": "my notes"}')
+    message = bm.refused(*MINE, "-o", "out.jsonl", *NO_MODEL)
+    assert "out.jsonl.json: " in message and "--force" in message
+    bm(*MINE, "-o", "out.jsonl", "--force")
+    assert json.loads(beside.read_text())["kind"] == "bitext"
+    bm(*MINE, "-o", "out.jsonl")
+
+
+def test_a_closed_pipe(bash, mined, tmp_path):
+    line = " ".join(("bitextmine", *MINE))
+    done = bash(f"set +o pipefail; {line} 2>errors | head -1; echo ${{PIPESTATUS[0]}}")
+    row, status = done.stdout.splitlines()
+    assert row == mined.splitlines()[0]
+    assert int(status) in (0, 141)  # 0: all of it fitted into the pipe
+    errors = (tmp_path / "errors").read_text()
+    assert not [word for word in ("Traceback", "error", "roken pipe", "ignored") if word in errors]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("mine <(cat corpus.en) corpus.fr --src en", ["/dev/fd/", "read once"]),
+        ("mine --src-file corpus.en --tgt-file <(cat corpus.fr) --tgt fr", ["/dev/fd/", "read once"]),
+        ("mine corpus.en corpus.fr --gold <(echo 1)", ["--gold", "pipe"]),
+        ("index <(cat corpus.fr)", ["/dev/fd/", "embed - --lang"]),
+        ("embed <(cat corpus.fr)", ["a pipe", "--out"]),
+        ("embed <(cat corpus.fr) --out x.npy", ["a pipe", "--lang"]),
+    ],
+)
+@pytest.mark.usefixtures("corpora")
+def test_pipes_that_cannot_be_read_twice(bash, tmp_path, line, words):
+    before = contents(tmp_path)
+    message = bash(f"bitextmine {line}", code=2).stderr
+    assert all(word in message for word in words), message
+    assert contents(tmp_path) == before

@@ -1,0 +1,298 @@
+"""`bitextmine mine`, interrupted, or while its files change: never a wrong pair, never a partial output."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .helpers import MINE, contents, texts
+
+# --- interrupted runs --------------------------------------------------------------------------------------
+
+
+def test_killed_at_any_moment(bm, parallel_text, tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        parallel_text(folder, 1500, extra=500)
+        shutil.copy(folder / "corpus.fr", folder / "corpus.de")
+    args = ("mine", "--src", "en", "--tgt", "fr", "--tgt", "de", "-o", "{tgt}.tsv")
+    bm(*args, cwd=whole)
+    kills = 0
+    for count in range(5, 200, 12):
+        died = bm.dies(tmp_path / "hooks", count, *args, cwd=killed)
+        assert died.code in (0, -signal.SIGKILL)
+        kills += bool(died.code)
+        for output in killed.glob("??.tsv"):
+            assert output.read_bytes() == (whole / output.name).read_bytes()
+        if not died.code:
+            break
+    assert kills >= 3
+    bm(*args, cwd=killed)
+    assert contents(killed) == contents(whole)
+
+
+# Put into the command's process: save after every 1,000 rows, and die in the middle of the DIE_AT-th write to the file
+# that holds the search's state (-1: when the output is opened).
+SAVING = """
+import os, signal, sys
+from bitextmine.search import checkpoint
+from bitextmine.search.engines import compiled as fused
+
+checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
+fused._MOST_ROWS = 1000
+left, write = int(os.environ["DIE_AT"]), os.pwrite
+
+def die(fd, data, offset):
+    global left
+    if left > 0 and os.readlink(f"/proc/self/fd/{fd}").endswith(".search.part"):
+        left -= 1
+        if not left:
+            write(fd, data[: len(data) // 2], offset)
+            os.kill(os.getpid(), signal.SIGKILL)
+    return write(fd, data, offset)
+
+def opened(event, args):
+    if left == -1 and event == "open" and ".out.tsv." in str(args[0]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+os.pwrite = die
+sys.addaudithook(opened)
+"""
+
+
+@pytest.fixture
+def saving(tmp_path) -> Path:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("looks up open files in /proc")
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "sitecustomize.py").write_text(SAVING)
+    return tmp_path / "hooks"
+
+
+@pytest.fixture
+def text(parallel_text, tmp_path) -> Path:
+    (tmp_path / "text").mkdir()
+    parallel_text(tmp_path / "text", 4000, extra=1000)
+    return tmp_path / "text"
+
+
+def test_a_killed_search_resumes(bm, saving, text):
+    args = ("mine", "--src", "en", "--tgt", "fr", "-o", "out.tsv")
+    bm(*args, cwd=text)
+    whole = contents(text)
+    resumed = []
+    for count in (3, 12, 7, 6, -1, 0):  # a save is four writes, and the file begins with one
+        died = bm(*args, env={"DIE_AT": str(count)}, hooks=saving, cwd=text, code=None)
+        assert died.code == (-signal.SIGKILL if count else 0), died.err
+        assert (text / "corpus.en-corpus.fr.search.part").exists() == (count != 0)
+        resumed += re.findall(r"search: ([\d,]+) of 5,000 lines", died.err)
+    assert resumed == ["2,000", "3,000", "4,000", "5,000"]
+    assert contents(text) == whole
+
+
+def test_the_state_of_another_search_is_discarded(bm, saving, text):
+    args = ("mine", "--src", "en", "--tgt", "fr", "-o", "out.tsv")
+    died = bm(*args, env={"DIE_AT": "8"}, hooks=saving, cwd=text, code=None)
+    assert died.code == -signal.SIGKILL
+    done = bm(*args, "-k", "3", cwd=text)
+    assert "corpus.en-corpus.fr.search.part: " in done.err
+    assert not list(text.glob("*.part*"))
+
+
+@pytest.mark.usefixtures("corpora")
+def test_a_foreign_file_instead_of_the_state_of_a_search(bm, tmp_path):
+    (tmp_path / "corpus.en-corpus.fr.search.part").write_text("my notes")
+    result = bm(*MINE)
+    assert "corpus.en-corpus.fr.search.part" in result.err and result.out
+    assert (tmp_path / "corpus.en-corpus.fr.search.part").read_text() == "my notes"
+
+
+# --- files that change during the run ----------------------------------------------------------------------
+
+REVERSED = """
+lines = open("corpus.fr").readlines()
+with open("corpus.fr", "r+") as file:
+    file.writelines(reversed(lines))
+"""
+INSERTED = """
+text = open("corpus.fr").read()
+with open("corpus.fr", "w") as file:
+    file.write("Une ligne de plus.\\n" + text)
+"""
+# The same size and the same time.
+SWAPPED = """
+import os
+was = os.stat("corpus.fr")
+lines = open("corpus.fr").readlines()
+lines[3], lines[70] = lines[70], lines[3]
+with open("corpus.fr", "r+") as file:
+    file.writelines(lines)
+os.utime("corpus.fr", ns=(was.st_atime_ns, was.st_mtime_ns))
+"""
+SHORTER = """
+import os
+os.truncate("corpus.fr", os.path.getsize("corpus.fr") // 2)
+"""
+ZEROED = """
+with open("corpus.fr.npy", "r+b") as file:
+    size = file.seek(0, 2)
+    file.seek(128)
+    file.write(bytes(size - 128))
+"""
+LINE_ZEROED = """
+with open("corpus.fr.npy", "r+b") as file:
+    file.seek(128 + 64 * 100)
+    file.write(bytes(64))
+"""
+TRUNCATED = """
+import os
+os.truncate("corpus.fr.npy", 128)
+"""
+SOURCE_TRUNCATED = TRUNCATED.replace(".fr", ".en")
+LINES = 400
+DEFAULT = ("mine", "--src", "en", "--tgt", "fr")
+
+
+@pytest.fixture(scope="module")
+def embedded(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> tuple[Path, str]:
+    """Two corpora without repeated lines, with embeddings and indexes, and the output of mining them."""
+    folder = tmp_path_factory.mktemp("embedded")
+    parallel_text(folder, LINES)
+    printed = bitextmine(*DEFAULT, "--model", tiny_model, cwd=folder).out
+    return folder, printed
+
+
+@pytest.fixture
+def here(bm, embedded, tmp_path):
+    """The command in a copy of that folder."""
+    shutil.copytree(embedded[0], tmp_path / "here")
+    return bm.at(tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "moment", "more"),
+    [
+        (REVERSED, "corpus.fr: the text changed", "search_both", ["-o", "out.tsv"]),
+        (INSERTED, "corpus.fr: the text changed", "candidates", []),
+        (SWAPPED, "corpus.fr: the text changed", "search_both", ["--rescore"]),
+        (SHORTER, "corpus.fr: the text changed", "candidates", ["-o", "out.tsv.gz"]),
+        (ZEROED, "corpus.fr.npy: the vectors changed", "search_both", []),
+        (LINE_ZEROED, "corpus.fr.npy: the vectors changed", "candidates", ["-o", "out.tsv"]),
+        (TRUNCATED, "corpus.fr.npy: the vectors changed", "search_both", ["-o", "out.tsv"]),
+        (SOURCE_TRUNCATED, "corpus.en.npy: the vectors changed", "search_both", ["--dedup", "near"]),
+    ],
+    ids=[
+        "reversed",
+        "inserted",
+        "swapped",
+        "shorter",
+        "zeroed",
+        "line-zeroed",
+        "truncated",
+        "source-truncated",
+    ],
+)
+def test_a_change_during_the_search(here, act, embedded, change, message, moment, more):
+    """At the beginning or the end of the search: an error and no output; the next run is right."""
+    told = here.fails(*DEFAULT, *more, **act(change, moment))
+    assert message in told and "run the same command again" in told
+    assert not [path for path in here.folder.iterdir() if "out" in path.name or path.name.endswith(".part")]
+    again = here(*DEFAULT).out
+    now = (here.folder / "corpus.fr").read_text().splitlines()
+    assert all(fr in now for _, fr in texts(again))
+    if ".npy" in message:
+        assert again == embedded[1]
+    elif change is not SHORTER:
+        assert len(set(texts(again)) & set(texts(embedded[1]))) > 0.9 * len(texts(embedded[1]))
+
+
+def sweep(bm, act, embedded, tmp_path, change: str, step: int) -> list[Any]:
+    """Mine repeatedly, with a change before the 1st, (1 + step)th ... opening of a file in the folder."""
+    here, done, found = tmp_path / "here", tmp_path / "done", []
+    while not found or done.exists():
+        done.unlink(missing_ok=True)
+        shutil.rmtree(here, ignore_errors=True)
+        shutil.copytree(embedded[0], here)
+        moment = act(f"open('../done', 'w').close()\n{change}", "touch", 1 + step * len(found))
+        found.append(bm(*DEFAULT, cwd=here, code=None, **moment))
+        assert len(found) < 199
+    assert len(found) > 3
+    for result in found:
+        assert "Traceback" not in result.err, result.err
+        assert result.code in (0, 1), result
+        assert not (result.code and result.out)
+    assert (found[-1].code, found[-1].out) == (0, embedded[1]), "nothing changed any more"
+    return found
+
+
+def test_a_text_that_changes_at_any_moment(bm, act, embedded, tmp_path):
+    """Right pairs, of the text before or after the change, or an error."""
+    right = set(texts(embedded[1]))
+    found = sweep(bm, act, embedded, tmp_path, REVERSED, 2)
+    assert any(result.code for result in found)
+    for result in found:
+        some = set(texts(result.out))
+        assert result.code or (len(some & right) > 0.9 * len(right) and len(some - right) < 5)
+
+
+def test_vectors_that_are_truncated_at_any_moment(bm, act, embedded, tmp_path):
+    for result in sweep(bm, act, embedded, tmp_path, TRUNCATED, 3):
+        assert result.out == embedded[1] if not result.code else "corpus.fr.npy" in result.err
+
+
+def test_a_search_of_changed_vectors_is_not_resumed(here, act, embedded):
+    """Vectors that change between two saved blocks of a search."""
+    save_always = "import bitextmine.search.checkpoint as c; c.SAVE_SECONDS = 0; c._SHARE = 0\n"
+    assert "the vectors changed" in here.fails(*DEFAULT, **act(save_always + LINE_ZEROED, "search_both"))
+    assert not list(here.folder.glob("*.part"))
+    assert here(*DEFAULT).out == embedded[1]
+
+
+def test_an_index_that_is_truncated_during_the_search(here, act):
+    """The lists are read from the file while they are searched."""
+    for corpus, kind in (("corpus.en", "flat"), ("corpus.fr", "ivf")):
+        here("index", corpus, "--type", kind)
+    indexed = contents(here.folder)
+    through = (*DEFAULT, "--search", "index")
+    whole = here(*through).out
+    cut = "import os\nos.truncate('corpus.fr.faiss', os.path.getsize('corpus.fr.faiss') // 8)\n"
+    assert here(*through, **act(cut, "recall")).out == whole  # no longer read
+    for moment in ("search_both_indexed", "search_lists"):
+        for name, data in indexed.items():
+            (here.folder / name).write_bytes(data)
+        told = here.fails(*through, **act(cut, moment))
+        assert "corpus.fr.faiss: " in told and "run the same command again" in told
+    again = set(texts(here(*through).out))  # with a new index
+    assert len(again & set(texts(whole))) > 0.5 * len(again)
+
+
+def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
+    """Through the API a result may be read long after it was made."""
+    code = (
+        "import bitextmine\n"
+        f"found = bitextmine.mine('corpus.en', 'corpus.fr', model={str(tiny_model)!r}, threshold='none')\n"
+        "first = found[0]\n"
+        f"{REVERSED}"
+        "try:\n    list(found)\nexcept bitextmine.BitextmineError as e:\n    print(e)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=here.folder, capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert done.stdout.startswith("corpus.fr: the text changed after it was embedded")
+
+
+def test_without_compiled_modules_vectors_are_held_in_memory(here, act):
+    then = act(TRUNCATED, "search_both", BITEXTMINE_COMPILED="off")
+    assert "the vectors changed" in here.fails(*DEFAULT, **then)
+    assert np.load(here.folder / "corpus.en.npy").shape[0] == LINES

@@ -1,0 +1,301 @@
+"""Options: values and combinations that are refused (exit code 2), the help, and options named in messages."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bitextmine.cli.program import program
+from bitextmine.files.streams import LONGEST_LINE, longest_line
+
+from .helpers import contents
+
+PACKAGE = Path(__file__).resolve().parents[2] / "bitextmine"
+
+
+def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield f"{prefix}{name}", command
+            yield from commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+COMMANDS = dict(commands(program))
+OPTIONS = {
+    name: {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help"}
+    for name, command in COMMANDS.items()
+}
+
+
+# --- values and combinations -------------------------------------------------------------------------------
+
+TRAIN = "train --pairs x.en-fr.tsv --out m"
+MINE = "mine --src en --tgt fr"
+RETRIEVAL = "evaluate retrieval --queries q.tsv"
+NINES = "9" * 5000
+WRONG = [  # a command, its option, values that it must refuse
+    (TRAIN, "--vocabulary", ["many", "0"]),
+    (TRAIN, "--layers", ["-1"]),
+    (TRAIN, "--epochs", ["0", "nan", "inf", "x"]),
+    (TRAIN, "--batch", ["1"]),
+    (TRAIN, "--seed", ["-1", "x"]),
+    (TRAIN, "--set", ["train.batch", "train.batch=many", "train.nosuch=1", f"train.temperature={NINES}"]),
+    (TRAIN, "--device", ["tpu"]),
+    ("embed corpus.fr", "--model", [""]),
+    ("embed corpus.fr", "--lang", ["", "f", "../fr", "fr "]),
+    ("embed corpus.fr", "--out", ["", "vectors", ".npy"]),
+    ("embed corpus.fr", "--device", ["cuda:", "cuda:x", "cuda:-1", ""]),
+    ("embed corpus.fr", "--batch-tokens", ["0"]),
+    ("embed corpus.fr", "--errors", ["ignore"]),
+    ("index corpus.fr", "--type", ["nonsense", "", "IVF 1024"]),
+    ("index corpus.fr", "--recall-target", ["1.1", "nan"]),
+    ("index corpus.fr", "--seed", ["4294967296"]),
+    (MINE, "-k", ["0", "x", NINES]),
+    (MINE, "--memory", ["20", f"{'9' * 400}G", f"{NINES}G"]),
+    ("mine --src en", "--tgt", ["", "f", "corpus/fr"]),
+    (MINE, "--retrieval", ["x"]),
+    (
+        MINE,
+        "--threshold",
+        ["abc", "nan", "inf", "", "1,2", "precision=1", "precision=0", "precision=", "precision"],
+    ),
+    (MINE, "--fpr", ["0", "1", "nan"]),
+    (RETRIEVAL, "--pairs", ["en", "en-", "en-fr;fr-en", ""]),
+    (RETRIEVAL, "--pivot", ["e"]),
+    (RETRIEVAL, "--format", ["xml"]),
+    ("evaluate mining mined.tsv --gold gold.tsv", "--resamples", ["0"]),
+    ("report pairs.tsv -o x.html", "--threshold", ["abc", "precision=0.9"]),
+    ("report pairs.tsv", "-o", [""]),
+    ("score pairs.tsv", "--columns", ["nosuch", "cosine,cosine", "cosine,"]),
+    ("score pairs.tsv", "--src", ["e"]),
+    (
+        "filter scored.tsv",
+        "--min",
+        ["cosine", "cosine=x", "cosine=nan", "cosine=true", "=1", f"score={NINES}"],
+    ),
+    ("filter scored.tsv", "--equal", ["lang"]),
+    ("filter scored.tsv", "--memory", ["0", "2048", "much"]),
+    ("filter scored.tsv", "--explain", ["-1"]),
+    ("encoder fit-scorer m --recipe europe5", "--corpora", ["laws=x", "=1"]),
+]
+TOGETHER = [  # combinations, and the options that the message must name
+    ("train --out m", ["--pairs"]),
+    ("embed corpus.fr corpus.en --out x.npy", ["--out"]),
+    ("embed - --lang fr", ["--out"]),
+    ("embed - --out x.npy", ["--lang"]),
+    ("embed corpus.fr --vectors made.npy --model europe5", ["--vectors", "--model"]),
+    ("embed corpus.fr --dim 5", ["--dim", "--vectors"]),
+    (f"{TRAIN} --from europe5 --vocabulary 100", ["--vocabulary", "--from", "vocabulary.grow"]),
+    ("mine --src en", ["--tgt"]),
+    (f"{MINE} --gold gold.tsv --threshold 1", ["--gold", "--threshold"]),
+    (f"{MINE} --retrieval matching -k 1", ["--retrieval", "-k"]),
+    ("mine --src-file - --tgt-file corpus.fr --src en", ["--src-file"]),
+    ("evaluate retrieval", ["--queries", "--src-file"]),
+    ("evaluate retrieval --tgt-file corpus.en", ["--src-file"]),
+    (f"{RETRIEVAL} --src-file corpus.en --tgt-file corpus.fr", ["--queries", "--src-file"]),
+    ("evaluate mining mined.tsv --gold gold.tsv --src-file corpus.en", ["--tgt-file"]),
+    ("report pairs.tsv", ["-o"]),
+    ("score pairs.tsv --src-index a", ["--tgt-index"]),
+    ("score pairs.tsv --columns lang", ["--src", "--tgt"]),
+    ("score pairs.tsv --no-header --scol en", ["--no-header"]),
+    ("filter pairs.tsv --no-header --tcol fr --max copy=0.5", ["--no-header"]),
+]
+
+
+@pytest.fixture
+def refuses(bitextmine, tmp_path):
+    """Run a command to exit code 2 in a folder of good files; return the message, a line or two after the usage."""
+    for lang in ("en", "fr"):
+        (tmp_path / f"corpus.{lang}").write_text("Bonjour.\n")
+    for name in ("pairs.tsv", "scored.tsv", "x.en-fr.tsv"):
+        (tmp_path / name).write_text("Good morning.\tBonjour.\n")
+    (tmp_path / "q.tsv").write_text("en\tfr\nGood morning.\tBonjour.\n")
+    for name in ("gold.tsv", "mined.tsv"):
+        (tmp_path / name).write_text("1\t1\n")
+    before = contents(tmp_path)
+
+    def run(*args: str) -> str:
+        result = bitextmine(*args, code=2, cwd=tmp_path)
+        assert result.out == "" and "Traceback" not in result.err
+        assert result.err.startswith(f"Usage: bitextmine {args[0]}")
+        message = result.err.partition("\nError: ")[2]
+        assert message.count("\n") <= 2, message
+        assert contents(tmp_path) == before
+        return message
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "values"), WRONG, ids=lambda x: x[:60] if isinstance(x, str) else ""
+)
+def test_bad_values(refuses, command, option, values):
+    for value in values:
+        assert option in refuses(*command.split(), option, value)
+
+
+@pytest.mark.parametrize(("command", "options"), TOGETHER, ids=lambda x: x if isinstance(x, str) else "")
+def test_bad_combinations(refuses, command, options):
+    message = refuses(*command.split())
+    assert all(option in message for option in options), message
+
+
+@pytest.mark.parametrize("args", [["embed", ""], ["embed", "corpus.fr", ""], ["info", ""], ["score", ""]])
+def test_empty_file_names(refuses, args):
+    """An unset variable of a script gives an empty argument."""
+    assert "empty" in refuses(*args)
+
+
+# --- the help ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_opens_with_an_example(name):
+    context = click.Context(program, info_name="bitextmine")
+    command: click.Command = program
+    for part in name.split():
+        assert isinstance(command, click.Group)
+        command = command.commands[part]
+        context = click.Context(command, info_name=part, parent=context)
+    text = command.get_help(context)
+    assert text.splitlines()[0].startswith(f"Example: bitextmine {name}".strip())
+    assert all(param.help for param in command.params if isinstance(param, click.Option))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_valid(name):
+    """Every part of an example pipeline parses: options, choices and number of arguments."""
+    lines = COMMANDS[name].example
+    for line in [lines] if isinstance(lines, str) else lines:
+        for part in re.split(r"\s[|>&]+\s?", line):
+            words = part.split()
+            if words[:1] != ["bitextmine"]:
+                continue
+            command, context = program, click.Context(program)
+            while isinstance(command, click.Group):
+                command = command.commands[words.pop(1)]
+            command.make_context(command.name, words[1:], parent=context)
+
+
+def test_choices_are_those_of_the_stage():
+    from bitextmine.alignment.choices import FORMATS
+    from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
+    from bitextmine.scoring.choices import DUPLICATES, PRESETS
+
+    def offered(command):
+        options = program.commands[command].params
+        return {o.name: set(o.type.choices) for o in options if isinstance(o.type, click.Choice)}
+
+    wanted = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}
+    wanted["search"] = SearchWay
+    options = {option.name: option for option in program.commands["mine"].params}
+    for name, choices in wanted.items():
+        assert offered("mine")[name] == set(choices)
+        assert all(f"{one}: {one.meaning}" in options[name].help for one in choices)
+    assert offered("score")["margin"] == set(Margin)
+    assert offered("filter") == {"preset": {*PRESETS, "none"}, "duplicates": set(DUPLICATES)}
+    assert offered("align")["format"] == set(FORMATS)
+
+
+# --- options named in messages -----------------------------------------------------------------------------
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+# Options of pip, torchrun, hf and ray.
+FOREIGN = {
+    "--force-reinstall",
+    "--no-deps",
+    "--editable",
+    "--head",
+    "--nproc-per-node",
+    "--object-store-memory",
+    "--revision",
+}
+
+
+def strangers(message: str, command: str) -> list[str]:
+    """The options in a message that neither the command has nor another one named before them: 'embed - --lang fr'."""
+    found = []
+    for match in OPTION.finditer(message):
+        clause = re.split(r"[;:,(']", message[: match.start()])[-1]
+        named = [name for name in OPTIONS if re.search(rf"\b{name}\b", clause)]
+        if not any(match[0] in OPTIONS[name] for name in [command, *named]):
+            found.append(match[0])
+    return found
+
+
+def test_an_option_of_another_command_is_found():
+    assert strangers("no language; pass --lang", "mine") == ["--lang"]
+    assert strangers("no language; pass --lang", "embed") == []
+    assert strangers("embed it with 'bitextmine embed - --lang fr', or pass --out", "index") == ["--out"]
+
+
+def test_messages_name_existing_options():
+    known = set().union(*OPTIONS.values()) | FOREIGN
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and ": var(" not in node.value:
+                for option in OPTION.findall(node.value):
+                    assert option in known or re.search(rf"{option}:\s", node.value), f"{path.name}: {option}"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("corpus.en", "corpus.fr", "other.fr", "a.txt", "pairs.tsv"):
+        Path(name).write_text("Good morning.\tBonjour.\n")
+    Path("packed.de.gz").write_bytes(gzip.compress(b"Guten Tag.\n"))
+    Path("packed.de").write_text("Guten Morgen.\n")
+    Path("latin.es").write_bytes(b"ma\xf1ana\n")
+    Path("long.it").write_text("a" * 5000 + "\n")
+    Path("five.tsv").write_text("".join(f"{i}\tGood\tday\tBon\tjour\n" for i in range(20)))
+    yield
+    longest_line(LONGEST_LINE)  # --max-line applies to the whole process
+
+
+ADVICE = [  # commands that fail, and the option that the message advises
+    ("embed a.txt", "--lang"),
+    ("embed latin.es", "--errors"),
+    ("embed long.it --max-line 1000", "--max-line"),
+    ("embed corpus.fr --cache corpus.en/x", "--cache"),
+    ("embed corpus.fr --out no/where.npy", None),
+    ("index -", "--lang"),
+    ("index latin.es", "--errors"),
+    ("index corpus.fr --type Nonsense", "--type"),
+    ("mine a.txt corpus.fr", "--src"),
+    ("mine --src-file a.txt --tgt fr --name other", "--src"),
+    ("mine --src en --tgt fr", "--name"),
+    ("mine --src en --tgt de", "--tgt-file"),
+    ("mine --src en --tgt es", "--errors"),
+    ("mine --src en --tgt it --max-line 1000", "--max-line"),
+    ("mine --src en --tgt ru --dir nowhere", "--dir"),
+    ("mine --src en --src it --tgt es", "-o"),
+    ("mine corpus.en corpus.fr --memory 1", "--memory"),
+    ("mine corpus.en corpus.fr --rescore -k 1", "--rescore"),
+    ("evaluate retrieval --src-file a.txt --tgt-file corpus.fr", "--src-lang"),
+    ("score five.tsv --columns numbers", "--scol"),
+    ("filter five.tsv --max copy=1", "--scol"),
+    ("filter pairs.tsv --no-header --min cosine=1", "--columns"),
+    ("report five.tsv -o x.html", "--scol"),
+    ("align a.txt corpus.fr --format tmx", "--src-lang"),
+]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("line", "advised"), ADVICE, ids=[line for line, _ in ADVICE])
+def test_advised_options_exist(line, advised):
+    result = CliRunner().invoke(program, line.split(), input="Bonjour.\n", prog_name="bitextmine")
+    assert result.exit_code in (1, 2), result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    message = result.output.rpartition("rror: ")[2]
+    command = max((name for name in OPTIONS if f"{line} ".startswith(f"{name} ")), key=len)
+    assert message and strangers(message, command) == []
+    assert advised is None or advised in message, message

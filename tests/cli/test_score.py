@@ -1,0 +1,147 @@
+"""`bitextmine score`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from .helpers import GOOD, tsv
+
+
+def test_added_columns(score):
+    lines, err = score(tsv(GOOD))
+    assert lines.pop(0) == b"src\ttgt\tcosine\tmargin\tlength_ratio\tnumbers\tcopy\tquality"
+    assert [line.rsplit(b"\t", 6)[0] for line in lines] == [
+        b"\t".join(s.encode() for s in row) for row in GOOD
+    ]
+    for line in lines:
+        cosine, _, length_ratio, numbers, copy, quality = map(float, line.split(b"\t")[2:])
+        assert -1 <= cosine <= 1 <= length_ratio
+        assert 0 <= min(numbers, copy, quality) <= max(numbers, copy, quality) <= 1
+    assert "3 rows scored: cosine, margin, length_ratio, numbers, copy, quality" in err
+    assert "|model:" in err
+
+
+def test_score_only_and_paste(score):
+    scored, _ = score(tsv(GOOD), "--columns", "numbers,cosine")
+    assert scored.pop(0) == b"src\ttgt\tnumbers\tcosine"
+    assert score(tsv(GOOD), "--columns", "numbers,cosine", "--no-header")[0] == scored
+    only, _ = score(tsv(GOOD), "--columns", "numbers,cosine", "--score-only")
+    assert [
+        b"\t".join((row, cells)) for row, cells in zip(tsv(GOOD).splitlines(), only, strict=True)
+    ] == scored
+
+
+def test_columns_by_position_and_by_name(score):
+    rows = [("url", "fr", "n", "en")] + [("http://x", fr, str(i), en) for i, (en, fr) in enumerate(GOOD)]
+    plain, _ = score(tsv(GOOD), "--columns", "cosine,copy", "--score-only")
+    by_number, _ = score(tsv(rows[1:]), "--scol", "4", "--tcol", "2", "--columns", "cosine,copy")
+    assert by_number.pop(0) == b"column_1\ttgt\tcolumn_3\tsrc\tcosine\tcopy"
+    assert [line.split(b"\t", 4)[4] for line in by_number] == plain
+    by_name, _ = score(tsv(rows), "--header", "--scol", "en", "--tcol", "fr", "--columns", "cosine,copy")
+    assert by_name[0] == b"url\tfr\tn\ten\tcosine\tcopy"
+    assert by_name[1:] == by_number
+    # a column that is asked for by name says that there is a header
+    assert score(tsv(rows), "--scol", "en", "--tcol", "fr", "--columns", "cosine,copy")[0] == by_name
+    only, _ = score(
+        tsv(rows), "--header", "--scol", "en", "--tcol", "fr", "--columns", "copy", "--score-only"
+    )
+    assert only[0] == b"copy"
+    _, err = score(tsv(rows), "--header", "--scol", "en", "--tcol", "de", code=1)
+    assert "no column is called 'de'; there are url, fr, n, en" in err
+    _, err = score(tsv(rows), "--scol", "en", "--no-header", code=2)
+    assert "column 'en'" in err
+    assert "--no-header" in err
+    _, err = score(tsv(rows), "--header", "--scol", "9", code=1)
+    assert "no column 9" in err
+
+
+def test_malformed_rows_keep_their_bytes_and_place(score):
+    rows = [b"a\tb", b"no tab", b"", b"x\ty\tz", b"\xff\xfe\tb", b"\xed\xa0\x80\tb", b"c\td\r", b"e\tf"]
+    lines, err = score(b"\n".join(rows), "--columns", "cosine,numbers")
+    assert lines.pop(0) == b"src\ttgt\tcosine\tnumbers"
+    assert len(lines) == len(rows)
+    for i in (1, 2, 3, 4, 5):
+        assert lines[i] == rows[i] + b"\t\t"
+    assert lines[6].startswith(b"c\td\t")
+    assert lines[6].endswith(b"\r")  # a Windows line end stays at the end
+    assert lines[7].startswith(b"e\tf\t")
+    assert "5 of them are no pairs" in err
+    assert "<stdin>: line 2: 1 columns, not 2" in err
+    _, err = score(b"\n".join(rows), "--columns", "cosine", "--strict", code=1)
+    assert "<stdin>: line 2: 1 columns, not 2" in err
+    _, err = score(b"h1\th2\na\tb\n\xff\tb\n", "--header", "--columns", "copy", "--strict", code=1)
+    assert "line 3: invalid UTF-8" in err
+
+
+def test_empty_input(score, sieve):
+    assert score(b"")[0] == sieve(b"")[0] == []
+    assert "--header" in score(b"", "--header", code=1)[1]
+    lines, _ = score(b"\xef\xbb\xbfsrc\ttgt\n", "--header", "--columns", "copy")
+    assert lines == [b"src\ttgt\tcopy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--columns", "cosine,beauty"), "no column is called 'beauty'; there are cosine"),
+        (("--columns", "copy,copy"), "twice"),
+        (("--columns", "lang"), "--src and --tgt"),
+        (("--src-index", "x.npy"), "--tgt-index"),
+        (("--src", "xx", "--tgt", "fr"), "'xx' is none of"),
+    ],
+)
+def test_bad_options(score, options, message):
+    assert message in score(tsv(GOOD), *options, code=2)[1].replace("\n", "")
+
+
+def test_chunks_of_a_pipe_do_not_matter(bitextmine, tiny_model):
+    rows = tsv(GOOD * 40)
+    environment = bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)})
+    command = [*bitextmine.argv, "score", "--columns", "cosine,margin", "--window", "50"]
+    whole = subprocess.run(command, input=rows, capture_output=True, env=environment, check=True).stdout
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    for start in range(0, len(rows), 777):
+        child.stdin.write(rows[start : start + 777])
+        child.stdin.flush()
+    assert child.communicate()[0] == whole
+
+
+def test_every_column_is_in_the_help(bitextmine):
+    from bitextmine.scoring.columns.catalogue import COLUMNS
+
+    text = bitextmine("score", "--help").out
+    assert set(COLUMNS) <= {word.strip(",") for line in text.splitlines() for word in line[:22].split()}
+
+
+def test_options_without_effect(score, sieve, tmp_path):
+    for command, options in ((score, ("--columns", "copy")), (sieve, ("--max", "copy=0.5"))):
+        for side in ("--src", "--tgt"):
+            assert side in command(tsv(GOOD), *options, side, "en", code=2)[1]
+        told = "--src and --tgt change nothing"
+        assert told in command(tsv(GOOD), *options, "--src", "en", "--tgt", "fr")[1]
+        assert told not in command(tsv(GOOD), *options)[1]
+    indexes = ("--src-index", tmp_path / "no", "--tgt-index", tmp_path / "no")
+    assert "--src-index and --tgt-index change nothing" in score(tsv(GOOD), "--columns", "copy", *indexes)[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "extra"),
+    [
+        ("score", ("--columns", "lang", "--src", "en", "--tgt", "fr"), "languages"),
+        ("score", ("--columns", "tgt_lang"), "languages"),
+        ("filter", ("--min", "lang=0.5", "--src", "en", "--tgt", "fr"), "languages"),
+        ("filter", ("--equal", "src_lang=en"), "languages"),
+        ("score", ("--columns", "copy", "-o", "x.parquet"), "parquet"),
+    ],
+)
+def test_missing_extras(run, monkeypatch, tmp_path, command, options, extra):
+    monkeypatch.chdir(tmp_path)
+    for module in ("py3langid", "py3langid.langid", "pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    lines, err = run(command, tsv(GOOD), options, 1)
+    assert f"pip install 'bitextmine[{extra}]'" in err
+    assert lines == []
+    assert list(tmp_path.iterdir()) == []
