@@ -1,4 +1,4 @@
-"""What end-to-end tests share: the installed command, a made-up pair of languages' worth of text, a tiny model."""
+"""Shared by end-to-end tests: the installed command, made-up text in two languages, a tiny model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Tests run side by side, a process for each processor, on matrices of a few rows. Threads of NumPy's and torch's
-# libraries would spend ten times as long waiting for each other, and they wait by spinning. The package's own threads,
-# and those that a test asks for, are as many as ever. Here, since the libraries read it when they are loaded.
+# Tests run in parallel, one process per CPU, on small matrices, where the threads of NumPy's and torch's libraries
+# would spend most of their time spinning. The package's own threads are not affected. The libraries read these when
+# loaded.
 for _name, _value in (
     ("OPENBLAS_NUM_THREADS", "1"),
     ("MKL_NUM_THREADS", "1"),  # torch goes by it
@@ -36,37 +36,41 @@ for _name, _value in (
 ):
     os.environ.setdefault(_name, _value)
 
-# A change passes or fails by what it is: every run draws the same examples, unless HYPOTHESIS_PROFILE=random asks for
-# others. A busy machine is no reason to fail: how long an example takes says nothing about what it shows.
+# Every run draws the same examples, unless HYPOTHESIS_PROFILE=random asks for others, and a busy machine is no reason
+# to fail.
 settings.register_profile(
     "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("random", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-# Commands are started by the thousand: each would compile the package anew where Python is told to keep nothing.
+# Thousands of commands are started; without bytecode each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A shell starts its background jobs with Ctrl-C ignored, and children inherit that: in `make test &` no command under
-# test could be interrupted, and the tests that do so would fail.
+# A shell starts background jobs with Ctrl-C ignored, and children inherit that: in `make test &` the tests that
+# interrupt a command would fail.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The files that take longest come first, so that at the end no process works on one of them while others wait.
+# The slowest files come first, so that no process works on one of them at the end while others wait.
 _LONG = (
-    "search/test_triton.py",
-    "train/test_trainer_rules.py",
-    "train/test_parallel.py",
-    "clean/test_pipelines.py",
-    "train/test_stages.py",
-    "train/test_trainer.py",
-    "train/test_teaching.py",
-    "train/test_objectives.py",
-    "train/test_start.py",
-    "train/test_spelling.py",
-    "cli/test_changing_inputs.py",
+    "cli/test_mine_resume.py",
     "cli/test_adapt.py",
-    "cli/test_fresh.py",
+    "training/test_trainer_rules.py",
+    "training/test_parallel.py",
+    "scoring/test_pipelines.py",
+    "training/test_stages.py",
+    "training/test_trainer.py",
+    "cli/test_embed.py",
+    "cli/test_mine.py",
+    "cli/test_train.py",
+    "cli/test_align.py",
+    "training/test_teaching.py",
+    "training/test_objectives.py",
+    "training/test_start.py",
+    "training/test_spelling.py",
+    "cli/test_pipeline.py",
+    "cli/test_shell.py",
     "embeddings/test_writer.py",
     "test_packaging.py",
 )
@@ -80,11 +84,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 Once = Callable[[str, Callable[[Path], None]], Path]
 
 _TRAINING_PAIRS = 1500
-# `bitextmine train` options for a model that is made in seconds
+# options of `bitextmine train` for a model that is trained in seconds
 _TINY = ("--dim", "32", "--vocabulary", "180", "--epochs", "8", "--batch", "128")
 
-# One word list per slot, English and French. Articles differ in gender, so that no word-by-word substitution
-# of the whole line would do, and 12 * 12 * 12 * 10 sentences can be made.
+# One word list per slot, English and French, for 12 * 12 * 12 * 10 sentences.
 _SUBJECTS = (
     "the doctor=le médecin|the teacher=l'institutrice|my neighbour=mon voisin|the old sailor=le vieux marin|"
     "our mayor=notre maire|the young baker=la jeune boulangère|her brother=son frère|a tired clerk=un employé "
@@ -108,7 +111,7 @@ _PLACES = (
 
 
 def _sentences() -> list[tuple[str, str]]:
-    """All the (English, French) sentences, in an order that is random and always the same."""
+    """All (English, French) sentences, in a fixed random order."""
     slots = [
         [entry.split("=") for entry in words.split("|")] for words in (_SUBJECTS, _VERBS, _OBJECTS, _PLACES)
     ]
@@ -122,14 +125,14 @@ def _sentences() -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Result:
-    """What a finished command left behind."""
+    """The exit code and output of a finished command."""
 
     code: int
     out: str
     err: str
 
 
-# A sitecustomize.py: the process sends itself a signal before it touches, for the so-manieth time, a file in a folder.
+# A sitecustomize.py: the process sends itself a signal before the n-th time it touches a file in a folder.
 _DIE = """
 import os, sys
 
@@ -148,12 +151,12 @@ sys.addaudithook(count)
 
 
 class Warm:
-    """A process that has loaded what commands load, and becomes one by a fork for each request (`warm.py`)."""
+    """A process that has loaded the package, and forks a command for each request (`warm.py`)."""
 
     def __init__(self, environment: dict[str, str], *options: str) -> None:
         self._control, theirs = socket.socketpair()
         with theirs:
-            # Pipes, as a command's streams are: Python asks when it starts what they are.
+            # Pipes, like the streams of a command; Python examines them when it starts.
             self._process = subprocess.Popen(
                 [sys.executable, ROOT / "tests" / "warm.py", str(theirs.fileno()), *options],
                 pass_fds=[theirs.fileno()],
@@ -170,7 +173,7 @@ class Warm:
         self._process.communicate()
 
     def run(self, request: dict[str, Any], stdin: bytes) -> tuple[int, bytes, bytes]:
-        """The exit code of a command, and what it wrote to its two streams."""
+        """Run a command; return its exit code, standard output and standard error."""
         with tempfile.TemporaryFile() as file, ThreadPoolExecutor(3) as threads:
             file.write(json.dumps(request).encode())
             file.seek(0)
@@ -205,7 +208,7 @@ class Warm:
 
 @dataclass(frozen=True)
 class Command:
-    """The installed `bitextmine` command, run as a process of its own."""
+    """The installed `bitextmine` command, run as a process."""
 
     argv: tuple[str, ...]
     warm: dict[tuple[str, str | None], Warm] = field(default_factory=dict)
@@ -222,10 +225,11 @@ class Command:
         fresh: bool = False,
         **kwargs: Any,
     ) -> Result:
-        """Run to the end and insist on the exit code (None: any).
+        """Run to the end and check the exit code (None: any).
 
-        hooks: a folder with a sitecustomize.py, which is run first. fresh: in an interpreter that has loaded nothing,
-        as the command is wherever another option or a variable asks for what only a new process can have.
+        Args:
+            hooks: a folder with a sitecustomize.py to run first.
+            fresh: use a new interpreter, as other options and variables may require anyway.
         """
         argv, environment = [*self.argv, *map(os.fspath, args)], self.environment(env)
         if hooks is not None:
@@ -250,10 +254,10 @@ class Command:
         return result
 
     def _warm(self, argv: Sequence[str], environment: dict[str, str], hooks: Path | None) -> Warm | None:
-        """The process that can become this command, None where only a new one can."""
+        """The process that can fork this command (None: it needs a new interpreter)."""
         if len(self.argv) > 1 or os.environ.get("BITEXTMINE_TESTS") == "fresh":
             return None
-        # Read by libraries when they are loaded, as OMP_NUM_THREADS is; all but these are taken to be so.
+        # Libraries may read any other variable when they are loaded.
         own = {"BITEXTMINE_MODEL", "OMP_NUM_THREADS", "TMPDIR"} | ({"PYTHONPATH"} if hooks else set())
         for name in {*environment, *self.begun_with} - own:
             if environment.get(name) != self.begun_with.get(name) and not name.startswith(("DIE_", "ACT_")):
@@ -266,7 +270,7 @@ class Command:
         return self.warm[key]
 
     def fails(self, *args: str | os.PathLike[str], **kwargs: Any) -> str:
-        """Run to an error: exit code 1, one message on standard error (returned), nothing on standard output."""
+        """Run to an error, with exit code 1 and no output; return the message."""
         result = self(*args, code=1, **kwargs)
         assert "Traceback" not in result.err, result.err
         messages = [line for line in result.err.splitlines() if line.startswith("bitextmine: error: ")]
@@ -277,7 +281,7 @@ class Command:
     def start(
         self, *args: str | os.PathLike[str], env: dict[str, str] | None = None, **kwargs: Any
     ) -> subprocess.Popen[bytes]:
-        """Start and return at once."""
+        """Start without waiting."""
         return subprocess.Popen([*self.argv, *map(os.fspath, args)], env=self.environment(env), **kwargs)
 
     def start_to_die(
@@ -290,10 +294,10 @@ class Command:
         env: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> subprocess.Popen[bytes]:
-        """Start a command that sends itself a signal before its count-th touch of a file in a folder, which is
-        `folder` itself as seen from its working folder: a moment that no machine is too fast or too slow for.
+        """Start a command that sends itself a signal before its count-th touch of a file in `folder`.
 
-        hooks: an empty folder to use.
+        That moment does not depend on the speed of the machine. `folder` is relative to the command's working folder;
+        `hooks` is an empty folder to use.
         """
         die = self._to_die(hooks, count, of, folder)
         return self.start(*args, env={"PYTHONPATH": str(hooks), **die, **(env or {})}, **kwargs)
@@ -308,7 +312,7 @@ class Command:
         env: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> Result:
-        """Run as `start_to_die` does, and to the end."""
+        """Run a command of `start_to_die` to its end."""
         die = self._to_die(hooks, count, of, folder)
         return self(*args, env={**die, **(env or {})}, hooks=hooks, code=None, **kwargs)
 
@@ -348,10 +352,9 @@ def sentence_pairs() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def parallel_text(sentence_pairs: list[tuple[str, str]]) -> Callable[..., list[tuple[str, str]]]:
-    """Writes corpus.en and corpus.fr, each in an order of its own, into a folder; returns the true pairs.
+    """Write corpus.en and corpus.fr in different orders into a folder; return the true pairs.
 
-    `pairs` lines of each file are translations of each other, `extra` lines have none. None of them is among
-    the pairs that the tiny model was trained on.
+    `pairs` lines of each file have a translation, `extra` lines have none. The tiny model was not trained on them.
     """
 
     def write(folder: Path, pairs: int, extra: int = 0, name: str = "corpus") -> list[tuple[str, str]]:
@@ -370,8 +373,7 @@ def parallel_text(sentence_pairs: list[tuple[str, str]]) -> Callable[..., list[t
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    """Makes a folder by a name, in which something is made that takes long: once for all the processes that run tests
-    side by side. To be read only."""
+    """Create a named folder with a function, once for all processes that run tests. Do not write to it."""
 
     def make_once(name: str, make: Callable[[Path], None]) -> Path:
         base = tmp_path_factory.getbasetemp()
@@ -390,7 +392,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 
 @pytest.fixture(scope="session")
 def tiny_model(bitextmine: Command, sentence_pairs: list[tuple[str, str]], once: Once) -> Path:
-    """A model folder that `bitextmine train` made in a few seconds; it knows the made-up sentences well."""
+    """A model trained in seconds; it knows the made-up sentences well."""
 
     def make(folder: Path) -> None:
         pairs = folder / "pairs.en-fr.tsv"
@@ -404,7 +406,7 @@ def tiny_model(bitextmine: Command, sentence_pairs: list[tuple[str, str]], once:
 
 @pytest.fixture(scope="session")
 def other_model(bitextmine: Command, tiny_model: Path, once: Once) -> Path:
-    """Another model, hardly trained, of the same vocabulary and another dimension (24)."""
+    """Another, barely trained model with the same vocabulary and 24 dimensions."""
     pairs = tiny_model.parent / "pairs.en-fr.tsv"
 
     def make(folder: Path) -> None:

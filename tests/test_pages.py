@@ -1,4 +1,4 @@
-"""The pages: every relative link leads to a file, and to a heading where it names one; the map names every room."""
+"""Pages: links lead to files and headings, and the map in CONTRIBUTING.md is complete."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(p for top in ("train", "index", "mine") for p in (ROOT / top).rglob("*.md")),
     ]
-    if "work" not in page.relative_to(ROOT).parts  # what the tutorial makes
+    if "work" not in page.relative_to(ROOT).parts  # made by the tutorial
 )
 LINK = re.compile(r'\]\(([^()\s]+)\)|(?:src|srcset|href)="([^"]+)"')
 
 
 def text_of(page: Path) -> str:
-    """A page without its blocks of code."""
+    """A page without code blocks."""
     text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
     return re.sub(r"(?m)^ {4,}\S.*$", "", text)
 
 
 def anchors(page: Path) -> set[str]:
-    """The names that GitHub gives to the headings of a page."""
+    """GitHub's anchors for the headings of a page."""
     headings = re.findall(r"(?m)^#+ +(.+)$", text_of(page))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_links(page):
     broken = []
     for link in (a or b for a, b in LINK.findall(text_of(page))):
         if re.match(r"[a-z]+:", link):
@@ -44,15 +44,13 @@ def test_links_lead_somewhere(page):
     assert not broken
 
 
-def test_there_are_links_and_headings_to_check():
-    """The patterns find what the pages have."""
+def test_links_and_headings_are_found():
     assert len(PAGES) > 10
     assert "house-rules" in anchors(ROOT / "CONTRIBUTING.md")
     assert sum(len(LINK.findall(text_of(page))) for page in PAGES) > 40
 
 
-def test_pictures_come_in_both_shades():
-    """A <picture> names a dark file and a light one, which are there."""
+def test_pictures_have_a_dark_and_a_light_file():
     pairs = []
     for page in PAGES:
         for block in re.findall(r"(?s)<picture>.*?</picture>", page.read_text(encoding="utf-8")):
@@ -63,22 +61,20 @@ def test_pictures_come_in_both_shades():
     assert all(picture.read_text(encoding="utf-8").startswith("<?xml") for picture in pairs)
 
 
-def test_the_map_of_the_house_is_true():
-    """CONTRIBUTING.md has every room of the package, and what it tells a newcomer to touch is there."""
+def test_the_map_is_complete():
+    """CONTRIBUTING.md has every package, and the paths that it names exist."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     drawn = text[text.index("    bitextmine/ ") : text.index("    train/ index/ mine/")]
     package = ROOT / "bitextmine"
-    rooms = {
-        path.parts[0].removesuffix(".py") for path in (p.relative_to(package) for p in package.rglob("*.py"))
-    }
-    assert sorted(room for room in rooms - {"__main__"} if not re.search(rf"\b{room}\b", drawn)) == []
+    names = {path.relative_to(package).parts[0].removesuffix(".py") for path in package.rglob("*.py")}
+    assert [name for name in sorted(names - {"__main__"}) if not re.search(rf"\b{name}\b", drawn)] == []
     paths = re.findall(r"`((?:bitextmine|tests|train|index|mine)/[\w./-]*)`", text)
     assert len(paths) > 12
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("stage", ["train", "index", "mine"])
-def test_tables_name_scripts_that_are_there(stage):
+def test_tables_name_all_scripts(stage):
     rows = re.findall(r"(?m)^\| (`.+?`) \|", (ROOT / stage / "README.md").read_text(encoding="utf-8"))
     names = [name for row in rows for name in re.findall(r"`([\w.]+(?:\.py|\.sh|/))`", row)]
     assert len(names) > 4

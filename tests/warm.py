@@ -1,13 +1,10 @@
-"""A process that has loaded what a command loads, and becomes that command: most of what a small command takes is
-loading, some thousand times in a run of the tests.
+"""A process that has loaded the package and forks commands: loading is most of the time of a small command.
 
-Each request is a fork: a process of its own, with the working folder, the environment and the standard streams that
-were sent, which runs the installed script to the end of the interpreter. Nothing that the package does comes before
-the fork, except that its modules are loaded and that py3langid's model is unpacked; nothing that Python does at the end
-is left out, except that it takes no module apart.
+Each request is a fork with its own working folder, environment and standard streams, which runs the installed script to
+the end of the interpreter. Before the fork only modules are loaded and py3langid's model is unpacked; at the end only
+the teardown of modules is skipped.
 
-Arguments: the descriptor of a socket; "torch", or nothing for modules that need no torch (a process that has loaded it
-takes longer to fork, and to end).
+Arguments: the descriptor of a socket; "torch" to load it too (the process is then slower to fork and to end).
 """
 
 from __future__ import annotations
@@ -30,13 +27,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# What functions of the package load when they are called.
+# Modules that functions of the package import when they are called.
 LATER = ("numpy", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.sparse.csgraph", "tqdm", "zstandard")
-LATER_WITH_TORCH = ("torch._dynamo",)  # an optimizer does, and it takes as long as torch itself
+LATER_WITH_TORCH = ("torch._dynamo",)  # for an optimizer; it takes as long as torch itself
 
 
 class _Missing:
-    """Has torch not be found, so that what needs it is left to the commands that need it."""
+    """Hides torch while the other modules are loaded."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> None:
         if name == "torch":
@@ -52,9 +49,7 @@ def load(with_torch: bool) -> None:
     modules = [
         found.name
         for found in pkgutil.walk_packages(bitextmine.__path__, "bitextmine.", onerror=lambda _: None)
-        if not found.name.rpartition(".")[2].startswith(
-            "_"
-        )  # compiled modules, and what is run when it is loaded
+        if not found.name.rpartition(".")[2].startswith("_")  # compiled modules, and scripts
     ]
     for name in (*LATER, *(LATER_WITH_TORCH if with_torch else ()), *modules):
         with contextlib.suppress(ImportError):
@@ -63,14 +58,14 @@ def load(with_torch: bool) -> None:
         sys.meta_path.remove(finder)
     if importlib.util.find_spec("py3langid") is not None:
         importlib.import_module("bitextmine.languages.identify").Languages()
-    tempfile.tempdir = None  # each command looks for $TMPDIR itself
+    tempfile.tempdir = None  # each command reads $TMPDIR itself
 
 
 def next_command(control: socket.socket) -> str:
-    """Forks for each request; returns in the child, with the script to run.
+    """Fork for each request; return the script to run, in the child.
 
-    A request is the descriptors of the three streams, of a file that says what to run, and of a pipe that is told the
-    number of the process, and how it ended. One process more stays behind to see that: commands may run side by side.
+    A request is the descriptors of the three streams, of a file with the command, and of a pipe for the process id
+    and the exit code. Another process waits for the exit code, so that commands may run in parallel.
     """
     while True:
         asked, descriptors, _, _ = socket.recv_fds(control, 1, 5)
@@ -87,7 +82,7 @@ def next_command(control: socket.socket) -> str:
         *streams, request, answer = descriptors
         child = os.fork()
         if child:
-            for descriptor in streams:  # of which the other ends shall see the end
+            for descriptor in streams:  # so that readers see their end
                 os.close(descriptor)
             for number in range(3):
                 os.close(number)
@@ -112,7 +107,7 @@ def next_command(control: socket.socket) -> str:
 
 
 def run(script: str) -> int:
-    """Runs a script as Python does; the exit code."""
+    """Run a script as Python does; return the exit code."""
     code: Any = 0
     try:
         runpy.run_path(script, run_name="__main__")
@@ -138,5 +133,5 @@ def run(script: str) -> int:
 if __name__ == "__main__":
     load(with_torch=sys.argv[2:] == ["torch"])
     gc.collect()
-    gc.freeze()  # or the first collection in each child would touch, and so copy, every object
+    gc.freeze()  # or the first collection in each child would copy every object
     os._exit(run(next_command(socket.socket(fileno=int(sys.argv[1])))) & 0xFF)
