@@ -139,7 +139,7 @@ def main() -> None:
         "--methods",
         default="auto,compiled:float32,torch:float32,torch:bfloat16",
         metavar="ENGINE[:ARITHMETIC][:INSTRUCTIONS],...",
-        help="auto, compiled, torch, triton; int8, float32, bfloat16, float16; avx2, avxvnni, avx512vnni, amx",
+        help="auto, compiled, torch; int8, float32, bfloat16, float16; avx2, avxvnni, avx512vnni, amx",
     )
     parser.add_argument(
         "--memory", metavar="SIZE", help="for the search, as 64M (default: half of what is free)"

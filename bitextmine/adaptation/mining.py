@@ -25,6 +25,7 @@ from bitextmine.mining.retrieval import retrieve_scored
 from bitextmine.mining.run import rescorer
 from bitextmine.mining.scorer import open_scoring
 from bitextmine.mining.sides import load_side
+from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -83,7 +84,7 @@ def mine_piles(
     pairs = retrieve_scored(best, neighbours, k, Retrieval.MAX, Margin.RATIO, again)
     null = fit_null(neighbours, best, k=k, margin=Margin.RATIO, retrieval=Retrieval.MAX, rescore=again)
     precision = np.cumsum(null.true) / np.arange(1, len(null.true) + 1)
-    checkpoint.unlink(missing_ok=True)
+    remove_checkpoint(checkpoint)
     firsts = [np.append(side.unique.rows, -1)[side.unique.line_to_row] for side in sides]
     return MinedPairs(
         sides[0].unique.rows[pairs.src],

@@ -21,8 +21,8 @@ from bitextmine.embeddings.npy import DTYPE, npy_header, open_vectors, shards_pa
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Executor, Kept, Task, Workers
 from bitextmine.files.atomic import replacing
+from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.files.jsonfile import read_json, write_json
-from bitextmine.files.work import Work, WorkFolder
 
 if TYPE_CHECKING:
     from bitextmine.embeddings.writer import EmbeddingWriter
@@ -89,10 +89,13 @@ class ClusterEncoding:
         Raises BitextmineError with a worker's message.
         """
         size = self._workers.shard_rows or shard_rows(rows, least=self.chunk_lines)
-        folder = WorkFolder(shards_path(writer.npy_path.absolute()), Work.SHARDS, writer.identity)
-        tasks = self._tasks(lines, size, folder.path, batch_tokens)
+        folder = shards_path(writer.npy_path.absolute())
+        tasks = self._tasks(lines, size, folder, batch_tokens)
         finished: list[tuple[int, Path]] = []
-        with self._workers.stage(f"embed {writer.npy_path.name}"):
+        with (
+            journal_folder(folder, "shards", writer.identity),
+            self._workers.stage(f"embed {writer.npy_path.name}"),
+        ):
             for task, facts in self._workers.map(tasks, ahead=self._workers.slots):
                 shard: _Shard = task.key
                 try:
@@ -107,7 +110,7 @@ class ClusterEncoding:
                 while finished and finished[0][0] <= writer.safe_rows:
                     _remove(finished.pop(0)[1])
             writer.sync()
-            folder.remove()
+            remove_folder(folder, "shards")
 
     def _tasks(
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None

@@ -21,7 +21,7 @@ from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of
 from bitextmine.distributed.shards import shard_rows, spans
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Task, Workers
-from bitextmine.files.work import Work, WorkFolder
+from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.engines.select import open_engine
 from bitextmine.search.neighbours import Neighbours
@@ -81,20 +81,22 @@ def search_tiles(
     done = 0
     if n and m:
         if checkpoint is not None:
-            done = checkpoint.resume(key, sides[0].rows, sides[1].rows, fwd, bwd)
+            done = checkpoint.resume(key, fwd, bwd)
         if progress is not None:
             progress(done)
         if done < n:
             rows = workers.shard_rows or shard_rows(max(n, m))
             workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
-            work = WorkFolder(folder, Work.TILES, {"key": key})
             across = list(spans(0, m, rows))
-            grid = Grid(sides[0], sides[1], fwd, bwd, done, rows, across, work.path)
+            grid = Grid(sides[0], sides[1], fwd, bwd, done, rows, across, folder)
             search = SearchOptions(device=device, memory=memory)
             tasks = (_task(grid, tile, search) for tile in grid.tiles())
-            with workers.stage(f"search {x.npy.stem} {y.npy.stem}") as stage:
+            with (
+                journal_folder(folder, "tiles", {"key": key}),
+                workers.stage(f"search {x.npy.stem} {y.npy.stem}") as stage,
+            ):
                 run_grid(workers, grid, tasks, checkpoint, progress, stage=stage)
-            work.remove()
+            remove_folder(folder, "tiles")
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
     return Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)

@@ -29,11 +29,11 @@ from bitextmine.encoder.precomputed import PRECOMPUTED, refuse
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import staging, wait_for_lock
 from bitextmine.files.corpora import corpus_language
+from bitextmine.files.journal import remove_folder
 from bitextmine.files.lines import LineHasher, iter_lines
 from bitextmine.files.storage import Place, Remote, local, place
 from bitextmine.files.streams import read_once
 from bitextmine.files.urls import is_remote
-from bitextmine.files.work import Work, remove_work
 
 __all__ = ["EncodedLines", "Encoding", "Lines", "check_embedding", "embed_corpus"]
 
@@ -335,7 +335,7 @@ def _make(job: Job, npy: Path, text: TextIdentity, how: How, reason: str | None)
     if not how.force and reason not in (None, "not embedded yet"):
         log.info("%s: embedding again: %s", npy, reason)
     cut = _write(job, writer, text, how, slow)
-    remove_work(shards_path(npy), Work.SHARDS)
+    remove_folder(shards_path(npy), "shards")
     log.info("%s: %s embedded (model %s)", npy, counted(text.lines, "line"), encoder.name)
     if cut:
         log.warning(

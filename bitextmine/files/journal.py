@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import open_locked
 
-__all__ = ["Journal", "JournalBusyError", "JournalHead", "read_head"]
+__all__ = ["Journal", "JournalBusyError", "JournalHead", "journal_folder", "read_head", "remove_folder"]
 
 _MAGIC = b'{"journal": 1, '
 _LONGEST_HEAD = 1 << 20
@@ -181,3 +182,41 @@ def _is_whole(line: bytes) -> bool:
         return line.endswith(b"\n") and line[8:9] == b" " and int(line[:8], 16) == zlib.crc32(line[9:-1])
     except ValueError:
         return False
+
+
+# --- folders of finished parts, with a journal that says of which work --------------------------------------------
+
+_IN_FOLDER = "journal"
+
+
+@contextlib.contextmanager
+def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterator[Journal]:
+    """Make or reopen a folder for the finished parts of a job, and lock its journal; the caller removes it at the end.
+
+    Parts of another identity are removed.
+
+    Raises:
+        JournalBusyError: another process works there.
+        BitextmineError: the folder holds something else, or cannot be made.
+    """
+    head = read_head(path / _IN_FOLDER)
+    foreign = os.path.lexists(path) and (head is None or head.job != job)
+    if foreign and (not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir())):
+        raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot make this folder: {e.strerror or e}") from None
+    with Journal(path / _IN_FOLDER, job, identity) as journal:
+        if head is None or head.identity != json.loads(json.dumps(identity)):
+            for file in path.iterdir():
+                if file.name != _IN_FOLDER:
+                    file.unlink()
+        yield journal
+
+
+def remove_folder(path: Path, job: str) -> None:
+    """Remove the folder of an unfinished job; any other stays."""
+    head = read_head(path / _IN_FOLDER)
+    if head is not None and head.job == job:
+        shutil.rmtree(path, ignore_errors=True)

@@ -159,7 +159,7 @@ _TOLD: dict[Made, Callable[[Place, bytes], bool]] = {
     Made.VECTORS: lambda path, head: _VECTORS.match(head) is not None,
     Made.INDEX: _kind("index"),
     Made.FAISS: _begins(b"I"),  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
-    Made.SEARCH: _begins(b'{"kind": "bitextmine search'),
+    Made.SEARCH: _begins(b'{"journal": 1, "job": "search"'),
     Made.PLAN: _keys("factory", "shard_rows"),
     Made.MODEL: _kind("bitextmine-encoder"),
     Made.CARD: _begins(b"# A bitextmine encoder"),

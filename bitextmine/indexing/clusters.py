@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.search.exact import search_one
+from bitextmine.search.options import default_arithmetic
 from bitextmine.search.rows import Vectors
 
 ROUNDS = 8
@@ -70,9 +71,7 @@ class Router:
     def __init__(self, centres: NDArray[np.float32], probes: int) -> None:
         import torch  # here, and not above: most builds of an index route nothing, and loading it takes seconds
 
-        from bitextmine.search.precision import TORCH_TYPES, default_arithmetic
-
-        self._dtype = TORCH_TYPES[default_arithmetic("cpu")]
+        self._dtype = getattr(torch, default_arithmetic("cpu"))
         self._centres = torch.from_numpy(np.ascontiguousarray(centres)).to(self._dtype).T
         self._lists = len(centres)
         self._probes = min(probes, self._lists)

@@ -23,7 +23,7 @@ from bitextmine.distributed.shards import shard_rows
 from bitextmine.distributed.tiles import search_tiles
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
-from bitextmine.files.work import Work, WorkFolder
+from bitextmine.files.journal import journal_folder
 from bitextmine.indexing.both import Pass
 from bitextmine.indexing.clusters import ROUTE_ROWS, Router, by_list
 from bitextmine.indexing.lists import Lists, block_rows, in_threads, number_rows, search_block
@@ -69,7 +69,6 @@ class ClusterSearcher:
     ) -> None:
         self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder, self._memory = identity, folder.absolute(), memory
-        self._work: WorkFolder | None = None
 
     def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
         """What search_both() returns: the search over tiles, for indexes that compare with everything."""
@@ -89,18 +88,20 @@ class ClusterSearcher:
         name = "source in the target's lists" if which.forward else "target in the source's lists"
         size = self._workers.shard_rows or shard_rows(max(n, m))
         self._workers.check_fits(size * (4 + 8) * 2 + which.centres.nbytes, f"a tile of {size:,} rows")
-        work = self._folder_of(which.k)
         key = _digest(self._identity, which)
         prefix = f"{'forward' if which.forward else 'backward'}-{key[:16]}."
         spans = list(_spans(which.lists, size))
         across = [(int(which.lists.bounds[a]), int(which.lists.bounds[b])) for a, b in spans]
-        with Checkpoint(work.path / f"{prefix}search.part") as checkpoint:
-            done = checkpoint.resume(key, x.rows, y.rows, fwd, bwd)
+        with (
+            journal_folder(self._folder, "tiles", {"lists": self._identity, "k": which.k}),
+            Checkpoint(self._folder / f"{prefix}search.part") as checkpoint,
+        ):
+            done = checkpoint.resume(key, fwd, bwd)
             if progress is not None and done:
                 progress(done)
             if done < n:
                 down = -(-size // ROUTE_ROWS) * ROUTE_ROWS
-                grid = Grid(x, y, fwd, bwd, done, down, across, work.path, prefix)
+                grid = Grid(x, y, fwd, bwd, done, down, across, self._folder, prefix)
                 centres = self._workers.put(which.centres)
                 routing = _Routing(key, centres, which.probes, _arithmetic(), "")
                 tasks = self._tasks(grid, which, routing, dict(zip(across, spans, strict=True)))
@@ -118,11 +119,6 @@ class ClusterSearcher:
                     )
         number_rows(fwd, which.lists.order)
         return fwd, bwd
-
-    def _folder_of(self, k: int) -> WorkFolder:
-        if self._work is None:
-            self._work = WorkFolder(self._folder, Work.TILES, {"lists": self._identity, "k": k})
-        return self._work
 
     def _tasks(
         self, grid: Grid, which: Pass, routing: _Routing, lists: dict[tuple[int, int], tuple[int, int]]
@@ -221,7 +217,7 @@ def _arithmetic() -> str:
     """In what products with centres are made, on which their last bits depend."""
     import torch
 
-    from bitextmine.search.precision import default_arithmetic
+    from bitextmine.search.options import default_arithmetic
 
     return f"{default_arithmetic('cpu')} {torch.backends.cpu.get_cpu_capability()}"
 

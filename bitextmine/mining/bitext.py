@@ -25,12 +25,13 @@ from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
-from bitextmine.files.ours import Made, check_ours, is_ours
+from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.storage import Place, place, same_place
 from bitextmine.files.streams import check_writable, is_stream, open_output
 from bitextmine.files.tables import check_languages, check_pairs_output, open_pairs, open_table
 from bitextmine.mining.candidates import SCORE_DECIMALS
 from bitextmine.mining.texts import FileText, Text
+from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
     import pandas
@@ -224,9 +225,9 @@ class Bitext:
 
     def discard_checkpoint(self) -> None:
         """Remove what the search left for another run to go on from, if there is anything: when this result is safe."""
-        if self.checkpoint is not None and is_ours(self.checkpoint, Made.SEARCH):
+        if self.checkpoint is not None:
             with contextlib.suppress(OSError):  # if it cannot go, the next run looks into it, and removes it
-                self.checkpoint.unlink()
+                remove_checkpoint(self.checkpoint)
 
     def to_frame(self) -> pandas.DataFrame:
         """The pairs in memory, best first, for notebooks: score float64, src_line and tgt_line int64 (from 1), src and

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bitextmine.console import progress
 from bitextmine.errors import UsageError
-from bitextmine.files.work import Work, remove_work
+from bitextmine.files.journal import remove_folder
 from bitextmine.mining.candidates import NeighboursLike
 from bitextmine.mining.options import SearchWay, WorkOptions
 from bitextmine.mining.sides import Side
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EXACT_UP_TO", "find_neighbours"]
 
-# Up to so many similarities exact search takes minutes on two cores; above, an index is built. A GPU does a thousand
-# times as many in that time.
+# Up to so many similarities exact search takes minutes on two cores; above, an index is built. A GPU should compute a
+# hundred times as many in that time, which was not measured.
 EXACT_UP_TO = 10**12
-EXACT_PER_GPU = 10**15
+EXACT_ON_GPU = 10**14
 
 
 def find_neighbours(
@@ -61,7 +61,7 @@ def find_neighbours(
         return _on_cluster(src, tgt, k, work, checkpoint), "exact"
     found = _exactly(src, tgt, k, work, checkpoint)
     if in_files:
-        remove_work(_tiles(src, tgt), Work.TILES)
+        remove_folder(_tiles(src, tgt), "tiles")
     return found, "exact"
 
 
@@ -69,12 +69,7 @@ def exact_up_to(device: str) -> int:
     """How many similarities are not too many for exact search on a device, as `device_name` takes it."""
     from bitextmine.device import device_name
 
-    name = device_name(device)
-    if name == "cpu":
-        return EXACT_UP_TO
-    from bitextmine.search.engines.gpu import devices
-
-    return EXACT_PER_GPU * len(devices(name))
+    return EXACT_UP_TO if device_name(device) == "cpu" else EXACT_ON_GPU
 
 
 def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[NeighboursLike, str]:
@@ -101,7 +96,7 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
             progress=_watched(bar.update, src, tgt),
             searcher=searcher,
         )
-    remove_work(_tiles(src, tgt), Work.TILES)
+    remove_folder(_tiles(src, tgt), "tiles")
     return found, f"index-{'/'.join(kinds)}"
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted, progress
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.ours import Made, is_ours
 from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 from bitextmine.files.tables import check_languages
@@ -34,6 +33,7 @@ from bitextmine.mining.retrieval import ScoredPairs, retrieve_scored
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring, row_pieces
 from bitextmine.mining.sides import Side, embed_lines, load_side, make_side
 from bitextmine.mining.texts import FileText, LinesText, Text
+from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
         for side in sides:
             side.check_vectors()
     except BitextmineError:
-        if checkpoint is not None and is_ours(checkpoint, Made.SEARCH):
-            checkpoint.unlink()
+        if checkpoint is not None:
+            remove_checkpoint(checkpoint)
         raise
     if error is not None:
         raise error

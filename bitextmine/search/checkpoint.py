@@ -1,154 +1,65 @@
-"""What a search has found so far, kept in a file, so that a run killed at any moment goes on near where it stopped."""
+"""The state of a search in a file, so that an interrupted search resumes."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import hashlib
 import logging
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import open_locked, write_at
+from bitextmine.files.atomic import staging, sync_file, sync_folder
+from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.ours import Made, is_ours
-from bitextmine.search.records import Records
-from bitextmine.search.rows import VectorRows
 from bitextmine.search.topk import TopK
 
-__all__ = ["SAVE_SECONDS", "Checkpoint"]
+__all__ = ["SAVE_SECONDS", "Checkpoint", "remove_checkpoint", "state_path"]
 
 log = logging.getLogger(__name__)
 
-# Searches shorter than this leave no file, longer ones save about as often; but saving may take no more than 2% of the
-# time.
-SAVE_SECONDS = 10.0
-_SHARE = 50
+SAVE_SECONDS = 10.0  # between saves; a shorter search leaves no file
+_SHARE = 50  # saving takes at most one part in so many of the time
+_JOB = "search"
 
-# How much of what saves may write the first part of the rows can use, as a power of that part: below 1, as the first
-# rows change most. With 0.4 a million rows a side, in no order, are saved after every 25th part of them or sooner.
-_EARLY = 0.4
 
-_HEADER = 512
-_KIND = "bitextmine search 2"
+def state_path(path: str | os.PathLike[str]) -> Path:
+    """Return the file for the state of the search whose journal is `path`."""
+    path = Path(path)
+    return path.with_name(f"{path.name}.state")
+
+
+def remove_checkpoint(path: str | os.PathLike[str]) -> None:
+    """Remove the files of a search, unless another program made them."""
+    if is_ours(path, Made.SEARCH):
+        for each in (state_path(path), Path(path)):
+            each.unlink(missing_ok=True)
 
 
 class Checkpoint:
-    """The rows of x that are compared with all of y, and the k best of both sides so far, in one file.
+    """The k best of both sides so far, with the rows of x that are compared with all of y.
 
-    Give it to search_both(); it saves after blocks of rows, begins where a file of the same search left off, and saves
-    once more at the end if it saved at all or took long enough. The file then holds the whole answer: remove() it
-    when what is made of the answer is safe. "The same search" means the same vectors, byte for byte, and the same k;
-    the answer does not depend on method, device, block size or memory, so that any of them can go on with it. The file
-    of another search is discarded, with a word in the log; one that is of no search stays, and nothing is saved.
+    `search_both` saves into it between blocks of rows, at most every ten seconds and for at most 2% of the time, and
+    once more at the end if it saved before or took ten seconds. A search of the same vectors and the same k resumes
+    from it, with any engine, block size or memory; the state of another search is discarded.
 
-    A save appends what is new to the file (Records). All saves together write no more than the answer takes, 12 bytes
-    per row and neighbour; where they would, they become fewer. Each carries a digest of all that is in the file up to
-    its end: what a kill (or a power cut) left half written is not taken for a save, and the search goes on from the one
-    before. A lock, which dies with its holder, keeps two processes from the same file: the second goes on without one.
-    So does a search whose file cannot be written.
+    The state lies in one file, which each save replaces. A record of the journal (`path`) names its digest before the
+    file takes its name, so that a kill in between leaves the state of the record before. A second process with the same
+    journal searches without saving, and so does a search whose files cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._fd = -1
+        self._state = state_path(path)
+        self._key = ""
+        self._journal: Journal | None = None
         self._off = False  # no saving, for good
-        self._records: Records
-
-    def _begin(self, key: str) -> None:
-        self._header = self._digest = json.dumps({"kind": _KIND, "key": key}).encode().ljust(_HEADER)
-        self._end = 0  # of what is safe in the file
-        self._saved = 0
-        self._since = self._asked = time.monotonic()
-        self._cost = 0.0
-
-    def resume(self, key: str, x: VectorRows, y: VectorRows, fwd: TopK, bwd: TopK | None) -> int:
-        """Puts the state that the file holds for this search into fwd and bwd (empty until now); returns how many rows
-        of x are done: 0 without such a file. fwd and bwd are what save() then saves."""
-        self._begin(key)
-        self._records = Records(x, y, fwd, bwd)
-        if not self.path.exists():
-            return 0
-        try:
-            ours = is_ours(self.path, Made.SEARCH)
-        except BitextmineError:
-            ours = True  # to open it will fail, too
-        if not ours:
-            self._off = True
-            log.warning("%s: no search made this file: it stays, and nothing is saved", self.path)
-            return 0
-        if not self._open(create=False):
-            return 0
-        length = os.fstat(self._fd).st_size
-        with contextlib.suppress(OSError):
-            if os.pread(self._fd, _HEADER, 0) == self._header:
-                self._look()
-        if self._saved and self._load(fwd, bwd):
-            if self._end < length:
-                log.info("%s: cut short or damaged; what is whole in it is used", self.path)
-            return self._saved
-        if length:  # else it was killed before it had anything to save
-            log.info("%s: of another search (other vectors or another k), or damaged: discarded", self.path)
-        self.remove()
-        self._begin(key)
-        return 0
-
-    def save(self, done: int, *, last: bool = False) -> bool:
-        """Saves the state after `done` rows of x, if it is time to; the last one is due in any case once there was one
-        before. Returns whether it did."""
-        now = time.monotonic()
-        due = now - self._asked >= SAVE_SECONDS and now - self._since >= _SHARE * self._cost
-        due = due or (last and (self._saved > 0 or now - self._since >= SAVE_SECONDS))
-        if self._off or not due or done == self._saved:
-            return False
-        self._asked = now
-        if not (last or self._affordable(done)):
-            return False
-        try:
-            if self._fd < 0 and not self._open(create=True):
-                return False
-            self._append(done)
-        except OSError as e:
-            self._give_up(e)
-            return False
-        self._since = self._asked = time.monotonic()
-        self._cost = self._since - now
-        return True
-
-    def _affordable(self, done: int) -> bool:
-        """Whether all saves will write less than the answer takes if this one is among them. What y's lists change is
-        what varies: of the bytes for it the first part of x's rows may use the most, as it changes them most."""
-        records = self._records
-        part = done / records.rows
-        room = records.answer - _HEADER - records.finished - records.longest  # for all but the last save
-        used = (self._end or _HEADER) - _HEADER + records.size(self._saved, done)
-        return used <= part * records.finished + part**_EARLY * room
-
-    def _append(self, done: int) -> None:
-        if not self._end:
-            os.ftruncate(self._fd, 0)
-            write_at(self._fd, memoryview(self._header), 0)
-        end = self._end or _HEADER
-        for piece in self._records.pieces(self._saved, done, self._digest):
-            write_at(self._fd, memoryview(piece), end)
-            end += len(piece)
-        os.fsync(self._fd)
-        self._end, self._digest, self._saved = end, piece, done
-
-    def close(self) -> None:
-        """Lets go of the file; what is in it stays."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def remove(self) -> None:
-        """Removes the file, if there is one (and no other process holds it)."""
-        if self._fd >= 0 or (not self._off and self.path.exists() and self._open(create=False)):
-            with contextlib.suppress(OSError):
-                self.path.unlink()
-        self.close()
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -156,67 +67,109 @@ class Checkpoint:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, *, create: bool) -> bool:
-        """Opens and locks the file."""
+    def close(self) -> None:
+        """Release the lock; the files stay."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def remove(self) -> None:
+        """Remove the files, unless another process holds them or another program made them."""
+        if self._journal is None and self.path.exists() and not self._off:
+            self._open()
+        if self._journal is not None:
+            self._state.unlink(missing_ok=True)
+            self._journal.remove()
+            self._journal = None
+
+    def resume(self, key: str, fwd: TopK, bwd: TopK | None) -> int:
+        """Read the state of this search into `fwd` and `bwd` (empty so far), which `save` then saves.
+
+        Args:
+            key: the vectors and k.
+            fwd: the k best of x's rows.
+            bwd: the k best of y's rows, or None.
+
+        Returns:
+            The number of rows of x that are done.
+        """
+        self._key, self._fwd, self._bwd = key, fwd, bwd
+        self._saved = 0
+        self._since, self._cost = time.monotonic(), 0.0
+        if self.path.exists() and self._open():
+            assert self._journal is not None
+            self._saved = self._load({record["state"]: record["rows"] for record in self._journal})
+            if not self._saved:
+                log.info("%s: of another search, or damaged: discarded", self.path)
+                self.remove()
+        return self._saved
+
+    def save(self, done: int, *, last: bool = False) -> bool:
+        """Save the state after `done` rows of x if it is time to; return True if it did.
+
+        Args:
+            done: rows of x that are compared with all of y.
+            last: the search is complete.
+        """
+        now = time.monotonic()
+        due = now - self._since >= max(SAVE_SECONDS, _SHARE * self._cost)
+        if self._off or done == self._saved or not (due or (last and self._saved)):
+            return False
+        if self._journal is None and not self._open():
+            return False
         try:
-            self._fd = open_locked(self.path, create=create)
-        except BlockingIOError:
-            self._off = True
-            log.info("%s: another process searches the same; this one saves nothing", self.path)
+            self._write(done)
         except OSError as e:
-            if create or not isinstance(e, FileNotFoundError):  # created: there is no such folder
-                self._give_up(e)
-        return self._fd >= 0
+            self._give_up(e.strerror or str(e))
+            return False
+        self._saved, self._since = done, time.monotonic()
+        self._cost = self._since - now
+        return True
 
-    def _look(self) -> None:
-        """Finds out how much of the file is whole."""
-        reader = _Reader(self._fd, _HEADER)
-        digest, done = self._header, 0
-        with contextlib.suppress(ValueError):
-            while done < self._records.rows:
-                done, digest = self._records.read(reader.take, done, digest, use=False)
-                self._end, self._digest, self._saved = reader.at, digest, done
+    def _open(self) -> bool:
+        try:
+            self._journal = Journal(self.path, _JOB, {"key": self._key}).__enter__()
+        except JournalBusyError:
+            self._off = True
+            log.info("%s: another process runs the same search; this one saves nothing", self.path)
+        except BitextmineError as e:
+            self._give_up(str(e))
+        return self._journal is not None
 
-    def _load(self, fwd: TopK, bwd: TopK | None) -> bool:
-        """Reads what is whole; returns whether it can be what a search found. If not, nothing of it stays."""
-        with contextlib.suppress(OSError, ValueError):  # it was whole a moment ago
-            os.ftruncate(self._fd, self._end)
-            reader = _Reader(self._fd, _HEADER)
-            digest, done = self._header, 0
-            while done < self._saved:
-                done, digest = self._records.read(reader.take, done, digest, use=True)
-            if self._records.complete(done):
-                return True
-        for best in (fwd, bwd):
-            if best is not None:
-                best.sim.fill(-np.inf)
-                best.id.fill(-1)
-        return False
+    def _write(self, done: int) -> None:
+        assert self._journal is not None
+        with staging(self._state) as (temporary, file):
+            digest = _digest()
+            for part in self._parts(done):
+                data = part.reshape(-1).view(np.uint8).data
+                digest.update(data)
+                file.write(data)
+            sync_file(file)
+            self._journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
+            temporary.replace(self._state)
+        sync_folder(self._state.parent)
 
-    def _give_up(self, e: OSError) -> None:
+    def _load(self, rows_of: dict[str, int]) -> int:
+        """Read the state if a record names its digest; return its rows."""
+        with contextlib.suppress(OSError), open(self._state, "rb") as file:
+            done = rows_of.get(hashlib.file_digest(file, _digest).hexdigest(), 0)
+            parts = list(self._parts(done))
+            if done and os.fstat(file.fileno()).st_size == sum(part.nbytes for part in parts):
+                file.seek(0)
+                for part in parts:
+                    file.readinto(part.reshape(-1).view(np.uint8).data)
+                return done
+        return 0
+
+    def _parts(self, done: int) -> Iterator[NDArray[Any]]:
+        yield from (self._fwd.sim[:done], self._fwd.id[:done])
+        if self._bwd is not None:
+            yield from (self._bwd.sim, self._bwd.id)
+
+    def _give_up(self, reason: str) -> None:
         self._off = True
-        log.warning(
-            "%s: cannot save what the search has found so far (%s): if it is killed, it starts again",
-            self.path,
-            e.strerror or e,
-        )
-        if self._fd >= 0:  # part of a file that nobody will finish, on a disk that may be full
-            self.remove()
+        log.warning("%s: the search is not saved: %s", self.path, reason)
 
 
-class _Reader:
-    """Bytes of an open file, from a place on."""
-
-    def __init__(self, fd: int, at: int) -> None:
-        self._fd, self.at = fd, at
-
-    def take(self, count: int) -> bytes:
-        """The next so many; ValueError where there are fewer."""
-        found = bytearray()
-        while len(found) < count:
-            data = os.pread(self._fd, count - len(found), self.at + len(found))
-            if not data:
-                raise ValueError
-            found += data
-        self.at += count
-        return bytes(found)
+def _digest() -> Any:
+    return hashlib.blake2b(digest_size=16)

@@ -99,7 +99,7 @@ def _search(
     bwd = TopK.empty(len(rows_y), k) if both else None
     if len(rows_x) and len(rows_y):
         key = f"{x_digest} {y_digest} k={k} both={both}"
-        done = 0 if checkpoint is None else checkpoint.resume(key, rows_x, rows_y, fwd, bwd)
+        done = 0 if checkpoint is None else checkpoint.resume(key, fwd, bwd)
         total, of = len(x), len(rows_x)  # rows that were folded count as well, so that a bar gets to its end
         if done:
             log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")

@@ -39,7 +39,7 @@ def knn(
         normalize: compare by cosine: divide every row by its length first, in float32. Without it the vectors are
             taken as they are; those that `bitextmine embed` writes and encoders return have length 1 already. A row
             of zeros stays one: its similarity to everything is 0.
-        device: "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1", or several, "cuda:0,cuda:2".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1".
         memory: bytes that the search may take besides x and y, or text such as "2G". Default: half of what is free.
         threads: default the processors available, or OMP_NUM_THREADS.
 
@@ -73,14 +73,8 @@ def knn(
     neighbours = whole_number("k", k)
     normalize = yes_or_no("normalize", normalize)
     a, b = _matrix(x, "x", normalize), _matrix(y, "y", normalize)
-    options = SearchOptions(device=_device(device), memory=memory_bytes(memory), threads=threads)
+    options = SearchOptions(device=device_name(device), memory=memory_bytes(memory), threads=threads)
     return search_both(a, b, neighbours, options, names=("x", "y"))
-
-
-def _device(device: str) -> str:
-    """As torch calls it; each of several between commas."""
-    names = device.split(",") if isinstance(device, str) else [device]
-    return ",".join(map(device_name, names))
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:

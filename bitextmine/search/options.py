@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from bitextmine.arguments import memory_bytes, whole_number
 from bitextmine.errors import UsageError
+from bitextmine.system import bfloat16_instructions
 
-__all__ = ["Arithmetic", "Engine", "InstructionSet", "SearchOptions"]
+__all__ = ["Arithmetic", "Engine", "InstructionSet", "SearchOptions", "default_arithmetic"]
 
 
 class Engine(StrEnum):
@@ -18,7 +19,6 @@ class Engine(StrEnum):
     AUTO = "auto"
     COMPILED = "compiled"  # C, on the CPU
     TORCH = "torch"  # CPU or GPU
-    TRITON = "triton"  # GPU
 
 
 class Arithmetic(StrEnum):
@@ -47,7 +47,6 @@ _ARITHMETICS = {
     Engine.AUTO: (),
     Engine.COMPILED: (Arithmetic.INT8, Arithmetic.FLOAT32),
     Engine.TORCH: (Arithmetic.FLOAT32, Arithmetic.BFLOAT16, Arithmetic.FLOAT16),
-    Engine.TRITON: (Arithmetic.FLOAT16, Arithmetic.BFLOAT16),
 }
 
 E = TypeVar("E", bound=StrEnum)
@@ -57,7 +56,7 @@ E = TypeVar("E", bound=StrEnum)
 class SearchOptions:
     """How an exact search is done; the answer is the same, byte for byte, for all of them.
 
-    device: "cpu" or a torch device: "cuda" (with Triton every GPU that torch sees), "cuda:1", "cuda:0,cuda:2".
+    device: "cpu" or a torch device: "cuda", "cuda:1".
     memory: bytes of the computer's memory (not a GPU's) that the search may take besides arrays given to it: the
     answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both sides
     at work, pages of memory-mapped vectors, and what can be spared to work faster. Default: half of what is free.
@@ -113,3 +112,16 @@ def _can(engine: Engine) -> str:
 
 def _either(words: list[E] | tuple[E, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def default_arithmetic(device: str) -> Arithmetic:
+    """Return the arithmetic of torch's products on a device.
+
+    That is float16 on CUDA, where stored float16 vectors enter unrounded; bfloat16 on a CPU whose matrix product has
+    instructions for it; float32 elsewhere.
+    """
+    if device.startswith("cuda"):
+        return Arithmetic.FLOAT16
+    if bfloat16_instructions() & {"avx512_bf16", "amx_tile"}:
+        return Arithmetic.BFLOAT16
+    return Arithmetic.FLOAT32

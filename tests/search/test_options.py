@@ -13,7 +13,7 @@ from bitextmine.search.options import Arithmetic, Engine, InstructionSet, Search
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "fast"}, "unknown search engine 'fast': expected auto, compiled, torch or triton"),
+        ({"engine": "fast"}, "unknown search engine 'fast': expected auto, compiled or torch"),
         (
             {"engine": "torch", "arithmetic": "int3"},
             "unknown arithmetic 'int3': expected int8, .* or float32",
@@ -51,7 +51,7 @@ def test_the_compiled_search_knows_these_instruction_sets():
 
 def test_results_and_options_are_imported_without_engines():
     code = (
-        "import sys, bitextmine.search.neighbours, bitextmine.search.options, bitextmine.search.protocols\n"
+        "import sys, bitextmine.search.neighbours, bitextmine.search.options\n"
         "found = [name for name in sys.modules if name.startswith('bitextmine.search.engines') or name == 'torch']\n"
         "assert not found, found"
     )

@@ -13,14 +13,19 @@ import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.options import Arithmetic
-from bitextmine.search.precision import TORCH_TYPES, default_arithmetic
+from bitextmine.search.options import Arithmetic, default_arithmetic
 from bitextmine.search.products import pair_products
 from bitextmine.search.rows import VectorRows, check_length
 from bitextmine.search.topk import TopK
 
 _SMALLEST = 64
 _GPU_BLOCK, _CPU_BLOCK = (8192, 4096), (4096, 1024)  # rows of x, of y at a time; on a CPU, to stay in cache
+
+_TYPES = {
+    Arithmetic.FLOAT32: torch.float32,
+    Arithmetic.BFLOAT16: torch.bfloat16,
+    Arithmetic.FLOAT16: torch.float16,
+}
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -87,7 +92,7 @@ class BlockSearch:
             raise BitextmineError(
                 f"device {device}: torch sees {seen or f'{count} CUDA devices'}; use --device cpu"
             )
-        self._dtype = TORCH_TYPES[arithmetic or default_arithmetic(device)]
+        self._dtype = _TYPES[arithmetic or default_arithmetic(device)]
         self._x, self._y = x, y
         self.block_rows, self._tile = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
         self._tile = tile or self._tile

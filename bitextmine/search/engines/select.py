@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native
 from bitextmine.search.engines.compiled import FusedSearch
 from bitextmine.search.options import Arithmetic, Engine, SearchOptions
-from bitextmine.search.protocols import SearchEngine
 from bitextmine.search.rows import VectorRows
+from bitextmine.search.topk import TopK
 from bitextmine.system import processors
 
-__all__ = ["compiled_runs", "open_engine"]
+__all__ = ["SearchEngine", "compiled_runs", "open_engine"]
 
 _WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
+
+
+class SearchEngine(Protocol):
+    """Compares blocks of x's rows with all of y; made for one x, one y and one k."""
+
+    @property
+    def block_rows(self) -> int:
+        """The most rows of x in a block."""
+
+    def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
+        """Compare x's rows start..stop with y and merge the results into `fwd`, and into `bwd` if y's are wanted.
+
+        A block that is given twice changes nothing the second time.
+        """
 
 
 def compiled_runs(dim: int) -> bool:
@@ -29,12 +45,6 @@ def open_engine(
     names: what messages call x and y. Raises BitextmineError where the engine that is named cannot be had.
     """
     engine = options.engine
-    if engine == Engine.TRITON or (engine == Engine.AUTO and options.device != "cpu"):
-        from bitextmine.search.engines.gpu import open_search
-
-        search = open_search(x, y, k, options.device, options.arithmetic, must=engine == Engine.TRITON)
-        if search is not None:
-            return search, 0
     if engine == Engine.AUTO:
         # Plain C is slower than torch's products.
         fast = compiled_runs(x.dim) and native.instruction_set() != "portable"
@@ -43,8 +53,7 @@ def open_engine(
         return _compiled(x, y, k, options, memory, names)
     from bitextmine.search.engines.blocks import BlockSearch
 
-    device = options.device.partition(",")[0]
-    blocks = BlockSearch(x, y, device=device, arithmetic=options.arithmetic, memory=memory)
+    blocks = BlockSearch(x, y, device=options.device, arithmetic=options.arithmetic, memory=memory)
     return blocks, BlockSearch.least_memory(x)
 
 

@@ -1,0 +1,137 @@
+"""Everything that keeps a journal survives kill -9 at any write, and ends with the same bytes as a run that was let be.
+
+A user is a command of one process. It is killed before its 1st, 2nd, ... touch of a file in its folder, in a fresh
+folder each time and then again and again in the same one; after each, the command is run to its end.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# Sent with the first line of each user's script: dies at the count-th write, sync or rename of this process.
+_DIE = """
+import os, signal, sys
+left = int(sys.argv[1])
+def counted(name):
+    call = getattr(os, name)
+    def count(*args, **more):
+        global left
+        left -= 1
+        if not left:
+            if name == "pwrite":
+                call(args[0], args[1][: len(args[1]) // 2], *args[2:])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **more)
+    return count
+for name in ("pwrite", "fsync", "replace", "rename", "ftruncate"):
+    setattr(os, name, counted(name))
+"""
+
+
+@dataclass(frozen=True)
+class User:
+    """A user of journals.
+
+    Attributes:
+        prepare: writes the inputs into a folder.
+        script: does the work there.
+        outputs: the files that must hold the same bytes.
+        kills: the counts of events to die at.
+    """
+
+    prepare: Callable[[Path], None]
+    script: str
+    outputs: Sequence[str]
+    kills: Sequence[int]
+
+
+def _vectors(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name, rows in (("x", 300), ("y", 200)):
+        vectors = rng.standard_normal((rows, 24)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.save(folder / f"{name}.npy", vectors.astype(np.float16))
+
+
+_SEARCH = """
+import numpy as np
+from bitextmine.search import checkpoint
+from bitextmine.search.exact import search_both
+from bitextmine.search.options import SearchOptions
+checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
+x, y = np.load("x.npy"), np.load("y.npy")
+with checkpoint.Checkpoint("search.part") as saved:
+    found = search_both(x, y, 4, SearchOptions(block_rows=60, threads=1), checkpoint=saved)
+    np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
+    saved.remove()
+"""
+
+_TILES = """
+import numpy as np
+from pathlib import Path
+from bitextmine.distributed.parts import FileRows
+from bitextmine.distributed.tiles import search_tiles
+from bitextmine.executor import LocalWorkers
+from bitextmine.search import checkpoint
+checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
+sides = [FileRows(Path(name), None, np.load(name, mmap_mode="r")) for name in ("x.npy", "y.npy")]
+with checkpoint.Checkpoint("search.part") as saved:
+    found = search_tiles(LocalWorkers(100), *sides, 4, folder=Path("x.tiles"), checkpoint=saved)
+    np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
+    saved.remove()
+"""
+
+
+def _lists(folder: Path) -> None:
+    rng = np.random.default_rng(2)
+    np.save(folder / "x.npy", rng.standard_normal((3000, 16)).astype(np.float16))
+
+
+_INDEX = """
+import numpy as np
+from pathlib import Path
+from bitextmine.indexing.build import build_on_disk, make_plan
+x = np.load("x.npy")
+built = build_on_disk(x, make_plan(x, "IVF16,SQ8"), Path("x.part"), {"x": 1}, memory=1 << 30, shard_rows=700)
+Path("index.bin").write_bytes(built.file.read_bytes())
+Path("lists.bin").write_bytes(built.lists.read_bytes())
+"""
+
+USERS = {
+    "search": User(_vectors, _SEARCH, ("found.bin",), (*range(1, 12), 14, 17)),
+    "tiles": User(_vectors, _TILES, ("found.bin",), (1, 2, 3, 4, 6, 9, 13, 20)),
+    "index": User(_lists, _INDEX, ("index.bin", "lists.bin"), (1, 2, 3, 4, 6, 9, 12)),
+}
+
+
+def run(folder: Path, user: User, count: int) -> int:
+    """Run the user's script in a folder, to die at an event (0: never)."""
+    script = folder.parent / "script.py"
+    script.write_text(_DIE + textwrap.dedent(user.script))
+    return subprocess.run([sys.executable, script, str(count)], cwd=folder, check=False).returncode
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_a_killed_run_resumes_with_the_same_bytes(name: str, tmp_path: Path) -> None:
+    user = USERS[name]
+    plain, killed = tmp_path / "plain", tmp_path / "killed"
+    for folder in (plain, killed):
+        folder.mkdir()
+        user.prepare(folder)
+    assert run(plain, user, 0) == 0
+    deaths = [run(killed, user, count) for count in user.kills]
+    assert deaths.count(-signal.SIGKILL) >= len(deaths) // 2
+    assert set(deaths) <= {-signal.SIGKILL, 0}
+    assert run(killed, user, 0) == 0
+    for output in user.outputs:
+        assert (killed / output).read_bytes() == (plain / output).read_bytes(), output
+    assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in plain.iterdir())
