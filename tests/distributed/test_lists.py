@@ -124,7 +124,6 @@ def test_what_is_finished_is_not_done_again(
     if saves:
         monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
         monkeypatch.setattr(checkpoints, "_SHARE", 0)
-        monkeypatch.setattr(checkpoints.Checkpoint, "_affordable", lambda self, done: True)
     x, y = sides(4500, 4400, coarse=True, repeats=0.2)
     work = tmp_path / "work"
     whole = Here(500)

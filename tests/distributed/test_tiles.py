@@ -199,7 +199,7 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path) -> None:
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 50, 16)) for name in "xy")
     work.mkdir()
     (work / "notes.txt").write_text("mine")
-    with pytest.raises(BitextmineError, match="is not a folder of unfinished work; move it away"):
+    with pytest.raises(BitextmineError, match="expected a folder of unfinished work; move it away"):
         search_tiles(Here(64), x, y, 4, memory=MEMORY, folder=work)
     assert (work / "notes.txt").read_text() == "mine"
 
