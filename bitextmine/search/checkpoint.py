@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import staging, sync_file, sync_folder
+from bitextmine.files.atomic import sync_file, sync_folder
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.ours import Made, is_ours
 from bitextmine.search.topk import TopK
@@ -38,8 +38,14 @@ def state_path(path: str | os.PathLike[str]) -> Path:
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove the files of a search, unless another program made them."""
     if is_ours(path, Made.SEARCH):
-        for each in (state_path(path), Path(path)):
+        for each in (*_states(path), Path(path)):
             each.unlink(missing_ok=True)
+
+
+def _states(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the file of the state, and that of the next one while it is written."""
+    state = state_path(path)
+    return state, state.with_name(f"{state.name}.new")
 
 
 class Checkpoint:
@@ -56,7 +62,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._state = state_path(path)
+        self._state, self._next = _states(path)
         self._key = ""
         self._journal: Journal | None = None
         self._off = False  # no saving, for good
@@ -79,6 +85,7 @@ class Checkpoint:
             self._open()
         if self._journal is not None:
             self._state.unlink(missing_ok=True)
+            self._next.unlink(missing_ok=True)
             self._journal.remove()
             self._journal = None
 
@@ -121,6 +128,8 @@ class Checkpoint:
             self._write(done)
         except OSError as e:
             self._give_up(e.strerror or str(e))
+            with contextlib.suppress(OSError):
+                self._next.unlink()
             return False
         self._saved, self._since = done, time.monotonic()
         self._cost = self._since - now
@@ -138,15 +147,15 @@ class Checkpoint:
 
     def _write(self, done: int) -> None:
         assert self._journal is not None
-        with staging(self._state) as (temporary, file):
+        with open(self._next, "wb") as file:
             digest = _digest()
             for part in self._parts(done):
                 data = part.reshape(-1).view(np.uint8).data
                 digest.update(data)
                 file.write(data)
             sync_file(file)
-            self._journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
-            temporary.replace(self._state)
+        self._journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
+        self._next.replace(self._state)
         sync_folder(self._state.parent)
 
     def _load(self, rows_of: dict[str, int]) -> int:

@@ -154,7 +154,7 @@ def test_pairs_come_one_by_one_with_line_numbers_from_1(tmp_path):
 
 def test_only_telling_it_to_removes_the_checkpoint(tmp_path):
     checkpoint = tmp_path / "a-b.search.part"
-    checkpoint.write_bytes(b'{"kind": "bitextmine search"')
+    checkpoint.write_bytes(b'{"journal": 1, "job": "search", "identity": {}}\n')
     found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), checkpoint=checkpoint)
     found.to_frame()
     list(found)
