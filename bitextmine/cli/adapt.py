@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     **options.SHARE,
     default=0.05,
 )
-@options.count("--rounds", default=4, help="Maximum rounds of mining and training.")
+@options.count("--rounds", "Maximum rounds of mining and training.", default=4)
 @options.neighbours("Neighbours for the margin.", least=2)
 @options.text(
     "--gold",

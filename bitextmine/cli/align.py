@@ -35,22 +35,11 @@ if TYPE_CHECKING:
     "Instead of SRC and TGT: a list with a source file, a tab and a target file on each line.",
     dest="pairs",
 )
-@click.option("--blank-lines", is_flag=True, help="Blank lines separate documents in SRC and TGT.")
-@click.option(
-    "--documents", is_flag=True, help="Match documents by content, in two folders or with --blank-lines."
-)
-@click.option(
-    "--max-size",
-    type=click.IntRange(2, 16),
-    default=6,
-    show_default=True,
-    metavar="N",
-    help="Maximum sentences in a link, both sides together.",
-)
-@click.option(
-    "--ids",
-    is_flag=True,
-    help="Add the line numbers, counted from 1, after the score (and the document, if there are several).",
+@options.flag("--blank-lines", "Blank lines separate documents in SRC and TGT.")
+@options.flag("--documents", "Match documents by content, in two folders or with --blank-lines.")
+@options.count("--max-size", "Maximum sentences in a link, both sides together.", default=6, least=2, most=16)
+@options.flag(
+    "--ids", "Add the line numbers, counted from 1, after the score (and the document, if there are several)."
 )
 @click.option(
     "--format",
@@ -58,8 +47,8 @@ if TYPE_CHECKING:
     help=f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; or pairs alone.  [default: by FILE's "
     "suffix, or tsv]",
 )
-@options.language("--src-lang", help="Language for tmx and jsonl.  [default: SRC's suffix]")
-@options.language("--tgt-lang", help="Likewise.  [default: TGT's suffix]")
+@options.language("--src-lang", "Language for tmx and jsonl.  [default: SRC's suffix]")
+@options.language("--tgt-lang", "Likewise.  [default: TGT's suffix]")
 @click.option(
     "--jobs",
     "threads",
@@ -67,7 +56,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Documents to align in parallel.  [default: one per CPU]",
 )
-@click.option("-o", "--output", default="-", metavar="FILE", help="Output file.  [default: standard output]")
+@options.output("Output file.")
 @options.model
 @options.with_run(options.device, options.batch_tokens, options.errors)
 def align(src: str | None, tgt: str | None, output: str, run: Run, **options: Any) -> None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "Import vectors that another tool made, for a single corpus: .npy, or LASER's headerless float32 or float16. "
     "Use them with --model precomputed.",
 )
-@options.count("--dim", default=None, help="Dimensions of headerless --vectors.")
+@options.count("--dim", "Dimensions of headerless --vectors.")
 @options.overwrite
 @options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
 def embed(

@@ -13,7 +13,7 @@ from bitextmine.cli.types import weights
 if TYPE_CHECKING:
     from bitextmine.run import Run
 
-overwrite_out = options.force("Overwrite --out.")
+overwrite_out = options.flag("--force", "Overwrite --out.")
 
 
 @click.group(
@@ -34,26 +34,21 @@ def encoder() -> None:
 )
 @click.argument("model", metavar="MODEL")
 @click.argument("texts", metavar="TEXT...", nargs=-1, required=True)
-@options.count("--lines", default=100_000, help="Sentences to read from each text.")
-@options.count("--dim", default=256, help="Dimensions per vector, including length and order columns.")
+@options.count("--lines", "Sentences to read from each text.", default=100_000)
+@options.count("--dim", "Dimensions per vector, including length and order columns.", default=256)
 @options.number(
     "--length-share",
     "Share of the squared length that encodes the sentence length.  [default: unchanged]",
     **options.SHARE | {"min_open": False},
 )
-@options.count(
-    "--order-columns",
-    default=None,
-    least=0,
-    help="How many of --dim encode subword order.  [default: unchanged]",
-)
+@options.count("--order-columns", "How many of --dim encode subword order.  [default: unchanged]", least=0)
 @options.number("--order-weight", "Weight of the order columns.  [default: unchanged, or 0.5]", min=0)
-@click.option(
+@options.text(
     "--storage",
+    None,
+    "Number format of the subword vectors.",
+    shown="int8",
     type=click.Choice(["int8", "int4", "float32"]),
-    default="int8",
-    show_default=True,
-    help="Number format of the subword vectors.",
 )
 @options.new_model
 @overwrite_out
@@ -78,27 +73,25 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 @options.data
 @options.text("--cache", "FOLDER", "Tokenised corpora.  [default: TRAINED/work/cache]")
 @options.text("--model", "MODEL", "Encoder to mine with, a name or a folder.  [default: TRAINED]")
-@click.option(
+@options.text(
     "--corpora",
+    "NAME=X,NAME",
+    "Corpora to use, by the start of their names, with weights (default 1).",
+    shown="europarl=4,laws,tatoeba=0.5",
     type=weights,
-    default="europarl=4,laws,tatoeba=0.5",
-    show_default=True,
-    metavar="NAME=X,NAME",
-    help="Corpora to use, by the start of their names, with weights (default 1).",
 )
-@options.count("--held-out", default=500, help="Fewest held-out pairs a corpus must have.")
-@options.count("--draws", default=5, help="Mining tasks per corpus.")
-@click.option(
+@options.count("--held-out", "Fewest held-out pairs a corpus must have.", default=500)
+@options.count("--draws", "Mining tasks per corpus.", default=5)
+@options.text(
     "--distractors",
+    "N",
+    "Untranslated sentences on each side of a task; repeat it for the next tasks.",
+    shown=(40_000, 5_000, 15_000, 1_000, 200),
     type=click.IntRange(min=0),
     multiple=True,
-    default=(40_000, 5_000, 15_000, 1_000, 200),
-    show_default=True,
-    metavar="N",
-    help="Untranslated sentences on each side of a task; repeat it for the next tasks.",
 )
-@options.count("--hidden", default=32, help="Units of the hidden layer.")
-@options.count("--steps", default=600, help="Training steps.")
+@options.count("--hidden", "Units of the hidden layer.", default=32)
+@options.count("--steps", "Training steps.", default=600)
 @options.number("--decay", "Weight decay.", min=0, default=0.1)
 @options.seed("Random seed of the distractors.")
 @options.text(

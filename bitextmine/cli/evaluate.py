@@ -62,13 +62,13 @@ def evaluate() -> None:
 @pivot
 @options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol.")
 @options.text("--tgt-file", "FILE", "Its translation, line by line.")
-@options.language("--src-lang", help="Language of --src-file, if its name does not tell.")
-@options.language("--tgt-lang", help="Language of --tgt-file, likewise.")
+@options.language("--src-lang", "Language of --src-file, if its name does not tell.")
+@options.language("--tgt-lang", "Language of --tgt-file, likewise.")
 @options.model
 @options.neighbours("Neighbours for the ratio margin.")
-@options.count("--csls", default=10, help="Neighbours for CSLS.")
-@options.count("--candidates", default=10, help="Nearest sentences by cosine that the margins rerank.")
-@click.option("--rescore", is_flag=True, help="Also rerank them with the scorer of 'mine --rescore'.")
+@options.count("--csls", "Neighbours for CSLS.", default=10)
+@options.count("--candidates", "Nearest sentences by cosine that the margins rerank.", default=10)
+@options.flag("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")
 @options.text("--work", "FOLDER", "Keep the pools' vectors here for the next run.")
 @options.report_format
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
@@ -237,9 +237,7 @@ def evaluate_sts(files: tuple[str, ...], report_format: str, run: Run, **options
     "FILE",
     "Documents in the training language to choose the L2 penalty on.  [default: a tenth of --train]",
 )
-@options.count(
-    "--runs", default=5, help="Classifiers to average, each trained on a different 90% of --train."
-)
+@options.count("--runs", "Classifiers to average, each trained on a different 90% of --train.", default=5)
 @options.seed("Random seed of the splits.")
 @options.model
 @options.report_format

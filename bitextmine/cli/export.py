@@ -25,7 +25,7 @@ from bitextmine.exporting.forms import FORMS
     required=True,
     help="sentence-transformers: a folder for SentenceTransformer(OUT); onnx: OUT/model.onnx and OUT/tokenizer.json.",
 )
-@options.force("Write into OUT even if it is not empty.")
+@options.flag("--force", "Write into OUT even if it is not empty.")
 def export(model: str, out: str, to: str, force: bool) -> None:
     """Export an encoder to another library, with the same vectors.
 

@@ -50,13 +50,7 @@ if TYPE_CHECKING:
     type=click.Choice(DUPLICATES),
     help=f"Keep the first of equal pairs; near: {Dedup.NEAR.meaning}.  [default: set by the preset, or none]",
 )
-@click.option(
-    "--explain",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Show N pairs just outside and just inside each rule.",
-)
+@options.count("--explain", "Show N pairs just outside and just inside each rule.", default=0, least=0)
 @options.text(
     "--columns", "NAME,...", "Names of the last columns if there is no header, as given to 'score'."
 )
@@ -65,10 +59,10 @@ if TYPE_CHECKING:
 @options.header()
 @options.language(
     "--src",
+    "Source language, for a rule on lang that 'score' did not add, and for .tmx and .jsonl.",
     default="",
-    help="Source language, for a rule on lang that 'score' did not add, and for .tmx and .jsonl.",
 )
-@options.language("--tgt", default="", help="Target language, likewise.")
+@options.language("--tgt", "Target language, likewise.", default="")
 @options.with_run(
     options.memory("Memory limit for finding duplicates; 100 million pairs need 1G.", default="2G"),
     options.cluster(

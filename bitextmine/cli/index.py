@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     metavar=f"{'|'.join(KINDS)}|FACTORY",
     help="Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: the cheapest, measured on this machine.",
 )
-@options.count("--recall-sample", default=1000, help="Rows to measure recall on.")
+@options.count("--recall-sample", "Rows to measure recall on.", default=1000)
 @click.option(
     "--recall",
     "--recall-target",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 )
 @options.neighbours("Neighbours to measure recall with.")
 @options.seed("Random seed of the training rows and the recall sample.")
-@options.count("--queries", default=None, help="Searches that 'auto' plans for.  [default: one per row]")
+@options.count("--queries", "Searches that 'auto' plans for.  [default: one per row]")
 @options.overwrite
 @options.model
 @options.lang

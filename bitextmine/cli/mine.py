@@ -59,14 +59,10 @@ if TYPE_CHECKING:
 @options.choice("--dedup", Dedup, Dedup.EXACT, "Lines that count as duplicates and are mined once.")
 @options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs for duplicate lines.")
 @options.choice("--search", SearchWay, SearchWay.AUTO, "How to search for neighbours.")
-@click.option("--ids", is_flag=True, help="Add both line numbers, counted from 1, after the score.")
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    metavar="FILE",
-    help="Output file, described by FILE.json: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; "
-    "{src} and {tgt} are replaced by the languages.  [default: standard output]",
+@options.flag("--ids", "Add both line numbers, counted from 1, after the score.")
+@options.output(
+    "Output file, described by FILE.json: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; "
+    "{src} and {tgt} are replaced by the languages."
 )
 @options.cache
 @options.wait

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,57 +13,53 @@ from bitextmine.cli import types
 from bitextmine.mining.choices import Choice, Margin
 
 Decorator = Callable[[Any], Any]
-SEED = click.IntRange(0, 2**32 - 1)
 SHARE: dict[str, Any] = {"min": 0, "max": 1, "min_open": True, "max_open": True}
 
 
-def text(name: str, metavar: str, help: str, *, dest: str | None = None, **more: Any) -> Decorator:
-    """Make an option for a string."""
+def text(
+    name: str, metavar: str | None, help: str, *, dest: str | None = None, shown: Any = None, **more: Any
+) -> Decorator:
+    """Make an option with a value; `shown` is a default that the help shows."""
+    if shown is not None:
+        more |= {"default": shown, "show_default": True}
     return click.option(name, *([dest] if dest else []), metavar=metavar, help=help, **more)
 
 
 def number(
-    name: str, help: str, *, dest: str | None = None, default: float | None = None, **limits: Any
+    name: str, help: str, *, default: float | None = None, dest: str | None = None, **limits: Any
 ) -> Decorator:
     """Make an option for a finite number within limits."""
-    kind = types.Number(**limits)
-    return text(name, "X", help, dest=dest, type=kind, default=default, show_default=default is not None)
+    return text(name, "X", help, dest=dest, shown=default, type=types.Number(**limits))
 
 
-def count(name: str, *names: str, default: int | None, help: str, least: int = 1) -> Decorator:
+def count(
+    name: str,
+    help: str,
+    *,
+    default: int | None = None,
+    dest: str | None = None,
+    least: int = 1,
+    most: int | None = None,
+) -> Decorator:
     """Make an option for a whole number; without a default, `help` says what applies."""
-    return click.option(
-        name,
-        *names,
-        type=click.IntRange(min=least),
-        default=default,
-        show_default=default is not None,
-        metavar="N",
-        help=help,
-    )
+    return text(name, "N", help, dest=dest, shown=default, type=click.IntRange(least, most))
+
+
+def flag(name: str, help: str, **more: Any) -> Decorator:
+    """Make an option without a value."""
+    return click.option(name, is_flag=True, help=help, **more)
 
 
 def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Decorator:
     """Make an option for one of a stage's choices; the help explains each."""
-    return click.option(
-        name,
-        type=click.Choice([one.value for one in choices]),
-        default=default.value,
-        show_default=True,
-        help=f"{about} {meanings(choices)}",
-    )
+    meanings = "; ".join(f"{one}: {one.meaning}" for one in choices)
+    kind = click.Choice([one.value for one in choices])
+    return text(name, None, f"{about} {meanings}.", shown=default.value, type=kind)
 
 
-def meanings(choices: Iterable[Choice]) -> str:
-    """Return every choice with its meaning, as a sentence."""
-    return "; ".join(f"{one}: {one.meaning}" for one in choices) + "."
-
-
-def language(*names: str, help: str, default: str | None = None, multiple: bool = False) -> Decorator:
+def language(name: str, help: str, **more: Any) -> Decorator:
     """Make an option for a language code."""
-    return click.option(
-        *names, type=types.language, default=default, multiple=multiple, metavar="LANG", help=help
-    )
+    return text(name, "LANG", help, type=types.language, **more)
 
 
 def margin(about: str) -> Decorator:
@@ -73,35 +69,28 @@ def margin(about: str) -> Decorator:
 
 def neighbours(help: str, least: int = 1) -> Decorator:
     """Make -k."""
-    return count("-k", default=4, help=help, least=least)
+    return count("-k", help, default=4, least=least)
 
 
-def seed(help: str = "Random seed.") -> Decorator:
+def seed(help: str = "Random seed.", **more: Any) -> Decorator:
     """Make --seed."""
-    return click.option("--seed", type=SEED, default=1, show_default=True, metavar="N", help=help)
+    return count("--seed", help, **{"default": 1, "least": 0, "most": 2**32 - 1, **more})
 
 
 def threshold(help: str, precision: bool = False) -> Decorator:
     """Make --threshold; `precision` allows precision=X."""
-    return click.option(
-        "--threshold",
-        type=types.threshold(precision),
-        default="auto",
-        show_default=True,
-        metavar="NUMBER|auto|none|precision=X" if precision else "NUMBER|auto|none",
-        help=help,
-    )
+    metavar = "NUMBER|auto|none" + "|precision=X" * precision
+    return text("--threshold", metavar, help, shown="auto", type=types.threshold(precision))
 
 
 def memory(help: str, default: str | None = None) -> Decorator:
     """Make --memory; without a default, half of the free memory applies."""
-    return click.option(
+    return text(
         "--memory",
+        "SIZE",
+        help + "  [default: half of the free memory]" * (default is None),
+        shown=default,
         type=types.size,
-        default=default,
-        show_default=default is not None,
-        metavar="SIZE",
-        help=help if default else f"{help}  [default: half of the free memory]",
     )
 
 
@@ -110,25 +99,20 @@ def header(help: str = "The first line names the columns, or does not.  [default
     return click.option("--header/--no-header", default=None, help=help)
 
 
-def force(help: str) -> Decorator:
-    """Make --force."""
-    return click.option("--force", is_flag=True, help=help)
-
-
-model = click.option(
+model = text(
     "--model",
+    "NAME|FOLDER",
+    "Encoder: a built-in one, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
+    "ORG/NAME[@REVISION] on the Hugging Face Hub.  [default: default, or $BITEXTMINE_MODEL]",
     default="default",
     envvar="BITEXTMINE_MODEL",
-    metavar="NAME|FOLDER",
-    help="Encoder: a built-in one, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
-    "ORG/NAME[@REVISION] on the Hugging Face Hub.  [default: default, or $BITEXTMINE_MODEL]",
 )
-cache = click.option(
+cache = text(
     "--cache",
+    "FOLDER",
+    "Keep embeddings in this folder, for example when the corpora are read-only.  [default: beside each corpus, or "
+    "$BITEXTMINE_CACHE]",
     envvar="BITEXTMINE_CACHE",
-    metavar="FOLDER",
-    help="Keep embeddings in this folder, for example when the corpora are read-only.  [default: beside each corpus, "
-    "or $BITEXTMINE_CACHE]",
 )
 wait = click.option(
     "--wait/--no-wait",
@@ -136,51 +120,43 @@ wait = click.option(
     show_default=True,
     help="If another process is writing an embedding, wait for it or stop.",
 )
-report_format = click.option(
+report_format = text(
     "--format",
-    "report_format",
+    None,
+    "Output format; json holds the most detail.",
+    dest="report_format",
+    shown="table",
     type=click.Choice(["table", "tsv", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format; json holds the most detail.",
 )
-scol = click.option(
-    "--scol",
-    metavar="COL",
-    help="Source column: a position from 1, or a name in the header.  [default: detect]",
-)
-tcol = click.option("--tcol", metavar="COL", help="Target column, likewise.")
-stream_output = click.option(
-    "-o",
-    "--output",
-    default="-",
-    metavar="FILE",
-    help="Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress.  "
-    "[default: standard output]",
-)
+scol = text("--scol", "COL", "Source column: a position from 1, or a name in the header.  [default: detect]")
+tcol = text("--tcol", "COL", "Target column, likewise.")
+
+
+def output(help: str) -> Decorator:
+    """Make -o; the default is standard output."""
+    return click.option(
+        "-o", "--output", default="-", metavar="FILE", help=f"{help}  [default: standard output]"
+    )
+
+
+stream_output = output("Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress.")
 search_memory = memory("Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.")
-resamples = count("--resamples", default=2000, help="Bootstrap resamples.")
+resamples = count("--resamples", "Bootstrap resamples.", default=2000)
 data = text("--data", "FOLDER", "Folder of the corpora.  [default: as in the recipe, or the current folder]")
 new_model = text("--out", "FOLDER", "Model folder to create.", required=True)
-lang = language("--lang", help="Language of the corpus, if its file name does not tell.")
-overwrite = force("Embed again even if up to date, and overwrite files of other programs.")
+lang = language("--lang", "Language of the corpus, if its file name does not tell.")
+overwrite = flag("--force", "Embed again even if up to date, and overwrite files of other programs.")
 
 
 def with_corpora(several_names: bool) -> Decorator:
     """Add the options that name source and target corpora; `several_names` makes --name repeatable."""
-    found = "Source language; its corpus is looked up in --dir. Repeatable."
+    folder = "Folder of the corpora.  [default: current folder]"
     named = "Which corpora to take if --dir holds several: news for news.en and news.fr."
     return lambda command: apply(
         command,
-        language("--src", multiple=True, help=found),
-        language("--tgt", multiple=True, help="Target language, likewise."),
-        text(
-            "--dir",
-            "FOLDER",
-            "Folder of the corpora.  [default: current folder]",
-            dest="directory",
-            default=".",
-        ),
+        language("--src", "Source language; its corpus is looked up in --dir. Repeatable.", multiple=True),
+        language("--tgt", "Target language, likewise.", multiple=True),
+        text("--dir", "FOLDER", folder, dest="directory", default="."),
         text("--name", "NAME", named + " Repeatable." * several_names, multiple=several_names),
         text("--src-file", "FILE", "Source corpus, by file name. Repeatable.", multiple=True),
         text("--tgt-file", "FILE", "Target corpus, likewise.", multiple=True),
@@ -196,36 +172,25 @@ def _set_max_line(ctx: click.Context, param: click.Parameter, value: int) -> Non
     longest_line(value)
 
 
-max_line = click.option(
+max_line = text(
     "--max-line",
+    "SIZE",
+    "Longest line to read; a longer one is an error.",
+    shown="10M",
     type=types.size,
-    default="10M",
-    show_default=True,
-    metavar="SIZE",
     expose_value=False,
     callback=_set_max_line,
-    help="Longest line to read; a longer one is an error.",
 )
-device = click.option(
-    "--device",
-    type=types.device,
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda|cuda:N",
-    help="Device to compute on.",
+device = text("--device", "auto|cpu|cuda|cuda:N", "Device to compute on.", shown="auto", type=types.device)
+batch_tokens = count(
+    "--batch-tokens", "Subword pieces per batch; fewer need less memory.  [default: fits the device]"
 )
-batch_tokens = click.option(
-    "--batch-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Subword pieces per batch; fewer need less memory.  [default: fits the device]",
-)
-errors = click.option(
+errors = text(
     "--errors",
+    None,
+    "Invalid UTF-8: stop and report the line, or read it as U+FFFD.",
+    shown="strict",
     type=click.Choice(["strict", "replace"]),
-    default="strict",
-    show_default=True,
-    help="Invalid UTF-8: stop and report the line, or read it as U+FFFD.",
 )
 
 
@@ -263,31 +228,18 @@ def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
         rows: add --ray-rows.
         gpus: add --ray-gpus.
     """
-    options = [
-        click.option(
-            "--ray",
-            type=types.ray_address,
-            metavar="auto|local|HOST:PORT",
-            help=f"Have a Ray cluster {about} auto: the cluster this machine belongs to; local: a new one on this "
-            "machine, for this command; HOST:PORT: the cluster with this head. Needs the extra 'ray'.",
-        ),
-        count("--ray-cpus", default=1, help="CPUs per Ray worker."),
-    ]
-    if gpus:
-        options.append(count("--ray-gpus", default=0, least=0, help="GPUs per Ray worker."))
-    if rows:
-        options.append(
-            count(
-                "--ray-rows", default=None, help="Maximum lines per shard.  [default: from the corpus size]"
-            )
-        )
-    options.append(
-        click.option(
-            "--ray-report",
-            metavar="FILE.jsonl",
-            help="Append seconds, tasks, workers and memory of each stage.  [default: only log them]",
-        )
+    about = (
+        f"Have a Ray cluster {about} auto: the cluster this machine belongs to; local: a new one on this machine, for "
+        "this command; HOST:PORT: the cluster with this head. Needs the extra 'ray'."
     )
+    report = "Append seconds, tasks, workers and memory of each stage.  [default: only log them]"
+    options = [
+        text("--ray", "auto|local|HOST:PORT", about, type=types.ray_address),
+        count("--ray-cpus", "CPUs per Ray worker.", default=1),
+        *([count("--ray-gpus", "GPUs per Ray worker.", default=0, least=0)] if gpus else []),
+        *([count("--ray-rows", "Maximum lines per shard.  [default: from the corpus size]")] if rows else []),
+        text("--ray-report", "FILE.jsonl", report),
+    ]
     return lambda command: apply(command, *options)
 
 

@@ -44,25 +44,22 @@ Rows with an unusual number of columns or invalid UTF-8 stay in place, with empt
     f"Columns to add, in this order.  [default: {','.join(default_columns(languages=False))}, with lang before "
     "quality if --src and --tgt are given]",
 )
-@click.option(
+@options.flag(
     "--score-only",
-    is_flag=True,
-    help="Print only the added columns, for 'paste': one line per input line, with a header only if the input has one.",
+    "Print only the added columns, for 'paste': one line per input line, with a header only if the input has one.",
 )
-@options.language(
-    "--src", default="", help="Expected language of the sources; also its name in .tmx and .jsonl."
-)
-@options.language("--tgt", default="", help="Expected language of the targets, likewise.")
+@options.language("--src", "Expected language of the sources; also its name in .tmx and .jsonl.", default="")
+@options.language("--tgt", "Expected language of the targets, likewise.", default="")
 @options.scol
 @options.tcol
 @options.header(
     "The first line names the columns, or does not; --no-header also writes none.  [default: detect, and write one]"
 )
-@click.option("--strict", is_flag=True, help="Stop at a malformed row instead of leaving its scores empty.")
+@options.flag("--strict", "Stop at a malformed row instead of leaving its scores empty.")
 @options.model
 @options.neighbours("Neighbours for the margin.")
 @options.margin("How a pair is compared with its neighbours.")
-@options.count("--window", default=4096, help="Pairs of the stream to search for the margin's neighbours.")
+@options.count("--window", "Pairs of the stream to search for the margin's neighbours.", default=4096)
 @options.text(
     "--src-index",
     "FILE",

@@ -46,27 +46,25 @@ if TYPE_CHECKING:
     help="Print a recipe with every key, its meaning and default, or the named recipe, and exit.",
 )
 @options.data
-@click.option(
-    "--vocabulary",
-    "vocabulary__size",
-    type=click.IntRange(8, 1_000_000),
-    metavar="N",
-    help="Subword pieces.  [default: 32000]",
+@options.count(
+    "--vocabulary", "Subword pieces.  [default: 32000]", dest="vocabulary__size", least=8, most=1_000_000
 )
-@options.count("--dim", "model__dim", default=None, help="Dimensions per vector.  [default: 256]")
-@options.count("--layers", "model__layers", default=None, least=0, help="Transformer layers.  [default: 0]")
+@options.count("--dim", "Dimensions per vector.  [default: 256]", dest="model__dim")
+@options.count("--layers", "Transformer layers.  [default: 0]", dest="model__layers", least=0)
 @options.number("--epochs", "Passes over the data.  [default: 5]", dest="train__epochs", min=0, min_open=True)
-@options.count("--batch", "train__batch", default=None, least=2, help="Pairs per step.  [default: 4096]")
-@click.option("--seed", "train__seed", type=options.SEED, metavar="N", help="Random seed.  [default: 1]")
-@click.option(
+@options.count("--batch", "Pairs per step.  [default: 4096]", dest="train__batch", least=2)
+@options.seed("Random seed.  [default: 1]", dest="train__seed", default=None)
+@options.text(
     "--set",
-    "settings",
+    "KEY=VALUE",
+    "Any key of a recipe, such as train.temperature=0.05. Repeatable.",
+    dest="settings",
     type=setting,
     multiple=True,
-    metavar="KEY=VALUE",
-    help="Any key of a recipe, such as train.temperature=0.05. Repeatable.",
 )
-@options.force("Overwrite --out: a finished model, a checkpoint of another recipe, files of other programs.")
+@options.flag(
+    "--force", "Overwrite --out: a finished model, a checkpoint of another recipe, files of other programs."
+)
 @options.with_run(options.device)
 @click.pass_context
 def train(

@@ -17,21 +17,6 @@ import click
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.kinds import KINDS
 
-__all__ = [
-    "Number",
-    "device",
-    "directions",
-    "index_type",
-    "language",
-    "limit",
-    "npy_file",
-    "ray_address",
-    "setting",
-    "size",
-    "threshold",
-    "weights",
-]
-
 
 class Number(click.FloatRange):
     """A finite float in a range."""
