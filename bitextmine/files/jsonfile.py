@@ -1,9 +1,11 @@
-"""JSON objects in files: read with a message for a person, written whole or not at all."""
+"""JSON objects and TOML tables in files: read with a message for a person, written complete or not at all."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,24 +14,63 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, sync_file
 from bitextmine.files.storage import open_bytes
 
-__all__ = ["parse_json", "plain", "read_json", "stage_json", "write_json"]
+__all__ = [
+    "json_bytes",
+    "parse_json",
+    "parse_toml",
+    "plain",
+    "read_json",
+    "read_toml",
+    "stage_json",
+    "write_json",
+]
 
-# No file of ours or of other toolkits nests deeper; what walks through one recursively must not run out of stack.
+# No file of this or another toolkit nests deeper; code that walks through one recursively must not run out of stack.
 _DEEPEST = 100
+_LARGEST_JSON = 64 << 20
+_LARGEST_TOML = 1 << 18
+# tomllib takes memory in proportion to the square of the parts of a key.
+_LONG_KEY = re.compile(r"""(?:(?:[\w-]{1,100}|"[^"\n]{0,100}"|'[^'\n]{0,100}')[ \t]{0,9}\.[ \t]{0,9}){33}""")
 
 
 def parse_json(text: str) -> Any:
-    """The value in a JSON text. ValueError, in words for a message, for anything else, also for what is nested more
-    than a hundred deep and for integers of thousands of digits."""
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: not JSON, nested more than a hundred deep, or an integer of thousands of digits.
+    """
     try:
         found = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    level = [found]
+    _check_depth(found)
+    return found
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the table of a TOML text.
+
+    Raises:
+        ValueError: not TOML, larger than 256 KiB, or nested too deep.
+    """
+    if len(text) > _LARGEST_TOML:
+        raise ValueError(f"more than {_LARGEST_TOML:,} characters")
+    if _LONG_KEY.search(text):
+        raise ValueError("a key of more than 32 parts")
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    _check_depth(found)
+    return found
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
     for _ in range(_DEEPEST):
         level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
         if not level:
-            return found
+            return
     raise ValueError("nested too deep")
 
 
@@ -38,12 +79,9 @@ def _inside(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A JSON object from a file; BitextmineError when it is missing, unreadable or something else."""
+    """Return the JSON object of a file; BitextmineError if it is missing, unreadable or something else."""
     try:
-        with open_bytes(path) as file:
-            found = parse_json(file.read().decode("utf-8"))
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+        found = parse_json(_read(path, _LARGEST_JSON))
     except ValueError as e:
         raise BitextmineError(f"{path}: not valid JSON ({e}); remove it and make it again") from None
     if not isinstance(found, dict):
@@ -51,9 +89,32 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the TOML table of a file; BitextmineError if it is missing, unreadable or something else."""
+    try:
+        return parse_toml(_read(path, 4 * _LARGEST_TOML))
+    except ValueError as e:
+        raise BitextmineError(f"{path}: not valid TOML: {e}") from None
+
+
+def _read(path: str | os.PathLike[str], most: int) -> str:
+    try:
+        with open_bytes(path) as file:
+            parts = []
+            size = 0
+            while part := file.read(most + 1 - size):  # an unbuffered read may return less than there is
+                parts.append(part)
+                size += len(part)
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+    if size > most:
+        raise ValueError(f"more than {most:,} bytes")
+    return b"".join(parts).decode("utf-8")
+
+
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Write a JSON object atomically and durably, with sorted keys: a rerun gives the same bytes."""
-    data = _encoded(content)
+    data = json_bytes(content)
     try:
         with replacing(path) as file:
             file.write(data)
@@ -62,22 +123,22 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
 
 
 def stage_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON object in place, under a name that a lock of the caller's keeps from others, and bring it to
-    disk; OSError passes through."""
+    """Write a JSON object in place, under a locked name, and bring it to disk; OSError passes through."""
     with path.open("wb") as file:
-        file.write(_encoded(content))
+        file.write(json_bytes(content))
         sync_file(file)
 
 
-def _encoded(content: Mapping[str, Any]) -> bytes:
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+def json_bytes(content: Mapping[str, Any], **options: Any) -> bytes:
+    """Return a JSON object as lines of UTF-8; file names that are not UTF-8 are escaped. Options: of json.dumps."""
+    options = {"indent": 1, "sort_keys": True, "allow_nan": False, **options}
     try:
-        return text.encode() + b"\n"
-    except UnicodeEncodeError:  # a file name that is not UTF-8
-        return json.dumps(content, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+        return json.dumps(content, ensure_ascii=False, **options).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(content, **options).encode() + b"\n"
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:
-    """As it comes back from JSON (tuples as lists, keys as text), for comparisons."""
+    """Return a mapping as it comes back from JSON (tuples as lists, keys as text), for comparisons."""
     result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
     return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import tempfile
 from array import array
@@ -23,6 +22,7 @@ from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import Format, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.jsonfile import json_bytes
 from bitextmine.files.layout import Columns, find_layout
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.ours import Made, check_ours
@@ -220,8 +220,8 @@ class Bitext:
                 out.write(RecordBlock(names, rows, start), None, ())
                 start += len(rows)
         if not is_stream(output):
-            with open_output(f"{os.fspath(output)}.json") as file:
-                file.write(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+            with open_output(f"{os.fspath(output)}.json", "binary") as file:
+                file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def discard_checkpoint(self) -> None:
         """Remove what the search left for another run to go on from, if there is anything: when this result is safe."""

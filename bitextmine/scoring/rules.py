@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import parse_toml, read_toml
 from bitextmine.scoring.choices import DUPLICATES, PRESETS, preset_text
 
 __all__ = ["KINDS", "Rule", "RuleSet", "choose_rules", "load_preset", "load_rules"]
@@ -76,18 +76,13 @@ def make_rule(kind: str, column: str, value: Any, where: str = "") -> Rule:
 def load_rules(path: str | os.PathLike[str]) -> RuleSet:
     """Rules from a TOML file: tables [min], [max] and [equal] of column = value, in the order of the file, and besides
     them duplicates = "exact|near|none" and if_present = [columns]. Raises BitextmineError for anything else."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "not UTF-8"
-        raise BitextmineError(f"{path}: cannot read the rules: {reason}") from None
-    return _parse(text, os.fspath(path), Path(path).stem)
+    return _rules(read_toml(path), os.fspath(path), Path(path).stem)
 
 
 def load_preset(name: str) -> RuleSet:
     """The rules of a preset; BitextmineError for a name that is none."""
     _checked(name, "preset", PRESETS)
-    return _parse(preset_text(name), f"preset {name}", name)
+    return _rules(parse_toml(preset_text(name)), f"preset {name}", name)
 
 
 def choose_rules(
@@ -110,11 +105,7 @@ def choose_rules(
     return chosen.changed(single, duplicates)
 
 
-def _parse(text: str, where: str, name: str) -> RuleSet:
-    try:
-        content = tomllib.loads(text)
-    except (ValueError, RecursionError) as e:  # besides TOML's own errors: thousands of digits, of brackets
-        raise BitextmineError(f"{where}: not valid TOML: {e}") from None
+def _rules(content: Mapping[str, Any], where: str, name: str) -> RuleSet:
     rules: list[Rule] = []
     duplicates = "none"
     if_present: list[str] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -45,15 +47,14 @@ class ArrowBlock:
         return self._bad
 
     def mark_missing(self, columns: Sequence[int]) -> None:
-        """Rows without a text in one of these columns are bad."""
+        """Mark rows without a text in one of these columns as bad."""
         for column in columns:
-            values = self.table.column(column)
-            if values.null_count:
-                for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
-                    self._bad.setdefault(row, f"no {self.table.column_names[column]}")
+            missing = np.array(self.table.column(column).is_null().to_pylist(), dtype=bool)
+            for row in np.flatnonzero(missing).tolist():
+                self._bad.setdefault(row, f"no {self.table.column_names[column]}")
 
     def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        values = self.table.column(column).to_pylist()
+        values = self._values(column)
         return ["" if values[row] is None else str(values[row]) for row in rows]
 
     def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
@@ -65,11 +66,23 @@ class ArrowBlock:
             return values.cast("float64").to_numpy(zero_copy_only=False)[np.asarray(rows, dtype=np.int64)]
         return np.array([as_number(text) for text in self.texts(column, rows)], dtype=np.float64)
 
+    def _values(self, column: int) -> list[Any]:
+        """Return a column as Python values, lists and structs as JSON."""
+        values = self.table.column(column)
+        if _is_nested(values.type):
+            return [
+                None if v is None else json.dumps(v, ensure_ascii=False, default=str)
+                for v in values.to_pylist()
+            ]
+        found: list[Any] = values.to_pylist()
+        return found
+
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        columns = []
-        for at, (name, values) in enumerate(zip(self.table.column_names, self.table.columns, strict=True)):
-            if at not in without:
-                columns.append([cell_text(name, value) for value in values.to_pylist()])
+        columns = [
+            [cell_text(name, value) for value in self._values(at)]
+            for at, name in enumerate(self.table.column_names)
+            if at not in without
+        ]
         return ["\t".join(cells).encode("utf-8", "replace") for cells in zip(*columns, strict=True)]
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
@@ -77,8 +90,14 @@ class ArrowBlock:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """As they are in the file: their types are kept."""
+        """Return the rows with the types of the file."""
         return self.table.rename_columns(list(names))
+
+
+def _is_nested(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_nested(kind))
 
 
 class ArrowRows:
@@ -88,63 +107,95 @@ class ArrowRows:
 
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> None:
         parquet = pyarrow_parquet()
-        import pyarrow
-
         source = place(path)
         if not source.is_file():
             raise BitextmineError(f"{path}: no such file; check the path")
-        try:
-            self._file = parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
-        except (pyarrow.ArrowInvalid, OSError) as e:
-            raise BitextmineError(f"{path}: not a Parquet file ({str(e).splitlines()[0]})") from None
         self._path = path
-        names = tuple(self._file.schema_arrow.names)
+        with self._told("not a Parquet file"):
+            self._file = parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
+            schema = self._file.schema_arrow
+        names = tuple(schema.names)
+        if not names:
+            raise BitextmineError(f"{path}: a Parquet file without columns; check what wrote it")
         head = next(self._parts(HEAD), None)
-        shown = [] if head is None else [head.column(at).to_pylist() for at in range(head.num_columns)]
-        rows = [["" if value is None else str(value) for value in row] for row in zip(*shown, strict=True)]
+        block = None if head is None else ArrowBlock(head, 1)
+        shown = [] if block is None else [block.texts(at, range(len(block))) for at in range(block.width)]
+        rows = [list(row) for row in zip(*shown, strict=True)]
         self.layout = find_layout(rows, columns, os.fspath(path), names=names, last=last)
         self.empty = not rows
+        for role in ("src", "tgt", "score"):
+            at = self.layout.places.get(role)
+            if at is not None and _is_nested(schema.field(at).type):
+                raise BitextmineError(
+                    f"{path}: column '{names[at]}' holds {schema.field(at).type}, not text; choose another column"
+                )
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[ArrowBlock]:
         import pyarrow
 
         start = 1
         waiting = None
-        for batch in self._parts(rows or 8192):
-            part = batch
-            if rows is not None:  # batches end with row groups
-                waiting = part if waiting is None else pyarrow.concat_tables([waiting, part])
-                if waiting.num_rows < rows:
-                    continue
-                part, waiting = waiting.slice(0, rows), waiting.slice(rows)
-            yield self._block(part, start)
-            start += part.num_rows
+        for part in self._parts(rows or 8192):
+            waiting = part if waiting is None else pyarrow.concat_tables([waiting, part])
+            if rows is not None and waiting.num_rows < rows:  # batches end with row groups
+                continue
+            block, waiting = waiting.slice(0, rows), waiting.slice(rows or waiting.num_rows)
+            yield self._block(block, start)
+            start += block.num_rows
         while waiting is not None and waiting.num_rows:
-            part, waiting = waiting.slice(0, rows), waiting.slice(rows)
-            yield self._block(part, start)
-            start += part.num_rows
+            block, waiting = waiting.slice(0, rows), waiting.slice(rows or waiting.num_rows)
+            yield self._block(block, start)
+            start += block.num_rows
 
     def _parts(self, rows: int) -> Iterator[Any]:
-        """The file's batches of at most so many rows, as tables."""
+        """Yield the batches of at most so many rows, as tables with text in place of bytes."""
         import pyarrow
 
         batches = self._file.iter_batches(batch_size=rows)
         while True:
-            try:
+            with self._told("damaged Parquet file"):
                 batch = next(batches, None)
-            except (pyarrow.ArrowInvalid, OSError) as e:
-                raise BitextmineError(
-                    f"{self._path}: damaged Parquet file ({str(e).splitlines()[0]})"
-                ) from None
-            if batch is None:
-                return
-            yield pyarrow.Table.from_batches([batch])
+                if batch is None:
+                    return
+                batch.validate(full=True)
+                table = pyarrow.Table.from_batches([batch])
+                for at, column in enumerate(table.columns):
+                    table = table.set_column(at, table.column_names[at], _as_text(column))
+            yield table
 
     def _block(self, table: Any, start: int) -> ArrowBlock:
         block = ArrowBlock(table.combine_chunks(), start)
         places = self.layout.places
         block.mark_missing([places[role] for role in ("src", "tgt") if role in places])
         return block
+
+    @contextlib.contextmanager
+    def _told(self, problem: str) -> Iterator[None]:
+        """Turn the errors of pyarrow into a message about the file."""
+        import pyarrow
+
+        try:
+            yield
+        except (pyarrow.ArrowException, OSError, ValueError) as e:
+            reason = (str(e).splitlines() or [type(e).__name__])[0]
+            raise BitextmineError(f"{self._path}: {problem} ({reason[:200]})") from None
+
+
+def _as_text(column: Any) -> Any:
+    """Return a column with bytes as text; raise ArrowInvalid for bytes that are not UTF-8."""
+    import pyarrow
+    import pyarrow.types as types
+
+    kind = column.type
+    if types.is_dictionary(kind) and types.is_binary(kind.value_type):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if types.is_fixed_size_binary(kind):
+        column, kind = column.cast(pyarrow.binary()), pyarrow.binary()
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return column.cast(pyarrow.large_string() if types.is_large_binary(kind) else pyarrow.string())
+    if types.is_nested(kind):
+        column.to_pylist()  # raises ValueError for two fields of one name
+    return column
 
 
 class ArrowWriter:

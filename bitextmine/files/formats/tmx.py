@@ -168,6 +168,10 @@ class _Units:
             raise BitextmineError(
                 f"{self._name}: line {e.lineno}: not well-formed XML ({what}); is it a whole TMX file?"
             ) from None
+        except (LookupError, ValueError):
+            raise BitextmineError(
+                f"{self._name}: line 1: declares an encoding that cannot be read; convert the file to UTF-8 with iconv"
+            ) from None
         yield from self._found
 
     def _wrong(self, what: str) -> BitextmineError:

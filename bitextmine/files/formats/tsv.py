@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import Added, cells_of
+from bitextmine.files.cells import Added, cells_of, one_cell
 from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.lines import decode_lines
@@ -231,7 +231,7 @@ class TextWriter:
         if outline.header:
             kept = [name for at, name in enumerate(outline.names) if at not in outline.replaced]
             names = [*([] if outline.only_added else kept), *outline.added]
-            out.write(("\t".join(names) + "\n").encode("utf-8"))
+            out.write(("\t".join(map(one_cell, names)) + "\n").encode("utf-8", "replace"))
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         if not len(block) or (rows is not None and not len(rows)):

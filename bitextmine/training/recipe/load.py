@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-import tomllib
 import typing
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.jsonfile import read_toml
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe
 from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe
@@ -59,12 +59,7 @@ def load_recipe(
     Raises BitextmineError naming the file, or the key that is unknown or of the wrong type.
     """
     path = recipe_path(recipe)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
-    except (ValueError, RecursionError) as e:  # besides TOML's own errors: thousands of digits, of brackets
-        raise BitextmineError(f"{path}: not valid TOML: {e}") from None
+    content = read_toml(path)
     try:
         found = _recipe(content, overrides or {})
         base = Path() if pairs or path.parent == PACKAGED else path.parent

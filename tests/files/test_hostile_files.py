@@ -1,0 +1,141 @@
+"""Files that are valid for their libraries and hostile to a command: each ends in a sentence, or in clean output."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bitextmine.files.jsonfile import parse_toml
+
+SCORE = ("score", "--columns", "length_ratio", "-o", "-")
+
+
+def written(path: Path, columns: dict[str, object]) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_bytes_in_parquet_are_text(bitextmine, tmp_path):
+    path = written(
+        tmp_path / "x.parquet", {"src": [b"Hello", "Caf\u00e9".encode()], "tgt": [b"Salut", b"Bar"]}
+    )
+    assert bitextmine(*SCORE, path).out.splitlines() == [
+        "src\ttgt\tlength_ratio",
+        "Hello\tSalut\t1.0000",
+        "Caf\u00e9\tBar\t1.3333",
+    ]
+
+
+def parquet_columns(case: str) -> dict[str, object]:
+    pyarrow = pytest.importorskip("pyarrow")
+    damaged = pyarrow.Array.from_buffers(
+        pyarrow.string(),
+        1,
+        [None, pyarrow.array([0, 2], pyarrow.int32()).buffers()[1], pyarrow.py_buffer(b"\xff\xfe")],
+    )
+    twice = pyarrow.StructArray.from_arrays([pyarrow.array([1]), pyarrow.array([2])], names=["a", "a"])
+    return {
+        "bytes": {"src": [b"\xff\xfe"], "tgt": [b"x"]},
+        "lists": {"src": [["Hello"]], "tgt": ["Salut"]},
+        "no columns": {},
+        "damaged": {"src": damaged, "tgt": ["x"]},
+        "struct": {"src": ["x"], "tgt": ["y"], "more": twice},
+    }[case]
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("bytes", "invalid UTF8"),
+        ("lists", "column 'src' holds list<"),
+        ("no columns", "without columns"),
+        ("damaged", "damaged Parquet file"),
+        ("struct", "damaged Parquet file"),
+    ],
+)
+def test_parquet_that_holds_no_pairs_is_refused(bitextmine, tmp_path, case, message):
+    path = written(tmp_path / "x.parquet", parquet_columns(case))
+    error = bitextmine.fails(*SCORE, path)
+    assert "x.parquet" in error and message.lower() in error.lower()
+
+
+def test_sides_without_a_text_are_bad_rows(bitextmine, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    nothing = pyarrow.nulls(3)
+    path = written(tmp_path / "x.parquet", {"src": nothing, "tgt": nothing})
+    assert "no src" in bitextmine(*SCORE, path, code=1).err
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_header_is_one_line(bitextmine, tmp_path, suffix):
+    row = {"src": "Hello", "tgt": "Salut", "a\tb\nc": "x"}
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "jsonl":
+        path.write_text(json.dumps(row) + "\n")
+    else:
+        written(path, {name: [value] for name, value in row.items()})
+    assert bitextmine(*SCORE, path).out == "src\ttgt\ta b c\tlength_ratio\nHello\tSalut\tx\t1.0000\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + ".a" * 100_000 + " = 1", "x = " + "[" * 5000 + "]" * 5000, "x = 1\n" * 100_000, '"a b" . ' * 99],
+)
+def test_hostile_toml_is_refused(bitextmine, tmp_path, text):
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError):
+        parse_toml(text)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("Hello\tSalut\n")
+    assert "x.toml: not valid TOML" in bitextmine.fails("filter", "--rules", path, pairs)
+    assert "x.toml: not valid TOML" in bitextmine.fails("train", path, "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("encoding", ["no-such-encoding", "utf-7", "shift_jis", "idna"])
+def test_tmx_in_an_unusual_encoding_is_refused(bitextmine, tmp_path, encoding):
+    path = tmp_path / "x.tmx"
+    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?><tmx version="1.4"><body></body></tmx>')
+    error = bitextmine.fails(*SCORE, path)
+    assert "x.tmx: line 1" in error and "encoding" in error
+
+
+def test_a_file_name_that_is_not_utf8_has_its_manifest(bitextmine, tiny_model, parallel_text, tmp_path):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    try:
+        Path(folder).mkdir()
+    except OSError:
+        pytest.skip("the file system takes no such name")
+    parallel_text(Path(folder), 60)
+    bitextmine(
+        "mine",
+        "--src",
+        "en",
+        "--tgt",
+        "fr",
+        "--dir",
+        folder,
+        "--model",
+        tiny_model,
+        "-o",
+        "x.tsv",
+        cwd=tmp_path,
+    )
+    manifest = json.loads((tmp_path / "x.tsv.json").read_text(encoding="utf-8"))
+    assert manifest["pairs"] == len((tmp_path / "x.tsv").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize(
+    "change", [{"pairs": 10**400}, {"threshold": {"value": 10**400}}, {"notes": ["x" * 1000] * 20_000}]
+)
+def test_a_report_of_a_monstrous_manifest_is_small(bitextmine, tmp_path, change):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("1.5\tHello there\tSalut toi\n" * 3)
+    content = {"kind": "bitext", "signature": "src:en|tgt:fr|k:4|margin:ratio", "pairs": 3, **change}
+    (tmp_path / "pairs.tsv.json").write_text(json.dumps(content))
+    bitextmine("report", pairs, "-o", tmp_path / "x.html")
+    assert (tmp_path / "x.html").stat().st_size < 300_000
