@@ -1,9 +1,9 @@
-"""What keeps files right whatever stops a process: whole or not there, locked, with their space set aside.
+"""Keep files right whatever stops a process: complete or absent, locked, with their space set aside.
 
 A file is written beside its place, brought to disk, and renamed (`replacing`). A lock lasts as long as its file is
-open, so that nothing stale can stay (`open_locked`, `locked_folder`). A large file takes its space at the start, so
-that a disk that is too small is found out then (`allocate`). OSError passes through all of them: the caller knows
-what to tell a person. The locks are advisory (flock); where a file system has none, work goes on without.
+open, so nothing stale can stay (`open_locked`, `locked_folder`). A large file takes its space at the start, so a full
+disk is found out then (`allocate`). OSError passes through: the caller knows what to say. Locks are advisory (flock);
+on a file system without them work goes on.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineError:
-    """What to tell a person of a write that failed, of work that goes on when it is called again. path: what was to be
-    written, where the error names no file."""
+    """Return the error for a failed write of work that resumes; `path` serves if the error names no file."""
     where = f"{error.filename or os.fspath(path)}: cannot be written: {error.strerror or error}"
     if error.errno in FULL_DISK:
         return BitextmineError(f"{where}; free some space and run the same command again to go on")
@@ -55,7 +54,7 @@ def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineErro
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file for ``with``, which gets the name `path` when the block ends and its bytes are on disk.
+    """Yield a binary file that gets the name `path` when the block ends and its bytes are on disk.
 
     An exception removes it and leaves an earlier file of that name as it was. The permissions of an earlier file are
     kept. Until the end it is called ``.NAME.tmp``, as `staging` says.
@@ -72,9 +71,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple[Path, BinaryIO]]:
-    """A new binary file beside `path`, and its name: ``.NAME.tmp``. It is removed in the end, unless it was renamed.
+    """Yield a new binary file beside `path`, ``.NAME.tmp``, and its name; it is removed at the end, unless renamed.
 
-    A killed process leaves its file behind; the next one to write `path` takes it away. Processes that write the same
+    A killed process leaves its file behind; the next one to write `path` removes it. Processes that write the same
     `path` at once have a file each (``.NAME.2.tmp`` and so on): a lock tells which of them are alive.
     """
     temporary, fd = _claim(Path(path), ending)
@@ -91,7 +90,7 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
 
 @contextlib.contextmanager
 def staging_folder(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[Path]:
-    """A new folder beside `path`, named, locked and removed as the file of `staging` is."""
+    """Yield a new folder beside `path`, named, locked and removed like the file of `staging`."""
     temporary, fd = _claim(Path(path), ending, folder=True)
     try:
         yield temporary
@@ -114,7 +113,7 @@ def _new_folder(name: Path) -> int:
 
 
 def _claim(path: Path, ending: str, *, folder: bool = False) -> tuple[Path, int]:
-    """Creates and locks a file or a folder; returns its name and descriptor."""
+    """Create and lock a file or a folder; return its name and descriptor."""
     for number in itertools.count(1):
         name = _staged_name(path, ending, number)
         if os.path.lexists(name):
@@ -141,8 +140,10 @@ def _staged_name(path: Path, ending: str, number: int) -> Path:
 
 
 def remove_left(name: Path, *, folder: bool = False) -> None:
-    """Removes what a killed process left of `staging`, or with `folder` of `staging_folder`, and no process has locked.
-    Without locks nobody can tell, and it stays; so does what is of the other kind."""
+    """Remove the file (or folder) that a killed process left of `staging`, unless a process has it locked.
+
+    Without locks nobody can tell, and it stays; so does anything of the other kind.
+    """
     with contextlib.suppress(OSError):
         access = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
         fd = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -184,10 +185,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
-    """Opens a file for reading and writing, locks it, and returns its descriptor; closing that ends the lock.
+    """Open a file for reading and writing, lock it, and return its descriptor; closing that ends the lock.
 
-    The file is the one that has the name now: one that was renamed or removed before the lock was there is let go.
-    Raises BlockingIOError when another process holds it, FileNotFoundError where there is none to open.
+    The file is the one with that name now: one that was renamed or removed before the lock was taken is let go.
+
+    Raises:
+        BlockingIOError: another process holds it.
+        FileNotFoundError: there is none, and `create` is off.
     """
     path = Path(path)
     while True:
@@ -201,8 +205,7 @@ def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
 
 
 def wait_for_lock(path: str | os.PathLike[str]) -> None:
-    """Waits while another process holds a file, which it may rename, remove or let go of as it dies; returns at once
-    where there is no such file."""
+    """Wait while another process holds a file; return at once if there is no such file."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -215,7 +218,7 @@ def wait_for_lock(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def locked_folder(folder: str | os.PathLike[str], *, wait: bool = True) -> Iterator[None]:
-    """Hold a folder's lock for a ``with`` block. Without `wait`, raises BlockingIOError when another process has it."""
+    """Hold a folder's lock for the block; without `wait`, raise BlockingIOError if another process has it."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if _flock(fd, wait=wait) is False and not wait:
@@ -226,7 +229,7 @@ def locked_folder(folder: str | os.PathLike[str], *, wait: bool = True) -> Itera
 
 
 def _flock(fd: int, *, wait: bool = False) -> bool | None:
-    """Whether the lock is this process's now: False when another one has it, None where there are no locks."""
+    """Return True when the lock is taken, False when another process has it, None where there are no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as e:
@@ -235,7 +238,7 @@ def _flock(fd: int, *, wait: bool = False) -> bool | None:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether an open file still has this name."""
+    """Return True if an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
@@ -246,10 +249,12 @@ def _is_at(fd: int, path: Path) -> bool:
 
 
 def allocate(fd: int, size: int) -> None:
-    """Make an open file `size` bytes long, with the space set aside where the file system can do that.
+    """Make an open file `size` bytes long, with the space set aside where the file system can.
 
-    Where it cannot (and on macOS), the free space is compared with what is wanted. OSError with a code of FULL_DISK
-    when there is not enough.
+    Elsewhere (as on macOS) the free space is compared with `size`.
+
+    Raises:
+        OSError: there is too little space (a code of FULL_DISK).
     """
     try:
         os.posix_fallocate(fd, 0, size)
@@ -266,7 +271,7 @@ def allocate(fd: int, size: int) -> None:
 
 
 def write_at(fd: int, data: memoryview, offset: int) -> None:
-    """Write all of `data` (bytes) at a place of an open file, past its buffers: a full disk shows at once."""
+    """Write all of `data` at an offset of an open file, unbuffered: a full disk shows at once."""
     while data:
         written = os.pwrite(fd, data, offset)
         data, offset = data[written:], offset + written

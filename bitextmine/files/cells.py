@@ -1,4 +1,4 @@
-"""Cells of tab-separated lines: what becomes of texts and numbers, and the columns that a command adds."""
+"""Cells of tab-separated lines, and columns that a command adds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BREAKS = re.compile("[\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
 
 
 def one_cell(text: str) -> str:
-    """The text as one cell of one line: each run of tabs and line breaks of any kind becomes a space."""
+    """Return a text as one cell of one line: each run of tabs and line breaks of any kind becomes a space."""
     return _BREAKS.sub(" ", text)
 
 
 def cell_text(name: str, value: Any) -> str:
-    """A value of the column `name` as one cell: nothing for None; a float with four decimals, a score with six."""
+    """Return a value of the column `name` as a cell: empty for None, four decimals, six for a score."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -42,7 +42,7 @@ class Added:
 
 
 def cells_of(values: NDArray[np.float64] | Sequence[str]) -> list[str]:
-    """A column as cells of text: numbers with four decimals, nothing for NaN."""
+    """Return a column as cells: numbers with four decimals, empty for NaN."""
     if isinstance(values, np.ndarray):
         return ["" if v != v else f"{v:.{DECIMALS}f}" for v in values.tolist()]
     return list(values)

@@ -19,15 +19,15 @@ NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "
 
 
 def corpus_stem(path: str | os.PathLike[str]) -> Place:
-    """The path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
+    """Return the path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
     return strip_compression(path)
 
 
 def corpus_language(path: str | os.PathLike[str], override: str | None = None, option: str = "--lang") -> str:
-    """The language of a corpus: ``override`` if given, else the last suffix before any compression suffix. option:
-    what gives the override, for messages.
+    """Return the language of a corpus: `override`, else the last suffix before any compression suffix.
 
-    Raises BitextmineError when the name tells no language.
+    `option` names the option of the override, for the message. Raises BitextmineError when the name tells no
+    language.
     """
     if override:
         return override
@@ -51,12 +51,13 @@ def _language_suffix(stem: Place) -> str | None:
 
 
 def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Place:
-    """The one corpus of a language in a folder (its subfolders are not searched). Where none has that code, one counts
-    that has another of the same language: fr, fra and fr-FR.
+    """Return the one corpus of a language in a folder, without its subfolders.
 
-    ``name`` picks one of several: ``corpus`` for ``corpus.fr``, or the whole file name. Of a file and its
-    compressed copy the first in plain text is taken. Raises BitextmineError when none fits or several do, and
-    when such a copy holds another text, or is damaged.
+    If no file has that code, a file with another code of the same language counts: fr, fra and fr-FR. `name` chooses
+    among several. Of ``corpus.fr`` and ``corpus.fr.gz`` with the same text, the plain one is taken.
+
+    Raises:
+        BitextmineError: there is none, or more than one.
     """
     directory = place(directory)
     by_language = _corpora(directory)
@@ -93,7 +94,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
 
 
 def _same_bytes(paths: Iterable[Place]) -> bool:
-    """Whether files hold the same text, once decompressed; no for one that is damaged."""
+    """Return True if files hold the same text once decompressed; False if one is damaged."""
     digests = set()
     for path in paths:
         digest = hashlib.sha256()
@@ -107,7 +108,7 @@ def _same_bytes(paths: Iterable[Place]) -> bool:
 
 
 def _corpora(directory: Place) -> dict[str, list[Place]]:
-    """The files of a folder whose names tell a language, by language, sorted."""
+    """Return the files of a folder whose names tell a language, by language, sorted."""
     by_language: dict[str, list[Place]] = {}
     try:
         found: list[Place] = [*directory.iterdir()]

@@ -1,7 +1,7 @@
-"""Which column of a file of sentence pairs holds what. One set of rules for every command that reads pairs.
+"""The columns of a file of sentence pairs: one set of rules for every command.
 
-What the user said comes first, then a header line, then the shape of the first rows. Where that does not settle it,
-nothing is guessed: the error says which options do.
+Options come first, then a header line, then the shape of the first rows. Where that does not settle it, nothing is
+guessed: the error names the options that do.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may h
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user said about the columns: positions from 1 or names of the header; None: find out.
+    """Columns named by the user: positions from 1 or names of the header; None: find out.
 
-    header: whether the first line names the columns.
+    header: the first line names the columns; None: find out.
     """
 
     score: str | None = None
@@ -47,11 +47,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things are.
+    """The places of the columns.
 
-    width: how many cells a row should have. names: the header, or empty. places: columns from 0 of "score", "src",
-    "tgt", "src_line" and "tgt_line", those that are there. src_lang, tgt_lang: languages, where the header names the
-    columns by them. unknown: why the texts could not be found, if they could not.
+    Attributes:
+        width: cells of a row.
+        names: the header, or empty.
+        places: columns from 0 of "score", "src", "tgt", "src_line" and "tgt_line", as far as they are there.
+        src_lang, tgt_lang: languages, if the header names the columns by them.
+        unknown: the reason why source and target could not be found.
     """
 
     width: int
@@ -63,12 +66,12 @@ class Layout:
 
     @property
     def score(self) -> int | None:
-        """The column of the score, None for pairs without scores."""
+        """The column of the score; None for pairs without scores."""
         return self.places.get("score")
 
     @property
     def src(self) -> int:
-        """The column of the source; BitextmineError where it could not be found."""
+        """The column of the source; BitextmineError if it could not be found."""
         return self._text("src")
 
     @property
@@ -82,8 +85,10 @@ class Layout:
         return self.places[role]
 
     def column_names(self, last: Sequence[str] = ()) -> tuple[str, ...]:
-        """A name for each column: those of the header; without one `last` for the last columns, and for the others
-        what they hold (score, src_line, tgt_line, src, tgt) or column_N, N counted from 1."""
+        """Return a name for each column: the header, else its content (score, src, tgt ...) or column_N.
+
+        last: names of the last columns, without a header.
+        """
         if self.names:
             return self.names
         roles = {at: role for role, at in self.places.items()}
@@ -93,7 +98,7 @@ class Layout:
         return tuple(names)
 
     def describe(self) -> str:
-        """In words, for people: which column was read as what."""
+        """Return the columns of score, source and target in words."""
 
         def column(at: int) -> str:
             return f"column {at + 1}" + (f" ({self.names[at]})" if self.names else "")
@@ -110,12 +115,9 @@ def find_layout(
     names: Sequence[str] = (),
     last: int = 0,
 ) -> Layout:
-    """Which column is which.
+    """Find the columns of a file.
 
-    head: the first rows as cells, at least one unless there are `names`; the first of them may be a header. names: of
-    the columns, where the file's format has them, so that no row is a header. last: how many columns at the end are
-    known to be neither text nor score. Without a header, these shapes are known; numbers may follow each of the last
-    three:
+    Without a header, these shapes are known; numbers may follow each of the last three:
 
         source, target
         source, target, score
@@ -123,11 +125,19 @@ def find_layout(
         score, source, target                                 as `mine` writes
         score, source line, target line, source, target       as `mine --ids` writes
 
-    The width is that of the header, else that of most rows; rows of one cell, and those without a column that was
-    asked for, have no say in it.
+    The width is that of the header, else that of most rows; rows of one cell, and rows without a column that was
+    asked for, do not count.
 
-    Raises UsageError for columns asked for by name where there is no header, BitextmineError for columns that are not
-    there. That source and target were not found is an error only when they are used (`Layout.src`).
+    Args:
+        head: the first rows as cells, at least one unless there are `names`; the first of them may be a header.
+        columns: the columns named by the user.
+        name: the file, for messages.
+        names: of the columns, for a format that has them, so no row is a header.
+        last: columns at the end known to be neither text nor score.
+
+    Raises:
+        UsageError: columns are named, and there is no header.
+        BitextmineError: a column is not there. Unknown source and target raise only when they are used (`Layout.src`).
     """
     columns = columns or Columns()
     given = {
@@ -173,12 +183,12 @@ def find_layout(
 
 
 def is_position(value: str) -> bool:
-    """Whether a column is given by its position and not by its name."""
+    """Return True if a column is given by position, not by name."""
     return value.isascii() and value.isdecimal()
 
 
 def as_number(cell: str) -> float:
-    """The number in a cell, NaN for none."""
+    """Return the number in a cell, NaN for none."""
     try:
         return float(cell)
     except ValueError:
@@ -186,7 +196,7 @@ def as_number(cell: str) -> float:
 
 
 def kind_of_no_number(cell: str) -> str:
-    """What a cell without a finite number holds: "missing", "NaN", "infinite" or "not a number"."""
+    """Describe a cell without a finite number: "missing", "NaN", "infinite" or "not a number"."""
     text = cell.strip().lower()
     if text in _MISSING:
         return "missing"
@@ -197,7 +207,7 @@ def kind_of_no_number(cell: str) -> str:
 
 
 def _width(rows: Sequence[Sequence[str]], least: int) -> int:
-    """The width of most rows of at least `least` and two cells; without such rows, of most."""
+    """Return the width of most rows of at least `least` and two cells; without such rows, of most."""
     sizes = [len(row) for row in rows]
     wide = [size for size in sizes if size >= max(least, 2)]
     return Counter(wide or sizes).most_common(1)[0][0] if sizes else 0
@@ -226,14 +236,13 @@ def _no_column(number: int, role: str, names: Sequence[str], width: int, name: s
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Whether a first line names columns: two of score, source and target, or the score and two languages."""
+    """Return True if a first line names two of score, source and target, or the score and two languages."""
     found, langs = _by_header(cells)
     return sum(role in found for role in _TELLING) >= (3 if langs[0] else 2)
 
 
 def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
-    """The columns that a header names, and the languages if it names source and target by them and has but the score
-    besides."""
+    """Return the columns that a header names, and the languages if it names source and target by them."""
     lower = [name.strip().lower() for name in names]
     found = {}
     for role, words in _NAMES.items():
@@ -249,7 +258,7 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
 
 
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
-    """The columns of the usual files, by the number of cells and by which of them are numbers."""
+    """Return the columns of the usual files, by the number of cells and the columns of numbers."""
     rows = [row for row in rows if len(row) == width]
     width -= last
     if width == 2:
@@ -258,7 +267,7 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
         return {}
 
     def number(at: int) -> bool:
-        """Numbers or nothing, and a number somewhere."""
+        """Return True for a column of numbers or nothing, with a number somewhere."""
         right = sum(
             not math.isnan(as_number(row[at])) or kind_of_no_number(row[at]) in ("missing", "NaN")
             for row in rows

@@ -1,7 +1,7 @@
 """Corpora as lines: one sentence per line, UTF-8, plain or compressed, ``-`` for stdin; and digests of lines.
 
-A line ends at a line feed and nowhere else, so that line *i* here is line *i* for ``wc``, ``sed`` and
-``paste``: U+2028, U+0085, form feeds and bare carriage returns stay inside their line.
+A line ends at a line feed and nowhere else, so line *i* here is line *i* for ``wc``, ``sed`` and ``paste``: U+2028,
+U+0085, form feeds and bare carriage returns stay inside their line.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ MAGIC = (
 def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """Yield the lines of a corpus, without their line ends, reading no more than a block ahead.
 
-    ``path`` is a file (``.gz``, ``.bz2``, ``.xz`` and ``.zst`` are decompressed by their suffix, through all
-    their members or frames) or ``-`` for stdin. One carriage return before the line feed goes, as does a byte
-    order mark at the start of the file; a missing final newline is no matter; an empty file has no lines.
+    One carriage return before the line feed goes, as does a byte order mark at the start; a missing final newline
+    does not matter; an empty file has no lines.
 
-    ``errors="strict"`` refuses invalid UTF-8, ``errors="replace"`` puts U+FFFD in its place and keeps the
-    number of lines. Raises BitextmineError, while iterating, for a file that cannot be opened or read, for
-    a line longer than `streams.longest_line` and for invalid UTF-8 (naming the line), and for an archive that is
-    damaged or cut short.
+    Args:
+        path: a file (``.gz``, ``.bz2``, ``.xz`` and ``.zst`` are decompressed) or ``-`` for stdin.
+        errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD and keeps the number of lines.
+
+    Raises:
+        BitextmineError: while iterating: an unreadable file, a damaged or truncated archive, invalid UTF-8, or a line
+            longer than `streams.longest_line`.
     """
     if errors not in ("strict", "replace"):
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
@@ -76,12 +78,12 @@ def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:
 
 
 def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> list[str]:
-    """All the lines of a corpus, as `iter_lines` yields them."""
+    """Return the lines of a corpus, as `iter_lines` yields them."""
     return list(iter_lines(path, errors))
 
 
 def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Yield lines in lists of `most`, or of fewer that are long, so that no list fills the memory."""
+    """Yield lines in lists of `most`, fewer for long lines, so no list fills the memory."""
     some: list[str] = []
     size = 0
     for line in lines:
@@ -105,19 +107,19 @@ class LineHasher:
         self.lines = 0
 
     def update(self, lines: Iterable[str]) -> None:
-        """Add lines (which hold no line feed)."""
+        """Add lines (without line feeds)."""
         for chunk in some_lines(lines, 4096):
             self.lines += len(chunk)
             chunk.append("")
             self._hash.update("\n".join(chunk).encode("utf-8", "surrogatepass"))
 
     def hexdigest(self) -> str:
-        """64 hexadecimal digits."""
+        """Return 64 hexadecimal digits."""
         return self._hash.hexdigest()
 
 
 def line_digest(lines: Iterable[str]) -> str:
-    """The SHA-256 (64 hexadecimal digits) of a text, given as its lines; streams."""
+    """Return the SHA-256 (64 hexadecimal digits) of a text, given as its lines; streams."""
     hasher = LineHasher()
     hasher.update(lines)
     return hasher.hexdigest()

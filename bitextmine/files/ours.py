@@ -1,7 +1,7 @@
-"""Whether a file is one that this program made, so that it may be made anew: told by what is in it, not by its name.
+"""Recognise files that this program made, so they may be made anew: by their content, not by their name.
 
-What a person names as an output (``-o FILE``) is written over, as by any other program. Files that get their names from
-others, beside a corpus or in a model folder, are written over only if they are ours, or empty.
+A file that a person names as an output (``-o FILE``) is overwritten, as by any other program. Files with derived
+names, beside a corpus or in a model folder, are overwritten only if they are ours, or empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROWS = 1000  # of vectors without a manifest are looked at
 
 
 class Made(Enum):
-    """What this program makes: in words, and how it is told."""
+    """The kinds of files that this program makes, in words."""
 
     PAIRS = "the manifest of mined pairs"
     EMBEDDING = "the manifest of an embedding"
@@ -45,8 +45,10 @@ class Made(Enum):
 
 
 def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
-    """Whether a file is of that kind. An empty one, or one of nothing but zero bytes at its head, as a power cut leaves
-    it, counts as such: there is nothing in it to lose."""
+    """Return True for a file of that kind, or an empty one.
+
+    Nothing but zero bytes at the head, as a power cut leaves them, counts as empty.
+    """
     path = place(path)
     try:
         if not path.is_file():
@@ -59,9 +61,9 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
 
 
 def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
-    """Raises BitextmineError where a file has that name already and is not of that kind.
+    """Raise BitextmineError if a file has that name already and is not of that kind.
 
-    instead: what to do but for moving it away and --force, in words.
+    instead: an alternative to moving it away and to --force, for the message.
     """
     there = path.exists() if isinstance(path := place(path), Remote) else os.path.lexists(path)
     if there and not is_ours(path, made):
@@ -71,11 +73,10 @@ def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
 def check_vectors_place(
     npy: Path, manifest: Path, part: Path, state: Path, staged: Path, dim: int, instead: str
 ) -> None:
-    """Raises BitextmineError where what is at the place of an embedding, or of what it is called while it is written,
-    is not ours.
+    """Raise BitextmineError if a file at the place of an embedding, finished or not, is not ours.
 
     Vectors without a manifest are ours if a killed run left its files beside them, or if they look as we would write
-    them: as long as `dim`, each of unit length or zero.
+    them: of `dim` columns, each row of unit length or zero.
     """
     check_ours(manifest, Made.EMBEDDING, instead)
     check_ours(state, Made.STATE, instead)
@@ -88,8 +89,7 @@ def check_vectors_place(
 
 
 def check_index_place(file: Path, manifest: Path, lists: Path, part: Path, instead: str) -> None:
-    """Raises BitextmineError where what is at the place of an index, or of the folder that it is built in, is not
-    ours."""
+    """Raise BitextmineError if a file at the place of an index, or of its build folder, is not ours."""
     check_ours(manifest, Made.INDEX, instead)
     plan = part / "plan.json"
     if part.exists() and not is_ours(plan, Made.PLAN) and (not part.is_dir() or any(part.iterdir())):
@@ -108,7 +108,7 @@ def _foreign(path: str | os.PathLike[str], found: str, instead: str) -> Bitextmi
 
 
 def _unit_rows(npy: Path, dim: int) -> bool:
-    """Whether the first vectors of a file are of that dimension, and of unit length or zero."""
+    """Return True if the first vectors of a file have that dimension, and unit length or zero."""
     import numpy as np
 
     with npy.open("rb") as file:

@@ -1,10 +1,10 @@
-"""Files in shared storage, by their URL: s3://bucket/corpus.fr.zst, gs://, hdfs://, whatever fsspec has a driver for.
+"""Files in shared storage by their URL: s3://bucket/corpus.fr.zst, gs://, hdfs://, any driver of fsspec.
 
-What is read comes as a stream. What is written is made in a temporary file first and sent when it is whole: in an
-object store an object appears complete or not at all, in a file system the file is renamed at the end. Locks, maps into
-memory and what a killed run goes on from need a file system of this machine, and so do not go through here.
+Input is a stream. Output is made in a temporary file and sent when it is complete: in an object store an object
+appears complete or not at all, in a file system the file is renamed at the end. Locks, memory maps and resumption
+need a file system of this machine, so they do not go through here.
 
-Credentials and endpoints are a matter of the drivers (~/.aws/credentials, AWS_ENDPOINT_URL, FSSPEC_S3_ANON=true):
+Credentials and endpoints are those of the drivers (~/.aws/credentials, AWS_ENDPOINT_URL, FSSPEC_S3_ANON=true):
 https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration
 """
 
@@ -39,10 +39,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, order=True)
 class Remote(os.PathLike[str]):
-    """The place of a file in shared storage, with what of `Path` is asked of it. A Path itself would make s3:/bucket of
-    s3://bucket.
+    """A file in shared storage, with the methods of `Path` that are needed; Path makes s3:/bucket of s3://bucket.
 
-    Each method that looks there raises BitextmineError, with the URL and the reason, where it cannot.
+    Each method that looks there raises BitextmineError, with the URL and the reason, if it fails.
     """
 
     url: str
@@ -55,75 +54,84 @@ class Remote(os.PathLike[str]):
 
     @property
     def scheme(self) -> str:
-        """What comes before the colon, in small letters."""
+        """The part before the colon, in small letters."""
         return self.url.partition(":")[0].lower()
 
     @property
     def name(self) -> str:
+        """The last part of the URL."""
         return self.url.partition("://")[2].rstrip("/").rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
+        """The last suffix of the name."""
         return Path(self.name).suffix
 
     @property
     def stem(self) -> str:
+        """The name without its last suffix."""
         return Path(self.name).stem
 
     @property
     def parent(self) -> Remote:
+        """The folder."""
         return Remote(self.url.rstrip("/").rpartition("/")[0])
 
     def with_name(self, name: str) -> Remote:
+        """Return the place beside this one with another name."""
         return self.parent / name
 
     def with_suffix(self, suffix: str) -> Remote:
+        """Return the place with another suffix."""
         return self.with_name(Path(self.name).with_suffix(suffix).name)
 
     def __truediv__(self, name: str) -> Remote:
         return Remote(f"{self.url.rstrip('/')}/{name}")
 
     def exists(self) -> bool:
+        """Return True if there is a file or folder."""
         return bool(self._ask("look there", lambda fs, path: fs.exists(path)))
 
     def is_file(self) -> bool:
+        """Return True for a file."""
         return bool(self._ask("look there", lambda fs, path: fs.isfile(path)))
 
     def is_dir(self) -> bool:
+        """Return True for a folder."""
         return bool(self._ask("look there", lambda fs, path: fs.isdir(path)))
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         return int(self._ask("read", lambda fs, path: fs.size(path)))
 
     def iterdir(self) -> Iterator[Remote]:
-        """What is directly in this folder."""
+        """Yield the contents of this folder."""
         found = self._ask("list", lambda fs, path: fs.ls(path, detail=False))
         for path in found:
             if name := str(path).rstrip("/").rpartition("/")[2]:
                 yield self / name
 
     def open(self) -> io.BufferedReader:
-        """Its bytes, to be read; with seek and tell. Errors while reading are BitextmineError, too."""
+        """Open the file to read its bytes, with seek and tell; errors while reading are BitextmineError too."""
         opened = self._ask("read", lambda fs, path: fs.open(path, "rb", block_size=_AT_ONCE))
         return io.BufferedReader(_Reader(self, opened), _AT_ONCE >> 3)
 
     def fetch(self, target: Path) -> None:
-        """Copy it to a file here. OSError for that file passes through."""
+        """Copy the file to this machine; OSError for the copy passes through."""
         with self.open() as source, target.open("wb") as file:
             while block := source.read(_AT_ONCE):
                 file.write(block)
 
     def send(self, source: Path) -> None:
-        """Put a file of this machine there, in the place of what has that name."""
+        """Put a file of this machine there, over an earlier one."""
         self._ask("write", lambda fs, path: _send(fs, path, source, self.scheme))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[BinaryIO]:
-        """A binary file for ``with``, which is sent when the block ends; after an exception nothing is.
+        """Yield a binary file that is sent when the block ends; after an exception nothing is.
 
-        Until then it lies in the folder for temporary files ($TMPDIR). Where it cannot be sent it stays, and the error
-        names it: the work that is in it is not lost.
+        Until then it is in the folder for temporary files ($TMPDIR). If it cannot be sent it stays there, and the
+        error names it: no work is lost.
         """
         digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         folder = Path(tempfile.gettempdir())
@@ -138,8 +146,7 @@ class Remote(os.PathLike[str]):
                 raise BitextmineError(f"{e}; what was to be written is kept in {kept}") from None
 
     def check_writable(self) -> None:
-        """Raises BitextmineError for what can be told without writing: no driver, no such bucket, a folder of that
-        name. Whether one may write there shows when the file is sent."""
+        """Raise BitextmineError for problems visible without writing: no driver, no bucket, a folder there."""
         if self.url.endswith("/") or not self.name or (self.scheme not in _OBJECT_STORES and self.is_dir()):
             raise BitextmineError(f"{self}: cannot write: it is a directory; name a file")
         if self._bucket_is_missing():
@@ -148,7 +155,7 @@ class Remote(os.PathLike[str]):
     # --- how it is asked ---
 
     def _ask(self, what: str, ask: Callable[[Any, str], T]) -> T:
-        """What the driver answers, with its errors as sentences. what: read, write, list, look there."""
+        """Return the driver's answer, with its errors as sentences; what: read, write, list, look there."""
         try:
             fs, path = self._driver()
             return ask(fs, path)
@@ -195,7 +202,7 @@ class Remote(os.PathLike[str]):
         )
 
     def error(self, e: Exception, what: str) -> BitextmineError:
-        """What to tell about an error of the driver."""
+        """Return the message for an error of the driver."""
         if isinstance(e, FileNotFoundError):
             with contextlib.suppress(BitextmineError):
                 if self._bucket_is_missing():
@@ -226,7 +233,7 @@ Place = Path | Remote
 
 
 class _Reader(io.RawIOBase):
-    """What a driver has opened; its errors become BitextmineError."""
+    """A file that a driver has opened; its errors become BitextmineError."""
 
     def __init__(self, remote: Remote, opened: Any) -> None:
         self._remote, self._opened = remote, opened
@@ -279,21 +286,20 @@ def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
 
 
 def place(path: str | os.PathLike[str]) -> Place:
-    """A Path, or what stands for one in shared storage."""
+    """Return a Path, or a Remote for a URL."""
     if isinstance(path, Remote):
         return path
     return Remote(os.fspath(path)) if is_remote(path) else Path(path)
 
 
 def open_bytes(path: str | os.PathLike[str]) -> io.FileIO | io.BufferedReader:
-    """A file to be read as bytes, here or there. OSError for one that is here, BitextmineError for one that is not."""
+    """Open a file to read bytes; raises OSError for a file of this machine, BitextmineError for a URL."""
     found = place(path)
     return found.open() if isinstance(found, Remote) else open(found, "rb", buffering=0)
 
 
 def local(path: str | os.PathLike[str], what: str) -> Path:
-    """A Path. Raises BitextmineError for one in shared storage. what: of which kind the file is, and why it must be
-    here, for the message."""
+    """Return a Path; raise BitextmineError for a URL. what: the file and why it must be local, for the message."""
     found = place(path)
     if isinstance(found, Remote):
         raise BitextmineError(f"{found}: {what}; copy it to this machine first")
@@ -301,8 +307,7 @@ def local(path: str | os.PathLike[str], what: str) -> Path:
 
 
 def same_place(path: str | os.PathLike[str]) -> str:
-    """A name that two paths have in common just where they lead to the same file: without symbolic links; a URL as it
-    is, but for file://."""
+    """Return a name that two paths share only if they lead to the same file: the real path, or the URL."""
     text = os.fspath(path)
     if is_remote(text) and not text.startswith("file://"):
         return text

@@ -1,5 +1,4 @@
-"""Bytes in and out: plain and compressed files, here or in shared storage (`storage`), ``-`` for stdin and stdout,
-outputs that appear complete."""
+"""Bytes in and out: plain and compressed files, local or by URL, ``-`` for stdin and stdout, atomic outputs."""
 
 from __future__ import annotations
 
@@ -47,26 +46,26 @@ _longest = LONGEST_LINE
 
 
 def compression(path: str | os.PathLike[str]) -> str:
-    """The compression suffix of a path (``.gz``, ``.bz2``, ``.xz``, ``.zst``), or an empty string."""
+    """Return the compression suffix of a path (``.gz``, ``.bz2``, ``.xz``, ``.zst``), or an empty string."""
     suffix = Path(path).suffix.lower()
     return suffix if suffix in COMPRESSION_SUFFIXES else ""
 
 
 def strip_compression(path: str | os.PathLike[str]) -> Place:
-    """The path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
+    """Return the path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
     return place(path).with_suffix("") if compression(path) else place(path)
 
 
 def display_name(path: str | os.PathLike[str], standard: str = "<stdin>") -> str:
-    """How messages call a file: its path, or ``<stdin>``."""
+    """Return the name of a file in messages: its path, or ``<stdin>``."""
     return standard if os.fspath(path) == "-" else os.fspath(path)
 
 
 def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Raises UsageError where an output would overwrite the source, or two outputs each other.
+    """Raise UsageError if an output would overwrite the source, or two outputs each other.
 
-    outputs: from the option that names it to a path, ``-`` for stdout, None for nowhere. What is not a regular file
-    (/dev/null, a named pipe) may be named as often as one likes.
+    outputs: from the option to its path, ``-`` for stdout, None for nowhere. Other than regular files (/dev/null, a
+    named pipe) may be named as often as one likes.
     """
     taken: dict[str, str] = {}
     if os.fspath(source) != "-":
@@ -85,12 +84,12 @@ def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.Pa
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether a name stands for standard input or output, a pipe or a device: what has no form and stays."""
+    """Return True for standard input or output, a pipe or a device: a name without a format."""
     return os.fspath(path) == "-" or _written_in_place(path)
 
 
 def read_once(path: str | os.PathLike[str]) -> bool:
-    """Whether a file can be read only once: standard input, a pipe (``<(zcat corpus.gz)`` is one), a terminal."""
+    """Return True for a file that can be read only once: stdin, a pipe (``<(zcat corpus.gz)``), a terminal."""
     if os.fspath(path) == "-":
         return True
     try:
@@ -106,8 +105,10 @@ def read_once(path: str | os.PathLike[str]) -> bool:
 def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, or of stdin for ``-``, in non-empty blocks.
 
-    All the members of a ``.gz``, streams of a ``.bz2`` or an ``.xz`` and frames of a ``.zst`` are read. Raises
-    BitextmineError, while iterating, for a file that cannot be read and for a damaged or truncated archive.
+    All members of a ``.gz``, streams of a ``.bz2`` or ``.xz`` and frames of a ``.zst`` are read.
+
+    Raises:
+        BitextmineError: while iterating: an unreadable file, a damaged or truncated archive.
     """
     try:
         if os.fspath(path) == "-":
@@ -124,7 +125,7 @@ def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def longest_line(most: int | None = None) -> int:
-    """The bytes that a line may have; `most` sets them, for the whole process, as ``--max-line`` does."""
+    """Return the most bytes of a line; `most` sets them for the whole process, as ``--max-line`` does."""
     global _longest
     if most is not None:
         _longest = most
@@ -132,11 +133,10 @@ def longest_line(most: int | None = None) -> int:
 
 
 def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The bytes of `read_blocks`, cut anew so that each block ends with a line feed, but for the last one of a file
-    that does not.
+    """Yield the bytes of `read_blocks` in blocks that end with a line feed (the last one may not).
 
-    Raises BitextmineError for a line longer than `longest_line` before more of it is read: 90 kB may unpack to a line
-    of 6 GB.
+    Raises:
+        BitextmineError: a line longer than `longest_line`, before more is read: 90 kB may unpack to 6 GB.
     """
     longest = longest_line()
     done = 0  # lines
@@ -163,7 +163,7 @@ def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
-    """The lines of a stream as they come, without line feeds and without a byte order mark at the start."""
+    """Yield the lines of a stream in lists, without line feeds and without a byte order mark at the start."""
     first = True
     for block in read_line_blocks(path):
         lines = block.split(b"\n")
@@ -213,8 +213,7 @@ def _cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raises BitextmineError where `open_output` could not open a file, for what can be told without writing: to be
-    asked before the work."""
+    """Raise BitextmineError for problems of `open_output` that show without writing; ask before the work."""
     if is_stream(path):
         return
     if isinstance(remote := place(path), Remote):
@@ -248,16 +247,19 @@ def open_output(
 ) -> AbstractContextManager[BinaryIO]: ...
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[Any]:
-    """A writer for ``with``: stdout for ``-``, else a file that appears under its name only when complete.
+    """Yield a writer: stdout for ``-``, else a file that appears under its name only when complete.
 
-    The file is written beside its final place and moved there at the end (`atomic.replacing`); an exception
-    removes it and leaves an earlier file of that name as it was. ``.gz``, ``.bz2``, ``.xz`` and ``.zst``
-    compress (byte for byte the same for the same text). ``mode="text"`` writes UTF-8 with ``\\n`` line ends,
-    ``mode="binary"`` bytes. What is not a regular file (/dev/stderr, a named pipe) is written in place.
+    The file is written beside its place and moved there at the end (`atomic.replacing`); an exception removes it and
+    leaves an earlier file of that name as it was. ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress, the same bytes
+    for the same text. Other than regular files (/dev/stderr, a named pipe) are written in place.
 
-    Raises BitextmineError for a folder that is missing or not writable, for a full disk, and where shared storage does
-    not take the file. BrokenPipeError passes through, with stdout pointed at /dev/null so that nothing complains at
-    exit.
+    Args:
+        path: the output.
+        mode: ``text`` for UTF-8 with line feeds, ``binary`` for bytes.
+
+    Raises:
+        BitextmineError: a missing or read-only folder, a full disk, storage that does not take the file.
+        BrokenPipeError: the reader of stdout is gone; stdout then points at /dev/null, so nothing complains at exit.
     """
     if mode not in ("text", "binary"):
         raise ValueError(f"mode must be 'text' or 'binary', not {mode!r}")
@@ -355,7 +357,7 @@ def _stdout(mode: str) -> Iterator[Any]:
 
 
 def _mute_stdout(e: OSError) -> None:
-    """After a failed write, let the interpreter's last flush go nowhere instead of failing again."""
+    """Send the interpreter's last flush nowhere after a failed write, or it would fail again."""
     if e.errno != errno.EPIPE and e.errno not in FULL_DISK:
         return
     with contextlib.suppress(OSError, ValueError):

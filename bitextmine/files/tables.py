@@ -1,4 +1,4 @@
-"""Files of sentence pairs as streams of rows, in any of the formats of `formats`: read in blocks, written in blocks."""
+"""Files of sentence pairs as streams of blocks of rows, in any of the formats of `formats`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MANY = 10_000  # after so many rows it is clear what a stream is made of
 
 @dataclass(frozen=True)
 class Table:
-    """An opened input. names: of all its columns, from its header or made up; empty for a file without a line."""
+    """An opened input; names: of all its columns, from its header or made up; empty for an empty file."""
 
     path: str | os.PathLike[str]
     rows: Rows
@@ -63,16 +63,16 @@ class Table:
 
     @property
     def layout(self) -> Layout:
+        """The places of the columns."""
         return self.rows.layout
 
     @property
     def has_header(self) -> bool:
-        """Whether the names of the columns stand in the file."""
+        """The names of the columns are in the file."""
         return bool(self.layout.names)
 
     def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
-        """The languages of source and target: those that are given, else those that the file names, else those in the
-        manifest that `mine` has written beside it; empty where nothing tells."""
+        """Return the languages of both sides: the given ones, else those in the file or in the manifest beside it."""
         if not (src and tgt) and self.layout.src_lang and self.layout.tgt_lang:
             src, tgt = src or self.layout.src_lang, tgt or self.layout.tgt_lang
         if not (src and tgt):
@@ -108,7 +108,7 @@ def open_table(
 
 
 def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The languages in the signature of the manifest beside a file of pairs; empty where there is none."""
+    """Return the languages in the manifest beside a file of pairs; empty without one."""
     beside = place(f"{os.fspath(path)}.json")
     with contextlib.suppress(BitextmineError):
         if not is_stream(path) and beside.is_file():
@@ -122,8 +122,7 @@ def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 class Malformed:
-    """Counts the rows that cannot be read, and says when nearly all are: then the columns are not what they were taken
-    for, or the file is no file of pairs."""
+    """Counts the rows that cannot be read, and raises when nearly all are: these are not pairs, or other columns."""
 
     def __init__(self, table: Table) -> None:
         self._name = display_name(table.path)
@@ -133,7 +132,7 @@ class Malformed:
         self.first = ""  # which row it was, and what was wrong with it
 
     def add(self, block: Block) -> None:
-        """Raises BitextmineError after many rows, nearly all of them malformed."""
+        """Count a block; raise BitextmineError after many rows, nearly all of them malformed."""
         bad = block.bad()
         if bad and not self.first:
             place = min(bad)
@@ -144,7 +143,7 @@ class Malformed:
             self._check()
 
     def finish(self) -> None:
-        """Raises BitextmineError where nearly all rows were malformed, or all of them."""
+        """Raise BitextmineError if nearly all rows were malformed, or all of them."""
         if self.rows >= _FEW or self.count == self.rows:
             self._check()
 
@@ -165,12 +164,16 @@ class Malformed:
 def check_pairs_output(
     path: str | os.PathLike[str], option: str = "-o", *, only_added: bool = False
 ) -> Format:
-    """The format that a file of pairs will be written in; to be asked before the work.
+    """Return the format of a file to write, and check its place; ask before the work.
 
-    option: what names the file; only_added: whether just added columns are to be written, which only text can be.
+    Args:
+        path: the output.
+        option: the option that names it.
+        only_added: only added columns are to be written, which text alone can hold.
 
-    Raises UsageError for a name whose suffix says nothing, and BitextmineError for a place that cannot be written to,
-    and for Parquet without pyarrow.
+    Raises:
+        UsageError: the suffix names no format.
+        BitextmineError: the place cannot be written to, or Parquet without pyarrow.
     """
     form = output_format(path, option)
     if only_added and form != Format.TSV:
@@ -184,10 +187,7 @@ def check_pairs_output(
 def check_languages(
     path: str | os.PathLike[str], langs: tuple[str, str], option: str = "--src and --tgt"
 ) -> None:
-    """Raises UsageError where a file in TMX is to be written, and the two languages are not known or are the same.
-
-    option: how a person can say what they are.
-    """
+    """Raise UsageError for TMX if the languages are unknown or the same; option: how to give them."""
     if output_format(path) == Format.TMX:
         check_sides(langs, option)
 
@@ -216,13 +216,20 @@ def write_rows(
     integers: Collection[str] = (),
     langs: tuple[str, str] = ("", ""),
 ) -> Iterator[Writer]:
-    """A writer of the rows of a table, as `open_pairs` gives it.
+    """Yield a writer of the rows of a table, as `open_pairs` does.
 
-    header: whether the first line of text names the columns; None: if they have names in what was read. An added column
-    takes the place of one in the header that has its name: that one is left out. floats, integers: columns of numbers,
-    for formats that have numbers. langs: the languages of source and target, for formats that name them.
+    Args:
+        path: the output.
+        table: the rows that were read.
+        added: names of columns to add; one of them replaces a column of its name in the header.
+        header: begin text with a line of names; None: if the input has names.
+        only_added: write only the added columns.
+        floats: columns of numbers, for formats that have numbers.
+        integers: likewise, of whole numbers.
+        langs: the languages of source and target, for formats that name them.
 
-    Raises BitextmineError for such a format where source and target are not known.
+    Raises:
+        BitextmineError: such a format, and source and target are not known.
     """
     check_pairs_output(path, only_added=only_added)
     if not table.rows.empty and output_format(path) in (Format.JSONL, Format.TMX):

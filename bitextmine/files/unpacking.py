@@ -1,4 +1,7 @@
-"""Decompression in bounded steps: .gz, .bz2, .xz and .zst."""
+"""Decompress .gz, .bz2, .xz and .zst in bounded steps.
+
+The readers of Python's bz2 and lzma and of zstandard take some truncated or damaged files for complete ones.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,17 @@ ZSTD_BYTES = 1 << 9
 
 
 def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
-    """Yield what a file of that compression suffix holds, in blocks of a bounded size, however much a byte expands to.
+    """Yield the content of a compressed file in blocks of bounded size, however much a byte expands to.
 
-    Decompresses member after member, and insists on the end of the last one. The libraries' own readers differ on this:
-    zstandard's takes a truncated file for a complete one. name: for messages. Raises BitextmineError for an empty,
-    damaged or truncated archive.
+    All members are read, and the end of the last one is required.
+
+    Args:
+        file: the compressed bytes.
+        name: its name, for messages.
+        suffix: its compression suffix.
+
+    Raises:
+        BitextmineError: an empty, damaged or truncated archive.
     """
     kind = KINDS[suffix]
     new = _MEMBERS[suffix]
@@ -66,14 +75,18 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
 
 
 class _Member:
-    """What is compressed in one piece. rest: once its end has been read, the bytes after it; damage: what is raised for
-    damaged data."""
+    """One compressed member of a file.
+
+    Attributes:
+        damage: the exception for damaged data.
+        rest: the bytes after the end, once it has been read.
+    """
 
     damage: type[Exception]
     rest: bytes | None = None
 
     def blocks(self, packed: bytes) -> Iterator[bytes]:
-        """What these compressed bytes expand to, in blocks of a bounded size however much that is."""
+        """Yield the expansion of these compressed bytes, in blocks of bounded size."""
         raise NotImplementedError
 
 
@@ -109,7 +122,7 @@ class _Bzip2(_Member):
 
 
 class _Xz(_Bzip2):
-    """Python's decompressor is used as that of bzip2 is."""
+    """An xz stream; Python's decompressor has the interface of bzip2's."""
 
     damage = lzma.LZMAError
 

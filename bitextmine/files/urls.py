@@ -1,4 +1,4 @@
-"""Whether a name is a URL. For the command line, too: nothing heavy is imported."""
+"""Recognise URLs. The command line reads this module, so it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_remote(path: object) -> bool:
-    """Whether a name is a URL, as s3://bucket/corpus.fr is."""
+    """Return True for a URL, such as s3://bucket/corpus.fr."""
     return isinstance(path, (str, os.PathLike)) and _URL.match(os.fsdecode(path)) is not None

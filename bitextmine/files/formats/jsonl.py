@@ -1,8 +1,7 @@
 """JSON Lines: an object per line, ``{"translation": {"en": ..., "fr": ...}, "score": ...}``.
 
-That is how data sets for machine translation hold pairs elsewhere
-(https://huggingface.co/docs/datasets, the feature Translation). Objects without a translation are read, too, by the
-names of their keys.
+Data sets for machine translation hold pairs this way (https://huggingface.co/docs/datasets, the feature Translation).
+Objects without a translation are read by the names of their keys.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def open_jsonl(path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> RecordRows:
-    """The rows of a file; a line that is no JSON object is a bad one."""
+    """Return the rows of a file; a line without a JSON object is a bad row."""
     return RecordRows(path, _records(path), columns, last)
 
 
@@ -68,13 +67,15 @@ def _whole_characters(value: Any) -> Any:
 
 
 def translation_keys(langs: tuple[str, str]) -> tuple[str, str]:
-    """What the texts are called: by their languages; src and tgt where these are not known, or are the same."""
+    """Return the keys of the texts: their languages; src and tgt if these are unknown or the same."""
     return langs if all(langs) and langs[0] != langs[1] else ("src", "tgt")
 
 
 class JsonWriter:
-    """An object per row: the texts by language (`translation_keys`), then the other columns by name; null for a cell
-    that is empty where a number should be. Line breaks in a text stay."""
+    """Writes an object per row: the texts by language (`translation_keys`), then the other columns by name.
+
+    An empty cell in a column of numbers is null. Line breaks in a text stay.
+    """
 
     def __init__(self, out: Any, outline: Outline) -> None:
         self._out = out
@@ -88,6 +89,7 @@ class JsonWriter:
             )
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        """Write rows of a block (see `Writer`)."""
         outline = self._outline
         src, tgt = outline.sides()
         others = outline.others()
@@ -108,7 +110,7 @@ class JsonWriter:
             self._out.flush()
 
     def close(self) -> None:
-        """Nothing comes at the end."""
+        """Write nothing: the format has no end."""
 
 
 def _plain_column(column: Added) -> list[Any]:

@@ -17,11 +17,11 @@ from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, as_number, find_layout
 from bitextmine.files.storage import Remote, place
 
-__all__ = ["ArrowBlock", "ArrowRows", "ArrowWriter", "pyarrow_parquet"]
+__all__ = ["ArrowRows", "ArrowWriter", "pyarrow_parquet"]
 
 
 def pyarrow_parquet() -> Any:
-    """The module pyarrow.parquet. Raises BitextmineError where the package is not installed."""
+    """Return the module pyarrow.parquet; raise BitextmineError if the package is missing."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -31,7 +31,7 @@ def pyarrow_parquet() -> Any:
     return pyarrow.parquet
 
 
-class ArrowBlock:
+class _ArrowBlock:
     """Rows of a Parquet file."""
 
     def __init__(self, table: Any, start: int) -> None:
@@ -118,7 +118,7 @@ class ArrowRows:
         if not names:
             raise BitextmineError(f"{path}: a Parquet file without columns; check what wrote it")
         head = next(self._parts(HEAD), None)
-        block = None if head is None else ArrowBlock(head, 1)
+        block = None if head is None else _ArrowBlock(head, 1)
         shown = [] if block is None else [block.texts(at, range(len(block))) for at in range(block.width)]
         rows = [list(row) for row in zip(*shown, strict=True)]
         self.layout = find_layout(rows, columns, os.fspath(path), names=names, last=last)
@@ -130,7 +130,8 @@ class ArrowRows:
                     f"{path}: column '{names[at]}' holds {schema.field(at).type}, not text; choose another column"
                 )
 
-    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[ArrowBlock]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[_ArrowBlock]:
+        """Yield the rows in blocks (see `Rows`); `most` does not apply."""
         import pyarrow
 
         start = 1
@@ -163,8 +164,8 @@ class ArrowRows:
                     table = table.set_column(at, table.column_names[at], _as_text(column))
             yield table
 
-    def _block(self, table: Any, start: int) -> ArrowBlock:
-        block = ArrowBlock(table.combine_chunks(), start)
+    def _block(self, table: Any, start: int) -> _ArrowBlock:
+        block = _ArrowBlock(table.combine_chunks(), start)
         places = self.layout.places
         block.mark_missing([places[role] for role in ("src", "tgt") if role in places])
         return block
@@ -199,7 +200,7 @@ def _as_text(column: Any) -> Any:
 
 
 class ArrowWriter:
-    """Rows to a Parquet file, whose schema is that of the first block."""
+    """Writes rows to a Parquet file with the schema of the first block."""
 
     def __init__(self, out: Any, outline: Outline) -> None:
         self._parquet = pyarrow_parquet()
@@ -208,6 +209,7 @@ class ArrowWriter:
         self._writer: Any = None
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        """Write rows of a block (see `Writer`)."""
         import pyarrow
 
         outline = self._outline
@@ -228,7 +230,7 @@ class ArrowWriter:
         self._writer.write_table(table)
 
     def close(self) -> None:
-        """Writes the end of the file; a file without rows has the columns all the same."""
+        """Write the end of the file; a file without rows has its columns too."""
         if self._writer is None:
             import pyarrow
 

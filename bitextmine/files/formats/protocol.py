@@ -1,4 +1,4 @@
-"""What a format of sentence pairs offers: rows in blocks, and a writer that takes blocks of any format."""
+"""The interface of a format of sentence pairs: rows in blocks, and a writer for blocks of any format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK_BYTES = 1 << 28
 
 
 class Block(Protocol):
-    """Some consecutive rows. Columns are counted from 0."""
+    """Consecutive rows; columns are counted from 0."""
 
     start: int  # the number of the first row in the stream, from 1; a header does not count
     width: int  # how many columns a row should have
@@ -28,29 +28,38 @@ class Block(Protocol):
     def __len__(self) -> int: ...
 
     def bad(self) -> dict[int, str]:
-        """The rows that cannot be read, by their place in the block, and why."""
+        """Return the rows that cannot be read, by their place in the block, and the reasons."""
 
     def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        """The cells of a column in some rows, none of them bad."""
+        """Return the cells of a column in some rows, none of them bad."""
 
     def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """The same as numbers; NaN for a cell that is empty or no number."""
+        """Return such cells as numbers; NaN for a cell that is empty or not a number."""
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Every row as a tab-separated line, without its line feed and without some columns."""
+        """Return every row as a tab-separated line, without its line feed and without some columns."""
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Every row as values: texts, numbers where the format has them, None for nothing. What was read as text stays
-        text, but for columns that are to hold numbers. A bad row may have fewer values than `width`, or more."""
+        """Return every row as values: texts, numbers if the format has them, None for nothing.
+
+        Text stays text, except in columns of numbers. A bad row may have fewer values than `width`, or more.
+        """
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """A pyarrow.Table of all rows, its columns called `names`; what was read as text stays text, but for columns
-        that are to hold numbers, where a cell that is none becomes a null."""
+        """Return all rows as a pyarrow.Table with columns called `names`.
+
+        Text stays text, except in columns of numbers, where a cell that is none becomes null.
+        """
 
 
 class Rows(Protocol):
-    """A stream of blocks. layout: where its columns are; empty: whether there is no row; header_line: whether their
-    names stand in a line of their own, before the rows."""
+    """A stream of blocks.
+
+    Attributes:
+        layout: the places of the columns.
+        empty: there is no row.
+        header_line: the names of the columns stand in a line before the rows.
+    """
 
     layout: Layout
     empty: bool
@@ -62,12 +71,17 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Outline:
-    """What is to be written.
+    """The columns to write.
 
-    names: of all the columns that were read. src, tgt: which of them hold the texts, from 0; None: not known. langs:
-    their languages, empty where not known. added: names of columns behind those; one of them takes the place of a
-    column of its name. header: whether text begins with a line of names. only_added: the added columns alone. replaced:
-    the columns that others take the place of. floats, integers: names of columns that hold numbers.
+    Attributes:
+        names: of all the columns that were read.
+        src, tgt: the columns of the texts, from 0; None: not known.
+        langs: the languages of the texts, empty if not known.
+        added: names of further columns; one of them replaces a column of its name.
+        header: begin text with a line of names.
+        only_added: write the added columns alone.
+        replaced: the columns that added ones replace.
+        floats, integers: names of columns of numbers.
     """
 
     names: Sequence[str]
@@ -82,7 +96,7 @@ class Outline:
     integers: Collection[str] = ()
 
     def sides(self) -> tuple[int, int]:
-        """Which columns hold the texts. Raises BitextmineError where that is not known."""
+        """Return the columns of the texts; raise BitextmineError if they are not known."""
         if self.src is None or self.tgt is None:
             raise BitextmineError(
                 "the columns of source and target are not known; say which with --scol and --tcol"
@@ -90,23 +104,25 @@ class Outline:
         return self.src, self.tgt
 
     def others(self) -> list[tuple[int, str]]:
-        """The columns, from 0, and their names, that hold no text and are not replaced. Raises as `sides` does."""
+        """Return the columns, from 0, and names of the columns that hold no text and are not replaced."""
         sides = self.sides()
         return [
             (at, name) for at, name in enumerate(self.names) if at not in sides and at not in self.replaced
         ]
 
     def places(self, names: Collection[str]) -> set[int]:
-        """The columns, from 0, that have one of these names."""
+        """Return the columns, from 0, that have one of these names."""
         return {at for at, name in enumerate(self.names) if name in names}
 
 
 class Writer(Protocol):
-    """Where rows go."""
+    """The output of rows."""
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write some rows of a block (None: all), each with the values of the added columns, which have one value per
-        row of the block."""
+        """Write some rows of a block (None: all), with the values of the added columns.
+
+        An added column has one value per row of the block.
+        """
 
     def close(self) -> None:
-        """Write what comes at the end. The file itself stays open."""
+        """Write the end of the format; the file itself stays open."""

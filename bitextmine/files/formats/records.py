@@ -1,4 +1,4 @@
-"""Rows in memory, of values with names: what objects and translation units become."""
+"""Rows in memory, of values with names: JSON objects and translation units."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ _HEAD_BYTES = 1 << 25
 
 
 class Record(NamedTuple):
-    """One row as it is in the file. content: values by name, or None and `bad`, why it cannot be read; raw: its text
-    then; size: bytes that it takes, more or less."""
+    """One row of a file.
+
+    content: values by name, or None and `bad`, the reason; raw: its text in that case; size: its bytes, roughly.
+    """
 
     content: Mapping[str, Any] | None
     size: int
@@ -37,7 +39,7 @@ class Record(NamedTuple):
 
 
 class RecordBlock:
-    """Rows of values. A row that cannot be read may have fewer than there are names."""
+    """Rows of values; a row that cannot be read may have fewer than there are names."""
 
     def __init__(
         self,
@@ -55,19 +57,23 @@ class RecordBlock:
         return len(self._rows)
 
     def bad(self) -> dict[int, str]:
+        """Return the bad rows (see `Block`)."""
         return self._bad
 
     def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
+        """Return cells as texts (see `Block`)."""
         return [_text(value) for value in self._column(column, rows)]
 
     def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return cells as numbers (see `Block`)."""
         return np.array([_number(value) for value in self._column(column, rows)], dtype=np.float64)
 
     def _column(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[Any]:
-        """None where a row that cannot be read has no such value."""
+        """Return a column, None for a bad row without such a value."""
         return [row[column] if column < len(row) else None for row in (self._rows[at] for at in rows)]
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
+        """Return rows as lines (see `Block`)."""
         return [
             "\t".join(
                 cell_text(self._names[at], _readable(value))
@@ -78,9 +84,11 @@ class RecordBlock:
         ]
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
+        """Return rows as values (see `Block`)."""
         return [list(row) for row in self._rows]
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
+        """Return rows as a pyarrow.Table (see `Block`)."""
         import pyarrow
 
         columns = []
@@ -98,7 +106,7 @@ class RecordBlock:
 
 
 def _readable(value: Any) -> Any:
-    """A value as it is shown in a cell: what is nested, true and false as JSON has them."""
+    """Return a value as shown in a cell: lists, objects and booleans as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else value
 
 
@@ -121,13 +129,13 @@ def _whole(value: Any) -> int | None:
 
 
 class RecordRows:
-    """A stream of records. Its first ones are read at once, to find the columns in them: a value that none of the
-    first 200 records has a name for is left out.
+    """A stream of records.
 
-    With a translation, an object of texts by language, source and target are the two languages that it has; of more,
-    those that the user names. Without one, the columns are found by their names.
+    The first ones are read at once, to find the columns in them: a value that none of the first 200 records has a
+    name for is left out. With a translation, an object of texts by language, source and target are its two languages;
+    of more, those that the user names. Without one, the columns are found by their names.
 
-    first: the language that is the source where there are two and the user names none.
+    first: the language that is the source if there are two and the user names none.
     """
 
     header_line = False
@@ -197,6 +205,7 @@ class RecordRows:
         return [*(texts.get(lang) for lang in self._langs), *(content.get(key) for key in self._others)]
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
+        """Yield the rows in blocks (see `Rows`)."""
         start = 1
         waiting: list[Record] = []
         size = 0
@@ -231,10 +240,10 @@ class RecordRows:
 
 
 def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str, ...], Columns, str]:
-    """The languages of a translation, source and target first; what is left of the user's words on columns; and why
-    the two cannot be told, if they cannot.
+    """Return the languages with source and target first, the remaining column options, and why the two are unknown.
 
-    Raises BitextmineError for a language that is not there.
+    Raises:
+        BitextmineError: a language is not there.
     """
     chosen: list[str | None] = []
     for option, value, at in (("--scol", columns.src, 0), ("--tcol", columns.tgt, 1)):

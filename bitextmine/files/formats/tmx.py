@@ -1,7 +1,7 @@
 """Translation memories: TMX 1.4b (https://www.gala-global.org/tmx-14b), a ``tu`` per pair, a ``tuv`` per side.
 
-Read as a stream, by expat: nothing outside the file is opened, no entity is declared in it, and what is read at a time
-is bounded.
+Read as a stream, by expat: nothing outside the file is opened, no entity is declared in it, and the memory for an
+element is bounded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TMX_TAIL = "</body>\n</tmx>\n"
 
 
 def tmx_head(src_lang: str) -> str:
-    """Everything before the first unit. src_lang: the language that the units are translations of."""
+    """Return the text before the first unit; src_lang: the language that the units are translations of."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
         f'<header creationtool="bitextmine" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
@@ -47,15 +47,17 @@ def tmx_head(src_lang: str) -> str:
 
 
 def tmx_unit(props: Iterable[tuple[str, str]], sides: Iterable[tuple[str, str]]) -> str:
-    """A unit: properties (type, value), then texts (language, text). Line breaks of any kind become spaces, and
-    characters that XML cannot hold U+FFFD."""
+    """Return a unit: properties (type, value), then texts (language, text).
+
+    Line breaks of any kind become spaces, and characters that XML cannot hold U+FFFD.
+    """
     named = "".join(f"<prop type={quoteattr(_plain(kind))}>{_text(value)}</prop>" for kind, value in props)
     texts = "".join(f"<tuv xml:lang={quoteattr(lang)}><seg>{_text(text)}</seg></tuv>" for lang, text in sides)
     return f"<tu>{named}{texts}</tu>\n"
 
 
 def check_sides(langs: tuple[str, str], option: str = "--src and --tgt") -> None:
-    """Raises UsageError for languages that are not known, and for two that are the same. option: how to say them."""
+    """Raise UsageError for languages that are unknown or the same; option: how to give them."""
     if not all(langs):
         raise UsageError(f"TMX asks for the languages of source and target; say which with {option}")
     if langs[0] == langs[1]:
@@ -71,8 +73,10 @@ def _text(text: str) -> str:
 
 
 class TmxWriter:
-    """A unit per row; the columns that are no texts are its properties, as cells of a TSV have them. A side without a
-    text is left out."""
+    """Writes a unit per row; other columns are its properties, as the cells of TSV.
+
+    A side without a text is left out.
+    """
 
     def __init__(self, out: Any, outline: Outline) -> None:
         check_sides(outline.langs)
@@ -81,6 +85,7 @@ class TmxWriter:
         out.write(tmx_head(outline.langs[0]).encode())
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        """Write rows of a block (see `Writer`)."""
         outline = self._outline
         src, tgt = outline.sides()
         others = outline.others()
@@ -108,11 +113,13 @@ class TmxWriter:
 
 
 def open_tmx(path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> RecordRows:
-    """The rows of a file: the texts of each unit by language, and its properties by their type. A unit that has not
-    both sides is a bad row.
+    """Return the rows of a file: the texts of each unit by language, and its properties by type.
 
-    Raises BitextmineError, here or while reading, for what is not well formed, is no TMX, declares entities, or has a
-    unit larger than `longest_line`.
+    A unit without both sides is a bad row.
+
+    Raises:
+        BitextmineError: here or while reading: not well-formed, no TMX, declared entities, or a unit larger than
+            `longest_line`.
     """
     units = _Units(path)
     records = units.records()

@@ -1,7 +1,7 @@
 """Tab-separated text as a stream of rows, byte for byte.
 
-Tab-separated means what `cut` and `paste` mean by it: a line feed ends a row, a tab ends a cell, and nothing else is
-special, quotes included.
+Tab-separated as for `cut` and `paste`: a line feed ends a row, a tab ends a cell, and nothing else is special, quotes
+included.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _INTEGER = re.compile(r"-?\d{1,18}")
 
 
 class TextBlock:
-    """Lines of bytes; decoded and cut into cells when that is asked for."""
+    """Lines of bytes, decoded and cut into cells on demand."""
 
     def __init__(self, raw: list[bytes], start: int, width: int, decode: Decode | None = None) -> None:
         self._raw = raw
@@ -47,7 +47,7 @@ class TextBlock:
         return len(self._raw)
 
     def cells(self) -> list[list[str] | None]:
-        """Per row its cells, without the carriage return at the end of a line; None for invalid UTF-8."""
+        """Return the cells of each row, without the carriage return of a line; None for invalid UTF-8."""
         if self._cells is None:
             raw = b"\n".join(self._raw)
             try:
@@ -59,6 +59,7 @@ class TextBlock:
         return self._cells
 
     def bad(self) -> dict[int, str]:
+        """Return the bad rows (see `Block`)."""
         if self._bad is None:
             width = self.width
             self._bad = {
@@ -69,10 +70,12 @@ class TextBlock:
         return self._bad
 
     def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
+        """Return cells as texts (see `Block`)."""
         cells: Any = self.cells()
         return [cells[row][column] for row in rows]
 
     def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return cells as numbers (see `Block`)."""
         texts = self.texts(column, rows)
         try:
             return np.array([float(text) for text in texts], dtype=np.float64)
@@ -80,21 +83,24 @@ class TextBlock:
             return np.array([as_number(text) for text in texts], dtype=np.float64)
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
+        """Return rows as lines (see `Block`)."""
         if not without:
             return self._raw
         kept = [at for at in range(self.width) if at not in without]
         return [_without(line, self.width, kept) for line in self._raw]
 
     def _every_cell(self) -> list[list[str]]:
-        """As `cells`, with U+FFFD for invalid UTF-8."""
+        """Return the cells of each row, with U+FFFD for invalid UTF-8."""
         return [
             line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else cells
             for line, cells in zip(self._raw, self.cells(), strict=True)
         ]
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Invalid UTF-8 becomes U+FFFD; a cell without a number in a column of numbers stays text, an empty one there
-        is None."""
+        """Return rows as values (see `Block`), with U+FFFD for invalid UTF-8.
+
+        A cell without a number in a column of numbers stays text, an empty one there is None.
+        """
         rows: list[list[Any]] = [list(row) for row in self._every_cell()]
         for row in rows:
             for at in floats:
@@ -106,7 +112,10 @@ class TextBlock:
         return rows
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """A row of too many cells has the last ones in one, invalid UTF-8 becomes U+FFFD."""
+        """Return rows as a pyarrow.Table (see `Block`).
+
+        A row of too many cells has the last ones in one; invalid UTF-8 becomes U+FFFD.
+        """
         import pyarrow
 
         rows = self._every_cell()
@@ -140,14 +149,14 @@ def _decoded(line: bytes) -> str | None:
 
 
 def _without(line: bytes, width: int, kept: Sequence[int]) -> bytes:
-    """A line less some of its cells; one of another width as it is."""
+    """Return a line without some of its cells; a line of another width as it is."""
     ending = b"\r" if line.endswith(b"\r") else b""
     cells = line.removesuffix(b"\r").split(b"\t")
     return line if len(cells) != width else b"\t".join([cells[at] for at in kept]) + ending
 
 
 class TextRows:
-    """A tab-separated stream, ``-`` for stdin. Its first rows are read at once, to find the columns in them."""
+    """A tab-separated stream, ``-`` for stdin; its first rows are read at once, to find the columns."""
 
     def __init__(
         self,
@@ -188,6 +197,7 @@ class TextRows:
         self.empty = not self._ahead
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
+        """Yield the rows in blocks (see `Rows`)."""
         width = self.layout.width
         start = 1
         waiting: list[bytes] = []
@@ -212,17 +222,17 @@ class TextRows:
 
 
 def _head(lines: Sequence[bytes]) -> int:
-    """How many of the first lines are looked at; does not depend on how a pipe is cut."""
+    """Return how many of the first lines to look at; the same however a pipe is cut."""
     return min(HEAD, _fill(lines, _HEAD_BYTES))
 
 
 def _fill(lines: Sequence[bytes], size: int) -> int:
-    """How many of the lines have that many bytes; all, if they have fewer."""
+    """Return how many of the lines have that many bytes; all, if they have fewer."""
     return bisect.bisect_left(list(itertools.accumulate(map(len, lines))), size) + 1
 
 
 class TextWriter:
-    """Rows as they were read, less some cells, with others added before the line end."""
+    """Writes rows as they were read, without some cells, with others added before the line end."""
 
     def __init__(self, out: Any, outline: Outline) -> None:
         self._out = out
@@ -234,6 +244,7 @@ class TextWriter:
             out.write(("\t".join(map(one_cell, names)) + "\n").encode("utf-8", "replace"))
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        """Write rows of a block (see `Writer`)."""
         if not len(block) or (rows is not None and not len(rows)):
             return
         lines = [] if self._only_added else block.lines(self._without)
@@ -257,4 +268,4 @@ class TextWriter:
         self._out.flush()  # who reads the pipe need not wait for a full buffer
 
     def close(self) -> None:
-        """Nothing comes at the end."""
+        """Write nothing: the format has no end."""
