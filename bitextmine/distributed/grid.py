@@ -142,7 +142,8 @@ def run_grid(
 
 def _merge(best: TopK, start: int, stop: int, found: dict[str, NDArray[Any]], way: str, base: int) -> None:
     """Puts what a tile has found for rows start..stop of one side into the best so far; `base`: the number of the
-    tile's first row on the other side."""
+    tile's first row on the other side.
+    """
     rows, sim = start + found[f"{way}_row"].astype(np.int64), found[f"{way}_sim"]
     if not len(rows):
         return
@@ -171,7 +172,8 @@ def _read_tile(path: Path) -> dict[str, NDArray[Any]]:
 
 def seeded(best: TopK, limit: NDArray[np.float32], others: int) -> None:
     """Lets a search drop what does not reach the limits: as if each row had so many neighbours already, of numbers
-    behind all others, so that an equal similarity goes in front of theirs."""
+    behind all others, so that an equal similarity goes in front of theirs.
+    """
     known = np.isfinite(limit)
     best.sim[known] = limit[known, None]
     best.id[known] = others + np.arange(best.k)
@@ -179,7 +181,8 @@ def seeded(best: TopK, limit: NDArray[np.float32], others: int) -> None:
 
 def what_reaches(way: str, best: TopK, limit: NDArray[np.float32], others: int) -> dict[str, NDArray[Any]]:
     """What of the best reaches the limit, of the rows that have any: row (r,) uint32, id (r, k) int32, sim (r, k)
-    float32, in order, missing ones (-1, -inf) last."""
+    float32, in order, missing ones (-1, -inf) last.
+    """
     there = (best.id >= 0) & (best.id < others) & (best.sim >= limit[:, None])
     rows = np.flatnonzero(there.any(axis=1))
     there, sim, ids = there[rows], best.sim[rows], best.id[rows]

@@ -25,7 +25,8 @@ __all__ = ["SentModel", "encoder_of", "send_model"]
 @dataclass(frozen=True)
 class SentModel:
     """A model folder in the object store. key: the digest of all of it; files: of each its name in the folder, its
-    digest and the object that holds it."""
+    digest and the object that holds it.
+    """
 
     key: str
     files: tuple[tuple[str, str, Shared], ...]

@@ -23,7 +23,8 @@ _BLOCK = 1 << 13
 @dataclass(frozen=True)
 class FileRows:
     """Rows of an embedding's file: `lines` (n,) int64; None: all of them. vectors: the same rows, (n, d),
-    for the driver."""
+    for the driver.
+    """
 
     npy: Path
     lines: NDArray[np.int64] | None
@@ -71,7 +72,8 @@ class Side:
 
 def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
     """The rows of a shard, checked: the file has the name that the driver said, and must have the same rows. Those of
-    the last call are kept, of each `side`; of others that were checked is remembered that they were."""
+    the last call are kept, of each `side`; of others that were checked is remembered that they were.
+    """
     place = (shard.npy, shard.first, shard.count, shard.digest)
     if kept.get(f"place {side}") != place:
         try:

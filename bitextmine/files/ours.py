@@ -91,7 +91,7 @@ def check_vectors_place(
 def check_index_place(file: Path, manifest: Path, lists: Path, part: Path, instead: str) -> None:
     """Raise BitextmineError if a file at the place of an index, or of its build folder, is not ours."""
     check_ours(manifest, Made.INDEX, instead)
-    plan = part / "plan.json"
+    plan = part / "journal"
     if part.exists() and not is_ours(plan, Made.PLAN) and (not part.is_dir() or any(part.iterdir())):
         raise _foreign(part, "is not the folder of an unfinished index", instead)
     for path in (file, lists):
@@ -160,7 +160,7 @@ _TOLD: dict[Made, Callable[[Place, bytes], bool]] = {
     Made.INDEX: _kind("index"),
     Made.FAISS: _begins(b"I"),  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
     Made.SEARCH: _begins(b'{"journal": 1, "job": "search"'),
-    Made.PLAN: _keys("factory", "shard_rows"),
+    Made.PLAN: _begins(b'{"journal": 1, "job": "index"'),
     Made.MODEL: _kind("bitextmine-encoder"),
     Made.CARD: _begins(b"# A bitextmine encoder"),
     Made.RECIPE: _keys("data", "model", "train", "vocabulary"),

@@ -32,7 +32,8 @@ _NEVER = 1 << 30
 @dataclass(frozen=True)
 class IndexedNeighbours(Neighbours):
     """Neighbours that indexes found. `how`: what was searched and, where it was measured, which share of the true
-    neighbours that found."""
+    neighbours that found.
+    """
 
     how: dict[str, Any] = field(default_factory=dict)
 
@@ -40,7 +41,8 @@ class IndexedNeighbours(Neighbours):
 @dataclass(frozen=True)
 class Pass:
     """One of the two passes: rows of one side (groups of identical ones) against the lists of the other, k neighbours
-    of each, in the `probes` lists that are nearest. forward: whether the queries are x's."""
+    of each, in the `probes` lists that are nearest. forward: whether the queries are x's.
+    """
 
     forward: bool
     queries: VectorRows
@@ -274,7 +276,8 @@ def _by_row(best: TopK, lists: Lists, rows: int) -> TopK:
 
 def _united(one: TopK, other: TopK) -> TopK:
     """The k best of two states of the same rows; a pair that is in both, with the same similarity, counts once. Takes
-    the place of `one`."""
+    the place of `one`.
+    """
     k = one.k
     for start in range(0, len(one.sim), _MERGE_ROWS):
         part = slice(start, start + _MERGE_ROWS)

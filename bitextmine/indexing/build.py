@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import locked_folder, put_in_place
-from bitextmine.files.jsonfile import plain, read_json, write_json
+from bitextmine.files.atomic import put_in_place
+from bitextmine.files.journal import JournalBusyError, journal_folder
 from bitextmine.indexing.clusters import find_centres, nearest_centre
 from bitextmine.indexing.faiss_index import Index, core_of, factory_string, reason
 from bitextmine.indexing.kmeans import few_rows_allowed
@@ -24,8 +24,9 @@ from bitextmine.search.pages import release
 from bitextmine.search.rows import Groups, Vectors, check_pair, scan
 from bitextmine.system import processors, size
 
-__all__ = ["Built", "Plan", "build_index", "build_on_disk", "make_plan"]
+__all__ = ["JOB", "Built", "Plan", "build_index", "build_on_disk", "make_plan"]
 
+JOB = "index"  # in the journal
 _ADD_ROWS = 1 << 16
 _TRAIN_ROWS = 1 << 16
 _TRAIN_PER_LIST = 64
@@ -59,7 +60,8 @@ class Plan:
 
 def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
     """Looks through the vectors (n, d), float16 or float32, in memory or memory-mapped, for what build_index() needs to
-    know; raises what it says there."""
+    know; raises what it says there.
+    """
     if not kind.strip():
         raise UsageError(
             "the index type is empty: expected auto, flat, ivf, pq, hnsw or a FAISS factory string"
@@ -214,7 +216,8 @@ def _add(
 @dataclass(frozen=True)
 class Built:
     """An index that build_on_disk() has made, in its part folder: the file, and the file of its lists if that is
-    another; how many shards, how many of which were there from a run before."""
+    another; how many shards, how many of which were there from a run before.
+    """
 
     file: Path
     lists: Path | None
@@ -251,9 +254,12 @@ def build_on_disk(
         )
     rows = shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
     try:
-        folder.mkdir(exist_ok=True)
-        with locked_folder(folder, wait=False):
-            rows = _same_or_empty(folder, {**identity, **plan.facts(), "faiss": faiss.__version__}, rows)
+        with journal_folder(folder, JOB, {**identity, **plan.facts(), "faiss": faiss.__version__}) as journal:
+            for left in folder.glob("*.tmp"):
+                left.unlink()
+            if not len(journal):
+                journal.append({"shard_rows": rows}, sync=True)
+            rows = journal[0]["shard_rows"]  # memory may have been less or more when the work began
             shards = [(a, min(a + rows, len(plan.chosen))) for a in range(0, len(plan.chosen), rows)]
             _check_room(folder, each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1))
             trained = folder / "trained.faiss"
@@ -267,7 +273,7 @@ def build_on_disk(
                 del index
             build = _build_shards if mergeable else _grow
             return build(vectors, plan, folder, trained, shards, progress)
-    except BlockingIOError:
+    except JournalBusyError:
         raise BitextmineError(
             f"{folder}: another process is building this index; wait for it or stop it"
         ) from None
@@ -343,7 +349,8 @@ def _grow(
 
 def bytes_each(plan: Plan) -> int:
     """What a vector takes in the index, roughly: its code, its id, its links. Raises UsageError for a kind of index of
-    which FAISS does not tell."""
+    which FAISS does not tell.
+    """
     empty = _empty(plan)
     core: Any = core_of(empty)
     if isinstance(core, faiss.IndexIVF):
@@ -358,24 +365,6 @@ def bytes_each(plan: Plan) -> int:
             f"--type {plan.kind}: FAISS does not tell what a vector takes in such an index ({type(core).__name__}), so "
             "it cannot be kept within --memory; use flat, ivf, pq, hnsw or a factory string such as 'IVF1024,SQ8'"
         ) from None
-
-
-def _same_or_empty(folder: Path, wanted: dict[str, Any], rows: int) -> int:
-    """Leaves what is of the same plan, removes everything else. Returns how many rows a shard has: `rows`, or what it
-    had when the work began (memory may have been less or more then)."""
-    state = folder / "plan.json"
-    with contextlib.suppress(BitextmineError):
-        if state.exists():
-            found = read_json(state)
-            begun = found.pop("shard_rows", None)
-            if found == plain(wanted) and type(begun) is int and begun > 0:
-                for left in folder.glob("*.tmp"):
-                    left.unlink()
-                return begun
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    write_json(state, {**wanted, "shard_rows": rows})
-    return rows
 
 
 def _check_room(folder: Path, needed: int) -> None:

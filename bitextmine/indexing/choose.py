@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import read_json
+from bitextmine.files.journal import read_head
 from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.indexing.lists import Lists, search_lists
@@ -107,14 +107,11 @@ def choose(
 
 def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | None:
     """What was chosen when the index that lies unfinished in `part` was begun, if it is of these vectors."""
-    try:
-        plan = read_json(part / "plan.json")
-    except BitextmineError:
+    head = read_head(part / "journal")
+    if head is None or head.identity.get("embedding") != embedding:
         return None
-    found = plan.get("auto")
-    return (
-        found if plan.get("embedding") == embedding and isinstance(found, dict) and "kind" in found else None
-    )
+    found = head.identity.get("auto")
+    return found if isinstance(found, dict) and "kind" in found else None
 
 
 def _fits(kind: str, needed: int, memory: int, disk: int) -> bool:
@@ -146,7 +143,8 @@ def _probes(
     vectors: Vectors, chosen: NDArray[np.int64], lists: int, target: float, seed: int, mining: bool
 ) -> float:
     """In how many of so many lists the nearest other row of a row has to be looked for, measured on 512 of them; for
-    mining, when either of the two may find the other. The centres are found in fewer rounds than the index's."""
+    mining, when either of the two may find the other. The centres are found in fewer rounds than the index's.
+    """
     random = np.random.default_rng(seed)
     drawn = np.sort(random.choice(chosen, min(_PER_CENTRE // 4 * lists, len(chosen)), replace=False))
     centres = find_centres(np.ascontiguousarray(vectors[drawn]), lists, seed=seed, rounds=4)

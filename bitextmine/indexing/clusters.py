@@ -117,7 +117,8 @@ def by_list(
     lists: NDArray[np.int32], counts: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """From the lists of each row (`Router.near`) to the rows of each of `total` lists: (row numbers, ascending within a
-    list; where each list's rows begin, total + 1)."""
+    list; where each list's rows begin, total + 1).
+    """
     from scipy.sparse import csr_matrix
 
     begins = np.concatenate([[0], np.cumsum(counts)])

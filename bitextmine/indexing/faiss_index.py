@@ -243,7 +243,8 @@ class Index:
 
     def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
         """Of an inverted file: the lists, of rows of `pool` (`rows` as in search()); where rows are identical, of their
-        groups (fold())."""
+        groups (fold()).
+        """
         if self._lists is not None and self._lists[0] is pool and self._lists[1] is rows:
             return self._lists[2]
         groups = self.fold(pool)

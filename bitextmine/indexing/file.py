@@ -48,7 +48,8 @@ def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Raises BitextmineError where the index of an embedding cannot go to its place: the folder cannot be written to,
-    or, without `force`, something is there that this program did not make. To be asked before the work."""
+    or, without `force`, something is there that this program did not make. To be asked before the work.
+    """
     file, manifest = index_paths(npy_path)
     if not file.exists():
         check_writable(manifest)
@@ -65,7 +66,8 @@ def lists_path(index_path: str | os.PathLike[str]) -> Path:
 
 def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Moves what was built to its final names, the manifest last; a reader sees all of it or an error, never parts of
-    two. Returns the facts, with the sizes."""
+    two. Returns the facts, with the sizes.
+    """
     manifest, lists = Path(f"{file}.json"), lists_path(file)
     if built.lists is not None:
         merged: Any = _read(built.file)
@@ -99,7 +101,8 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
     """The index in a file, memory-mapped where FAISS can (inverted files, flat ones); BitextmineError when it, its
-    lists or its manifest are missing, truncated or something else."""
+    lists or its manifest are missing, truncated or something else.
+    """
     file = Path(path)
     _check_name(file)
     manifest = Path(f"{file}.json")
@@ -130,7 +133,8 @@ def load_index(path: str | os.PathLike[str]) -> Index:
 
 def _read_facts(manifest: Path) -> dict[str, Any]:
     """The manifest of an index; BitextmineError where it describes something else, or what is read from it is of
-    another type."""
+    another type.
+    """
     facts = read_json(manifest)
     if facts.get("kind") != "index":
         raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")

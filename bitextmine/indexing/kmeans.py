@@ -23,7 +23,8 @@ _QUANTISERS = ("q1", "pq", "rq", "prq")
 @contextlib.contextmanager
 def few_rows_allowed(index: Any) -> Iterator[None]:
     """In here, an index that is not trained yet trains on as few rows as it can, without a warning; what it learns is
-    the same."""
+    the same.
+    """
     rotations = [each for each in _transforms(index) if isinstance(each, faiss.OPQMatrix) and each.pq is None]
     # OPQ trains a product quantiser: its own (of 8 bits), or the one that it is given, which stays ours.
     trials = [faiss.ProductQuantizer(each.d_out, each.M, 8) for each in rotations]

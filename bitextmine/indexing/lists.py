@@ -34,7 +34,8 @@ _NAMES = ("queries", "indexed vectors")
 @dataclass(frozen=True)
 class Lists:
     """Rows parted into lists: list l has the rows order[bounds[l] : bounds[l + 1]], ascending; fetch(l) gives their
-    vectors, in that order, C-contiguous."""
+    vectors, in that order, C-contiguous.
+    """
 
     order: NDArray[np.int64]
     bounds: NDArray[np.int64]
@@ -48,7 +49,8 @@ class Lists:
 def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
     """How many queries to take at a time with `memory` bytes: their vectors, the lists that they go to, what each
     thread has found for them. A multiple of what is routed together, so that where a row is looked for does not depend
-    on the memory."""
+    on the memory.
+    """
     each = 6 * dim + 24 * probes + 24 * k * (threads + 1)
     return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each)) // ROUTE_ROWS * ROUTE_ROWS
 
@@ -173,7 +175,8 @@ class _Work:
 
     def compare(self, number: int) -> int:
         """Compares list `number` with the queries that want it. Threads share no list, and each has its own state of
-        the queries: whatever the order, the k best are the k best."""
+        the queries: whatever the order, the k best are the k best.
+        """
         state: TopK | None = getattr(self._local, "state", None)
         if state is None:
             state = self._local.state = self._begin()

@@ -1,6 +1,7 @@
 """The lists of an index that lie in a mapped file, watched: a file that loses its end is an error, not the end of the
 process by SIGBUS. As embeddings/held.py does for vectors, and by the same compiled module; without it nothing is
-watched."""
+watched.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class MappedLists:
 
     def check(self) -> None:
         """Raises BitextmineError where the file was truncated, or could not be read, since it was opened; costs
-        nothing."""
+        nothing.
+        """
         if self._fd < 0:
             return
         held = library()

@@ -40,7 +40,8 @@ _HERE = "bitextmine.indexing.on_cluster"
 @dataclass(frozen=True)
 class _Routing:
     """How rows are routed. centres: the object that holds them; kind: in which arithmetic (`_arithmetic`); path: the
-    file for the lists of some rows."""
+    file for the lists of some rows.
+    """
 
     key: str
     centres: Shared

@@ -22,7 +22,8 @@ _LITTLE = 0.002
 @dataclass(frozen=True)
 class Recall:
     """at_1: share of queries whose best neighbour is the best there is; at_k: share of the k best found, both
-    by similarity, so that a tie counts as found. queries: what the sample was drawn from."""
+    by similarity, so that a tie counts as found. queries: what the sample was drawn from.
+    """
 
     at_1: float
     at_k: float
@@ -40,7 +41,8 @@ class RecallSample:
     """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf where there is none.
 
     `own` (s,) is the row that a query is in the pool itself and that does not count; None for foreign
-    queries."""
+    queries.
+    """
 
     vectors: Vectors
     sim: NDArray[np.float32]

@@ -62,7 +62,8 @@ def search_one(
     checkpoint: Checkpoint | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The k nearest rows of `pool` for each row of `queries`: (similarity (n, k), id (n, k)), as
-    search_both."""
+    search_both.
+    """
     found = _search(queries, pool, k, False, options, progress, checkpoint, ("queries", "pool"))
     return found.fwd_sim, found.fwd_id
 

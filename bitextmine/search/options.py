@@ -23,7 +23,8 @@ class Engine(StrEnum):
 
 class Arithmetic(StrEnum):
     """In what products are first computed. Its error is bounded, and what may be among the k best by that bound is
-    computed again exactly, so that a narrow one is fast and loses nothing."""
+    computed again exactly, so that a narrow one is fast and loses nothing.
+    """
 
     INT8 = "int8"
     FLOAT16 = "float16"

@@ -17,7 +17,8 @@ _AROUND = 1 << 16
 
 def is_mapped(a: NDArray[Any]) -> bool:
     """Whether the rows lie in a file that release() can make room of: a shared map (not copy-on-write, where
-    pages hold changes that exist nowhere else)."""
+    pages hold changes that exist nowhere else).
+    """
     return isinstance(a, np.memmap) and a.mode != "c" and _map(a) is not None
 
 

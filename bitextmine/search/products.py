@@ -49,7 +49,8 @@ def pair_products(
     x: Vectors, y: Vectors, i: NDArray[np.int64], j: NDArray[np.int64], dtype: np.dtype[Any]
 ) -> NDArray[np.float32]:
     """products() of x's rows i with y's rows j (all within range), gathered a few hundred at a time so that
-    they stay in cache; compiled where that is to be had."""
+    they stay in cache; compiled where that is to be had.
+    """
     if x.dtype == y.dtype == dtype:
         compiled = native.compiled_products(x, y, i, j)
         if compiled is not None:
@@ -65,7 +66,8 @@ def best_first(
     sim: NDArray[np.float32], ids: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The k best of each row, highest similarity first, equal ones by lowest id; id -1 (sim -inf) goes
-    last."""
+    last.
+    """
     key = np.where(ids < 0, np.iinfo(np.int64).max, ids)
     order = np.lexsort((key, -sim), axis=1)[:, :k]
     sim, ids = np.take_along_axis(sim, order, axis=1), np.take_along_axis(ids, order, axis=1)

@@ -43,7 +43,8 @@ class VectorRows:
 
     def release(self, start: int, stop: int) -> None:
         """Gives back the memory of rows start..stop where they are pages of a mapped file; they can be read again,
-        and a block of them that somebody still holds stays as it is."""
+        and a block of them that somebody still holds stays as it is.
+        """
         stop = min(stop, len(self))
         if start >= stop:
             return
@@ -57,7 +58,8 @@ class VectorRows:
 class Groups:
     """Which rows are byte for byte the same: `first` (g,) the lowest row of each group, ascending; `of` (n,)
     the group of each row; `members` the rows ordered by group, then by number, group i from `bounds[i]`
-    on."""
+    on.
+    """
 
     first: NDArray[np.int64]
     of: NDArray[np.int64]

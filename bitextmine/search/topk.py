@@ -32,12 +32,14 @@ class TopK:
 
     def limit(self, start: int, stop: int) -> NDArray[np.float32]:
         """What a newcomer must reach in rows start..stop: the k-th best, -inf while there are fewer than
-        k."""
+        k.
+        """
         return self.sim[start:stop, -1]
 
     def merge(self, row: NDArray[np.int64], ids: NDArray[np.int64], sim: NDArray[np.float32]) -> None:
         """Adds candidates (row, id, similarity), any number per row. An id that a row already has counts
-        once."""
+        once.
+        """
         if not len(row):
             return
         order = np.lexsort((ids, -sim, row))

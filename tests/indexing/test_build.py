@@ -14,7 +14,7 @@ import torch
 
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import locked_folder
+from bitextmine.files.journal import Journal, read_head
 from bitextmine.indexing import build, choose, faiss_index
 from bitextmine.indexing.build import build_index, build_on_disk, make_plan
 from bitextmine.indexing.file import (
@@ -116,9 +116,12 @@ def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
         elif damage == "truncated":
             shard.write_bytes(shard.read_bytes()[:-1000])
         else:
-            plan = json.loads((part / "plan.json").read_text())
-            plan["embedding"]["model_hash"] = "1" * 16
-            (part / "plan.json").write_text(json.dumps(plan))
+            head = read_head(part / "journal")
+            assert head is not None
+            head.identity["embedding"]["model_hash"] = "1" * 16
+            (part / "journal").unlink()
+            with Journal(part / "journal", head.job, head.identity):
+                pass
         report = index_corpus(npy, "ivf", shard_rows=200, force=True)
         assert report.resumed == (0 if damage == "another model" else 3)
         assert contents(npy) == wanted
@@ -185,7 +188,8 @@ def test_two_at_the_same_index(npy):
     vectors, _ = open_embedding(npy)
     part = npy.parent / "part"
     part.mkdir()
-    with locked_folder(part), pytest.raises(BitextmineError, match="another process is building this index"):
+    (part / "journal").touch()
+    with Journal(part / "journal", build.JOB, {}), pytest.raises(BitextmineError, match="another process is building"):
         build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 30)
 
 

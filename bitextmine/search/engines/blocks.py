@@ -1,5 +1,6 @@
 """The search with torch: blocked products, survivors selected by threshold and rescored exactly. CPU and
-CUDA."""
+CUDA.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ Area = tuple[int, int, int, int]
 
 def _halve(todo: list[Area], failed: Area) -> list[Area]:
     """The areas still to do, last first, with the one that failed, and those it shares its rows with, cut
-    up."""
+    up.
+    """
     areas: set[Area] = set()
     for a, b, c, e in [*todo, failed]:
         if (a, b) != failed[:2]:
@@ -189,7 +191,8 @@ class BlockSearch:
         self, sims: torch.Tensor, dim: int, best: TopK, span: tuple[int, int], error: float, scale: float
     ) -> torch.Tensor:
         """What a computed product must reach: the k-th best so far less one error; where there are fewer
-        than k so far, a lower bound of this tile's k-th best less two errors."""
+        than k so far, a lower bound of this tile's k-th best less two errors.
+        """
         limit = torch.from_numpy(best.limit(*span) / np.float32(scale) - np.float32(error)).to(sims.device)
         fresh = torch.isinf(limit)
         if bool(fresh.any()) and sims.shape[dim] >= best.k:
@@ -208,7 +211,8 @@ class BlockSearch:
 
 def _narrowed(device: torch.device) -> float:
     """The unit roundoff that torch may round float32 operands to before it multiplies them, 0 for float32's own: a
-    program can ask for it, for all products at once."""
+    program can ask for it, for all products at once.
+    """
     try:
         asked = torch.get_float32_matmul_precision()
     except RuntimeError:  # it was asked for in the new way, per library: the narrowest
@@ -233,7 +237,8 @@ def longest(rows: torch.Tensor) -> torch.Tensor:
 
 def _working(rows: int, tile: int, dim: int) -> int:
     """Bytes at work on a block of so many rows of x and of y: both as stored, widened and rounded, their products,
-    which of those are large enough, the few that are, and what torch's own libraries take."""
+    which of those are large enough, the few that are, and what torch's own libraries take.
+    """
     return (rows + tile) * (dim * 12 + 2000) + rows * tile * 6 + (8 << 20)
 
 
@@ -260,7 +265,8 @@ def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
     """A lower bound of the k-th largest along `dim`, close to it: the k-th largest of the maxima of parts.
 
     The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost
-    one pass where a selection costs several."""
+    one pass where a selection costs several.
+    """
     size, parts = sims.shape[dim], 32 * k
     if size < 4 * parts:
         return torch.topk(sims, k, dim=dim).values.select(dim, k - 1)

@@ -32,7 +32,8 @@ _SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similar
 @dataclass(frozen=True)
 class _Packed:
     """Rows as the products read them: int8 codes or floats, row by row or in panels. scale, sum of the codes: None
-    for floats. error: what a bound adds for the row, times the length of the other one; lengths: |x| and more."""
+    for floats. error: what a bound adds for the row, times the length of the other one; lengths: |x| and more.
+    """
 
     codes: NDArray[Any]
     scale: NDArray[np.float32] | None
@@ -253,7 +254,8 @@ def _working(
     isa: int | None = None,
 ) -> int:
     """Bytes at work when `rows` rows of x are compared with `tile` rows of y at a time: those rows and, on each thread,
-    a tile of y, as stored and as the products read them, and the candidates."""
+    a tile of y, as stored and as the products read them, and the candidates.
+    """
     lib = library()
     assert lib is not None
     isa = lib.fused_isa() if isa is None else isa
