@@ -1,4 +1,4 @@
-"""A corpus encoded by workers: shards of its lines go out, rows come back in files, in order."""
+"""Encode a corpus on workers: shards of lines go out, rows come back in files, in order."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ _HERE = "bitextmine.distributed.encoding"
 
 
 class ClusterEncoding:
-    """Encodes lines on a cluster, for `embeddings.embed.embed_corpus`: the same bytes as an encoder on one machine.
+    """Encodes lines on workers, for `embeddings.embed.embed_corpus`, to the bytes of an encoder on one machine.
 
-    A shard is encoded by one worker, which writes its rows into a file of the folder CORPUS.npy.shards; the driver
-    appends the files to the embedding, in order, and removes them. A driver that is killed finds those that were
-    finished. So many shards may be finished ahead of the one that comes next as the workers have calls: twice as many
-    files as calls lie there at most. It connects to the cluster when there is something to encode, until the end of
-    its ``with`` block. chunk_lines, slow: those of the encoder on a worker.
+    A worker writes the rows of a shard into a file of the folder CORPUS.npy.shards; the driver appends the files to the
+    embedding, in order, and removes them. A driver that was killed finds the finished ones. Twice as many files as the
+    workers have tasks lie there at most. The cluster is connected to when there is something to encode, until the end
+    of the ``with`` block.
     """
 
     chunk_lines: int
@@ -70,7 +69,7 @@ class ClusterEncoding:
         self._stack.close()
 
     def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
-        """Makes workers ready that see `folder`; returns the settings that their vectors depend on."""
+        """Prepare workers that see `folder`; return the settings that their vectors depend on."""
         self._workers.share([folder])
         if self._sent is None:
             self._sent = send_model(self._workers, self._model)
@@ -83,10 +82,13 @@ class ClusterEncoding:
     def encode(
         self, lines: Iterator[Lines], rows: int, writer: EmbeddingWriter, batch_tokens: int | None
     ) -> Iterator[EncodedLines]:
-        """The lines with their vectors, in order. rows: how many lines the whole corpus has; writer: where the vectors
-        go.
+        """Yield the lines with their vectors, in order.
 
-        Raises BitextmineError with a worker's message.
+        Args:
+            lines: chunks of the corpus.
+            rows: the number of lines of the whole corpus.
+            writer: writes the vectors.
+            batch_tokens: see `Run`.
         """
         size = self._workers.shard_rows or shard_rows(rows, least=self.chunk_lines)
         folder = shards_path(writer.npy_path.absolute())
@@ -142,7 +144,7 @@ class _Shard:
 
 
 def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:
-    """On a worker: what of the encoder decides how lines are cut into batches, and the last bits of a vector."""
+    """Return the properties of the worker's encoder that decide the batches, and the last bits of a vector."""
     encoder = encoder_of(kept, model, device)
     return {
         "chunk_lines": encoder.network.chunk_lines,
@@ -161,10 +163,20 @@ def encode_shard(
     path: str,
     key: str,
 ) -> dict[str, Any]:
-    """On a worker: encodes chunks of lines, writes their rows to a file and returns its digest, and how many lines of
-    each chunk were cut. What a killed run has finished is not done again.
+    """Encode chunks of lines on a worker, and write their rows to a file; a finished file is not made again.
 
-    facts: those of the worker that was asked first; one that differs would give other bytes, and is an error.
+    Args:
+        kept: the worker's state.
+        model: the encoder.
+        device: its device.
+        batch_tokens: see `Run`.
+        facts: those of the first worker; another result would mean other bytes, and is an error.
+        texts: the chunks.
+        path: the file.
+        key: SHA-256 of the corpus up to the end of the shard.
+
+    Returns:
+        The key, the digest of the rows, and the number of lines that were cut in each chunk.
     """
     found = _finished(Path(path), key)
     if found is not None:
@@ -202,7 +214,7 @@ def encode_shard(
 
 
 def _finished(path: Path, key: str) -> dict[str, Any] | None:
-    """What was returned for a file that a worker of a killed run has finished; None where there is none such."""
+    """Return the result for a file that a worker of a killed run has finished."""
     beside = path.with_suffix(".json")
     if not path.exists() or not beside.exists():
         return None
@@ -214,7 +226,7 @@ def _finished(path: Path, key: str) -> dict[str, Any] | None:
 
 
 def _read_shard(path: Path, facts: dict[str, Any]) -> np.ndarray:
-    """The rows in a file. Raises BitextmineError where it is not there, or is another one."""
+    """Return the rows in a file; raise BitextmineError if it is missing or another one."""
     if vectors_digest(path) != facts["digest"]:
         raise BitextmineError(f"{path}: not what the worker wrote")
     return open_vectors(path)
@@ -227,7 +239,7 @@ def _remove(path: Path) -> None:
 
 
 def _packed(lines: Sequence[str]) -> bytes:
-    """Lines as they are sent; none of them has a line feed in it."""
+    """Return lines as they are sent; none holds a line feed."""
     return json.dumps(len(lines)).encode() + b"\n" + "\n".join(lines).encode("utf-8", "surrogatepass")
 
 

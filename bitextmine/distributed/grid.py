@@ -35,10 +35,13 @@ Tile = tuple[int, int, int, int]  # rows of x, from and to, and of y
 
 @dataclass
 class Grid:
-    """The tiles of a search from row `done` of x on, in order, and what is found so far.
+    """The tiles of a search from row `done` of x on, and the k best so far.
 
-    size: rows of x in a tile; across: where those of y begin and end; folder: for files of tiles, whose names begin
-    with `name`.
+    Attributes:
+        size: rows of x in a tile.
+        across: bounds of the tiles in y.
+        folder: for the files of tiles.
+        name: the beginning of their names.
     """
 
     x: Side
@@ -52,21 +55,21 @@ class Grid:
     name: str = ""
 
     def tiles(self) -> Iterator[Tile]:
-        """The rows of x and of y, each from ... to ..., of every tile."""
+        """Yield the bounds of every tile, in order: rows of x, rows of y."""
         for i0, i1 in spans(self.done, len(self.x.rows), self.size):
             for j0, j1 in self.across:
                 yield i0, i1, j0, j1
 
     def count(self) -> int:
-        """How many tiles there are."""
+        """Return the number of tiles."""
         return len(list(spans(self.done, len(self.x.rows), self.size))) * len(self.across)
 
     def path(self, tile: Tile) -> Path:
-        """The file for what a tile finds."""
+        """Return the file for a tile's result."""
         return self.folder / "{}{}-{}.{}-{}.npz".format(self.name, *tile)
 
     def limits(self, tile: Tile) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What a neighbour must reach by now, of each row of x and of y in a tile."""
+        """Return the similarity that a neighbour must reach by now, for each row of x and of y in a tile."""
         i0, i1, j0, j1 = tile
         return np.array(self.fwd.limit(i0, i1)), np.array(self.bwd.limit(j0, j1))
 
@@ -141,9 +144,7 @@ def run_grid(
 
 
 def _merge(best: TopK, start: int, stop: int, found: dict[str, NDArray[Any]], way: str, base: int) -> None:
-    """Puts what a tile has found for rows start..stop of one side into the best so far; `base`: the number of the
-    tile's first row on the other side.
-    """
+    """Merge a tile's result for rows start..stop of one side; `base` is the tile's first row on the other side."""
     rows, sim = start + found[f"{way}_row"].astype(np.int64), found[f"{way}_sim"]
     if not len(rows):
         return
@@ -159,7 +160,7 @@ def _merge(best: TopK, start: int, stop: int, found: dict[str, NDArray[Any]], wa
 
 
 def _read_tile(path: Path) -> dict[str, NDArray[Any]]:
-    """What a worker has written. Raises BitextmineError where it is missing or damaged."""
+    """Return a tile's result; raise BitextmineError if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
@@ -171,8 +172,9 @@ def _read_tile(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def seeded(best: TopK, limit: NDArray[np.float32], others: int) -> None:
-    """Lets a search drop what does not reach the limits: as if each row had so many neighbours already, of numbers
-    behind all others, so that an equal similarity goes in front of theirs.
+    """Make a search drop everything below the limits.
+
+    Each row gets k neighbours at its limit, with numbers behind all others, so that an equal similarity goes in front.
     """
     known = np.isfinite(limit)
     best.sim[known] = limit[known, None]
@@ -180,8 +182,10 @@ def seeded(best: TopK, limit: NDArray[np.float32], others: int) -> None:
 
 
 def what_reaches(way: str, best: TopK, limit: NDArray[np.float32], others: int) -> dict[str, NDArray[Any]]:
-    """What of the best reaches the limit, of the rows that have any: row (r,) uint32, id (r, k) int32, sim (r, k)
-    float32, in order, missing ones (-1, -inf) last.
+    """Return the neighbours that reach the limits, for the rows that have any.
+
+    Returns:
+        row (r,) uint32, id (r, k) int32, sim (r, k) float32, best first; missing ones (-1, -inf) come last.
     """
     there = (best.id >= 0) & (best.id < others) & (best.sim >= limit[:, None])
     rows = np.flatnonzero(there.any(axis=1))
@@ -194,7 +198,7 @@ def what_reaches(way: str, best: TopK, limit: NDArray[np.float32], others: int) 
 
 
 def write_tile(path: str, found: dict[str, NDArray[Any]]) -> None:
-    """Puts what a tile has found into its file, complete or not at all. Raises BitextmineError where it cannot be."""
+    """Write a tile's result, complete or not at all."""
     try:
         with replacing(path) as file:
             np.savez(file, **found)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""An encoder's files on the workers: sent there by their content, so that no node need see the folder."""
+"""An encoder's files on the workers, sent by their content, so that no node need see the folder."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ __all__ = ["SentModel", "encoder_of", "send_model"]
 
 @dataclass(frozen=True)
 class SentModel:
-    """A model folder in the object store. key: the digest of all of it; files: of each its name in the folder, its
-    digest and the object that holds it.
+    """The files of an encoder, as tasks carry them.
+
+    Attributes:
+        key: digest of all of them.
+        files: the name in the folder, the digest and the content of each.
     """
 
     key: str
@@ -33,9 +36,11 @@ class SentModel:
 
 
 def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> SentModel:
-    """Puts the files of an encoder into the cluster's object store, where each node that needs them fetches them once.
+    """Send the files of an encoder to the workers; each node that needs them fetches them once.
 
-    Raises UsageError for an encoder that was not read from a folder, BitextmineError where the store is too small.
+    Raises:
+        UsageError: the encoder was not read from a folder.
+        BitextmineError: there is no room for it.
     """
     if isinstance(model, (str, os.PathLike)):
         folder = resolve(model)
@@ -53,12 +58,12 @@ def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> Sen
 
 
 def model_files(folder: Path) -> Iterator[Path]:
-    """What readers of model folders may open, in order of their names."""
+    """Yield the files that readers of model folders may open, sorted by name."""
     return iter(sorted({path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}))
 
 
 def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
-    """The encoder, on a worker: the one kept from the last call, or read from its files."""
+    """Return the encoder on a worker: the one of the last task, or read from its files."""
     from bitextmine.encoder import load_encoder
 
     if kept.get("encoder of") != (model.key, device):
@@ -70,7 +75,7 @@ def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
 
 
 def _unpacked(model: SentModel) -> Path:
-    """A folder of this machine with the files in it, for all workers of this user."""
+    """Return a folder of this machine with the files, shared by all workers of this user."""
     base = Path(tempfile.gettempdir(), f"bitextmine-models-{os.getuid()}")
     base.mkdir(mode=0o700, exist_ok=True)
     if base.lstat().st_uid != os.getuid():

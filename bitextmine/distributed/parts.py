@@ -1,4 +1,4 @@
-"""Shards of rows: what the driver tells a worker of them, and the worker's own view of the same rows."""
+"""Shards of rows: the driver's description of them, and the worker's view of the same rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ _BLOCK = 1 << 13
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of an embedding's file: `lines` (n,) int64; None: all of them. vectors: the same rows, (n, d),
-    for the driver.
+    """Rows of an embedding's file.
+
+    Attributes:
+        npy: the file.
+        lines: their numbers (n,) int64; None: all rows.
+        vectors: the same rows (n, d), for the driver.
     """
 
     npy: Path
@@ -33,7 +37,7 @@ class FileRows:
 
 @dataclass(frozen=True)
 class Shard:
-    """`count` rows of a file, from row `first` on or those in `lines`. digest: of their bytes."""
+    """Rows of a file for a worker: `count` from `first` on, or those in `lines`; `digest` is that of their bytes."""
 
     npy: str
     first: int
@@ -43,7 +47,7 @@ class Shard:
 
 
 class Side:
-    """All rows of one side that are compared, on the driver. index: which of `side`, in which order; None: all."""
+    """All rows of one side that are compared, on the driver; `index` picks and orders rows of `side` (None: all)."""
 
     def __init__(self, side: FileRows, index: NDArray[np.int64] | None, dtype: np.dtype[Any]) -> None:
         self.rows = VectorRows(side.vectors, dtype, index)
@@ -54,7 +58,7 @@ class Side:
         self._shards: dict[tuple[int, int], Shard] = {}
 
     def shard(self, start: int, stop: int) -> Shard:
-        """What a worker is told of rows start..stop."""
+        """Return the description of rows start..stop for a worker."""
         found = self._shards.get((start, stop))
         if found is None:
             lines = None if self._lines is None else self._lines[start:stop]
@@ -63,7 +67,7 @@ class Side:
         return found
 
     def forget(self, start: int, stop: int) -> None:
-        """Lets go of what was told of these."""
+        """Drop the description of a shard."""
         self._shards.pop((start, stop), None)
 
 
@@ -71,8 +75,9 @@ class Side:
 
 
 def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
-    """The rows of a shard, checked: the file has the name that the driver said, and must have the same rows. Those of
-    the last call are kept, of each `side`; of others that were checked is remembered that they were.
+    """Return the rows of a shard on a worker, and check that they are the driver's.
+
+    The rows of the last task are kept for each `side`.
     """
     place = (shard.npy, shard.first, shard.count, shard.digest)
     if kept.get(f"place {side}") != place:
@@ -99,7 +104,6 @@ def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
 
 
 def _digest(rows: VectorRows, start: int, stop: int) -> str:
-    """Of the bytes of rows start..stop."""
     digest = hashlib.blake2b(f"{rows.dtype.str} {rows.dim} {stop - start}".encode(), digest_size=16)
     for at in range(start, stop, _BLOCK):
         end = min(at + _BLOCK, stop)

@@ -48,13 +48,19 @@ def search_tiles(
     checkpoint: Checkpoint | None = None,
     names: tuple[str, str] = ("source vectors", "target vectors"),
 ) -> Neighbours:
-    """The k nearest neighbours of every row of x in y and of every row of y in x: what `search_both` returns.
+    """Return the k nearest neighbours in both directions, as `search_both` does.
 
-    memory: bytes that each worker may take; the driver holds the answer, 12 bytes per row and neighbour. folder: where
-    tiles are kept until they are merged, and saved with the checkpoint; nodes must share it, and the files of x and y.
-    progress: called with the number of rows of x finished since the last call.
-
-    Raises BitextmineError as `search_both` does, and with a worker's message.
+    Args:
+        workers: compute the tiles.
+        x: one side, in a file that the workers see.
+        y: the other.
+        k: neighbours per row.
+        device: the workers' device.
+        memory: bytes that each worker may take; the driver holds the answer, 12 bytes per row and neighbour.
+        folder: for tiles until they are merged and saved; shared with the workers.
+        progress: called with the number of rows of x finished since the last call.
+        checkpoint: where the state is saved.
+        names: of both sides, for messages.
     """
     folder = folder.absolute()  # workers have another working folder
     workers.share([folder.parent, x.npy.parent, y.npy.parent])
@@ -131,11 +137,7 @@ def compare(
     limits: tuple[NDArray[np.float32], NDArray[np.float32]],
     path: str,
 ) -> None:
-    """Writes the k best of each row of two shards that reach the row's limit. A file that is there already is one of
-    the same tile, by a worker or a run that was killed, and is left as it is.
-
-    Raises BitextmineError where the shards are not those that the driver has.
-    """
+    """Write the k best of each row of two shards that reach the row's limit; a finished file stays as it is."""
     if Path(path).exists():
         return
     from bitextmine.device import device_name

@@ -1,4 +1,4 @@
-"""Both directions through the indexes of both sides: every pair that either index brings together is compared once."""
+"""Search in both directions through the indexes of both sides: a pair that either index finds is compared once."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ _NEVER = 1 << 30
 
 @dataclass(frozen=True)
 class IndexedNeighbours(Neighbours):
-    """Neighbours that indexes found. `how`: what was searched and, where it was measured, which share of the true
-    neighbours that found.
-    """
+    """Neighbours found through indexes; `how` tells the kind of search and its measured recall."""
 
     how: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One of the two passes: rows of one side (groups of identical ones) against the lists of the other, k neighbours
-    of each, in the `probes` lists that are nearest. forward: whether the queries are x's.
+    """One of two passes: the rows of one side against the `probes` nearest lists of the other, for k neighbours.
+
+    `forward` is True if x's rows are the queries. Groups are of identical rows.
     """
 
     forward: bool
@@ -55,13 +54,13 @@ class Pass:
 
 
 class Searcher(Protocol):
-    """Who compares lists, if this process does not."""
+    """Another place than this process that compares lists."""
 
     def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
-        """What search_both() returns of both sides."""
+        """Return the result of `search_both` for both sides."""
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
-        """What search_lists() returns of a pass, both ways."""
+        """Return the result of `search_lists` for a pass, in both directions."""
 
 
 def search_both_indexed(
@@ -80,17 +79,28 @@ def search_both_indexed(
     progress: Callable[[int], object] | None = None,
     searcher: Searcher | None = None,
 ) -> IndexedNeighbours:
-    """What search_both() returns, found by the indexes of both sides: neighbours may be missed, similarities are exact.
+    """Return what `search_both` does, found by the indexes of both sides: neighbours may be missed.
 
-    x_rows, y_rows: as `rows` in Index.search. progress: called with the queries done, of n + m. searcher: who compares
-    rows with lists, and rows with rows, None: this process; the result is the same.
+    With two inverted files, x's rows are compared with the lists of y that are near them and y's rows with the lists of
+    x, and both sides learn from both passes: a true neighbour is missed only if neither finds the other. The number of
+    lists is measured on `sample` rows of each side with their exact neighbours, so that `target` of the best neighbours
+    are found in either direction: a few dozen lists instead of hundreds for one pass. Two flat indexes mean exact
+    search; otherwise, and on GPUs, each index is asked as it was tuned.
 
-    Two inverted files: x's rows are compared with the lists of y that are near them, y's rows with the lists of x, and
-    both sides learn from both passes: a true neighbour is missed only if neither of the two finds the other. How many
-    lists that takes (nprobe) is measured here, on `sample` rows of each side with their exact neighbours, so that
-    `target` of the best neighbours are found in either direction; a few dozen lists where one pass alone needs
-    hundreds. Two flat indexes: exact search. Otherwise, and where either
-    is searched on GPUs, each index is asked as it was tuned.
+    Args:
+        x: one side, (n, d).
+        y: the other, (m, d).
+        x_index: the index of x.
+        y_index: the index of y.
+        k: neighbours per row.
+        x_rows: as `rows` in `Index.search`.
+        y_rows: likewise.
+        target: recall@1 to reach.
+        sample: rows to measure it on.
+        seed: of the sample.
+        memory: bytes to take (default: half of what is free).
+        progress: called with the queries done, of n + m.
+        searcher: compares rows with lists (None: this process); the result is the same.
     """
     there = x_index.on_gpu or y_index.on_gpu
     if x_index.exact and y_index.exact and not there:
@@ -178,7 +188,7 @@ def _passed(
 
 
 class _Probes:
-    """A sample of both sides with its exact neighbours: how near the lists are that they are in."""
+    """A sample of both sides with its exact neighbours, to measure how near the right lists are."""
 
     def __init__(
         self,
@@ -217,7 +227,7 @@ class _Probes:
         self._shares = shares
 
     def enough(self, target: float) -> float:
-        """The least share of the lists that finds, in either direction, the target and a standard error of it more."""
+        """Return the least share of the lists that finds the target, and a standard error of it more, both ways."""
         found = []
         for shares in self._shares:
             if len(shares):
@@ -228,7 +238,7 @@ class _Probes:
         return min(1.0, max(found, default=1.0))
 
     def recall(self, fwd: TopK, bwd: TopK) -> dict[str, dict[str, float]]:
-        """What was found of the samples' true neighbours, by similarity, so that a tie counts as found."""
+        """Return the share of the samples' neighbours found, by similarity, so that a tie counts as found."""
         out = {}
         for name, best, (drawn, sim) in zip(("forward", "backward"), (fwd, bwd), self._drawn, strict=True):
             there = np.isfinite(sim)
@@ -255,7 +265,7 @@ def _list_of(lists: Lists, rows: int) -> NDArray[np.int64]:
 
 
 def _rank(rows: Vectors, centres: NDArray[np.float32], lists: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How many lists have to be searched until the given one is among them."""
+    """Return the number of lists to search until the given one is among them."""
     router = Router(centres, 1)
     out = np.full(len(rows), float(_NEVER))
     for start in range(0, len(rows), 1024):
@@ -268,16 +278,14 @@ def _rank(rows: Vectors, centres: NDArray[np.float32], lists: NDArray[np.int64])
 
 
 def _by_row(best: TopK, lists: Lists, rows: int) -> TopK:
-    """What is in the order of the lists, in the order of the rows."""
+    """Return a state in the order of the lists in the order of the rows."""
     out = TopK.empty(rows, best.k)
     out.sim[lists.order], out.id[lists.order] = best.sim, best.id
     return out
 
 
 def _united(one: TopK, other: TopK) -> TopK:
-    """The k best of two states of the same rows; a pair that is in both, with the same similarity, counts once. Takes
-    the place of `one`.
-    """
+    """Merge the k best of two states of the same rows into `one`; a pair in both counts once."""
     k = one.k
     for start in range(0, len(one.sim), _MERGE_ROWS):
         part = slice(start, start + _MERGE_ROWS)
@@ -292,7 +300,7 @@ def _united(one: TopK, other: TopK) -> TopK:
 
 
 def _twice(progress: Callable[[int], object] | None, n: int, m: int) -> Callable[[int], object] | None:
-    """Exact search counts n rows; the bar is for n + m."""
+    """Scale the progress of exact search over n rows to a bar of n + m."""
     if progress is None or not n:
         return progress
     done = 0

@@ -1,4 +1,4 @@
-"""Building FAISS indexes: in memory, or on disk shard by shard, so that a run killed at any moment goes on."""
+"""Build FAISS indexes in memory, or on disk shard by shard, so that an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHARD_COPIES = 3  # a shard in memory: growing arrays, and what is written of t
 
 @dataclass(frozen=True)
 class Plan:
-    """What to build: the kind as asked, the factory string, which rows (ascending), how many vectors those are of."""
+    """An index to build: kind, factory string, and the rows (ascending) of the vectors that it takes."""
 
     kind: str
     spec: str
@@ -47,6 +47,7 @@ class Plan:
     seed: int
 
     def facts(self) -> dict[str, Any]:
+        """Return the plan for the manifest."""
         return {
             "type": self.kind,
             "factory": self.spec,
@@ -59,9 +60,7 @@ class Plan:
 
 
 def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
-    """Looks through the vectors (n, d), float16 or float32, in memory or memory-mapped, for what build_index() needs to
-    know; raises what it says there.
-    """
+    """Read the vectors (n, d) once and return the plan for `build_index`, which raises the same errors."""
     if not kind.strip():
         raise UsageError(
             "the index type is empty: expected auto, flat, ivf, pq, hnsw or a FAISS factory string"
@@ -79,13 +78,18 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
 def build_index(
     vectors: Vectors, kind: str = "auto", *, seed: int = 1, progress: Callable[[int], object] | None = None
 ) -> Index:
-    """Builds an index of the vectors (n, d), float16 or float32, in memory.
+    """Build an index of vectors in memory.
 
-    kind: auto, flat, ivf, pq, hnsw (see factory_string) or a FAISS factory string. Of identical rows the first
-    goes in, and zero rows stay out: their similarity to everything is 0. Training rows are drawn with
-    `seed`. progress: called with the number of rows added. Raises BitextmineError for a NaN (naming the
-    line), for no rows, for a factory string that FAISS does not know or that does not fit the dimension, and
-    for too few rows to train it.
+    Of identical rows the first goes in; zero rows stay out, as their similarity to everything is 0.
+
+    Args:
+        vectors: (n, d), float16 or float32.
+        kind: auto, flat, ivf, pq, hnsw (see `factory_string`) or a FAISS factory string.
+        seed: for the training rows.
+        progress: called with the number of rows added.
+
+    Raises:
+        BitextmineError: a vector holds a NaN, there are no rows or too few to train, or FAISS refuses the string.
     """
     plan = make_plan(vectors, kind, seed=seed)
     index = _trained(vectors, plan)
@@ -103,7 +107,7 @@ def _finished(index: Any, plan: Plan) -> Index:
 
 
 def _nonzero(vectors: Vectors, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the chosen rows are not zero. There is at most one zero row: identical ones are folded."""
+    """Tell for each chosen row if it is not zero; identical rows are folded, so at most one is zero."""
     keep = np.ones(len(chosen), dtype=bool)
     for start in range(0, len(chosen), _ADD_ROWS):
         at = chosen[start : start + _ADD_ROWS]
@@ -116,7 +120,7 @@ def _nonzero(vectors: Vectors, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _trained(vectors: Vectors, plan: Plan) -> Any:
-    """An empty index that takes ids, trained on a sample of the rows."""
+    """Return an empty index that takes ids, trained on a sample of the rows."""
     faiss.omp_set_num_threads(processors())
     index = _empty(plan)
     if not index.is_trained:
@@ -169,7 +173,7 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
 
 
 def _place_centres(core: Any, rows: Vectors, seed: int) -> None:
-    """The centres of an inverted file with a flat quantiser, found with our search; FAISS then trains the rest."""
+    """Give an inverted file with a flat quantiser centres found by our search; FAISS trains the rest."""
     if not isinstance(core, faiss.IndexIVF) or len(rows) < core.nlist:
         return
     quantiser = faiss.downcast_index(core.quantizer)
@@ -181,11 +185,11 @@ def _place_centres(core: Any, rows: Vectors, seed: int) -> None:
 def _add(
     index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Callable[[int], object] | None
 ) -> None:
-    """Adds the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned.
+    """Add the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned.
 
-    Fast-scan codes lie in blocks. Added one row at a time, as assigned rows are, a list of theirs writes past its end
-    when its length is a multiple of a block's bytes (FAISS 1.15, BlockInvertedLists::add_entries), so that FAISS itself
-    has to assign those.
+    FAISS has to assign fast-scan codes itself: they lie in blocks, and added one row at a time, as assigned rows are, a
+    list writes past its end when its length is a multiple of a block's bytes (FAISS 1.15,
+    BlockInvertedLists::add_entries).
     """
     found = faiss.downcast_index(index)
     centres = None
@@ -215,9 +219,7 @@ def _add(
 
 @dataclass(frozen=True)
 class Built:
-    """An index that build_on_disk() has made, in its part folder: the file, and the file of its lists if that is
-    another; how many shards, how many of which were there from a run before.
-    """
+    """An index in its part folder: its file, the file of separate lists, shards in all and from an earlier run."""
 
     file: Path
     lists: Path | None
@@ -235,15 +237,15 @@ def build_on_disk(
     shard_rows: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Built:
-    """Builds the planned index as files in `folder` with about `memory` bytes at most: for inverted files, shards that
-    fit, merged on disk in the end (merge_shards); an index of another kind has to fit as a whole, and is saved
-    every so many rows.
+    """Build the planned index as files in `folder` within about `memory` bytes.
 
-    What a run leaves in `folder` when it is killed is taken up by the next one, if it is for the same `identity` (of
-    the vectors) and plan. Files appear under their names when they are complete and on disk. The index is the same,
-    whether or not the run was killed, and for every memory (hnsw apart: its links depend on the threads' timing).
-    Raises BitextmineError for a full disk, saying how much is needed, for too little memory, when another process is
-    at the same index, and as build_index() does.
+    Inverted files are built in shards that fit and merged on disk (`merge_shards`); an index of another kind has to fit
+    as a whole and is saved after each part. An interrupted run of the same `identity` (of the vectors) and plan
+    resumes. The index is the same for every memory, interrupted or not (hnsw apart: its links depend on the timing of
+    threads).
+
+    Raises:
+        BitextmineError: too little disk or memory, another process builds this index, or as for `build_index`.
     """
     each = bytes_each(plan)
     mergeable = plan.spec.startswith("IVF") and not plan.spec.endswith("fs")
@@ -326,7 +328,7 @@ def _grow(
     shards: list[tuple[int, int]],
     progress: Callable[[int], object] | None,
 ) -> Built:
-    """What cannot be merged: one index that grows, saved after each part."""
+    """Build an index that cannot be merged, and save it after each part."""
     done = 0
     for number in range(len(shards), 0, -1):
         if _whole(folder / f"grown-{number:05d}.faiss", shards[number - 1][1]):
@@ -348,8 +350,10 @@ def _grow(
 
 
 def bytes_each(plan: Plan) -> int:
-    """What a vector takes in the index, roughly: its code, its id, its links. Raises UsageError for a kind of index of
-    which FAISS does not tell.
+    """Return the bytes of a vector in the index, roughly: its code, its id, its links.
+
+    Raises:
+        UsageError: FAISS does not tell for such an index.
     """
     empty = _empty(plan)
     core: Any = core_of(empty)
@@ -378,7 +382,7 @@ def _check_room(folder: Path, needed: int) -> None:
 
 
 def _whole(file: Path, rows: int) -> bool:
-    """Whether a file of a run before holds an index of so many rows."""
+    """Tell if a file of an earlier run holds an index of so many rows."""
     if not file.exists():
         return False
     try:

@@ -1,6 +1,6 @@
-"""Which kind of index pays: times measured on a part of these very vectors, and carried over to all of them.
+"""Choose the kind of index that pays, by times measured on a part of the vectors and extrapolated to all.
 
-Times are of the processor, shared among the threads: what else the machine is doing should not decide.
+Times are of the processor, divided by the threads, so that other work on the machine does not decide.
 """
 
 from __future__ import annotations
@@ -43,17 +43,24 @@ def choose(
     seed: int,
     disk: int,
 ) -> dict[str, Any]:
-    """The kind of index that costs least, building included: for so many queries, or (None) for mining, this side's
-    share of comparing as many rows with another indexed corpus, both directions.
+    """Return the kind of index that costs least, building included.
 
-    vectors (n, d), of which the chosen rows are indexed; memory, disk: bytes to be had. Measured on up to 32,768 of the
-    rows: exact search (for mining, half of what both directions take), finding centres, searching lists (as long as
-    they will be), PQ fast-scan in such lists, graphs of 4,096 and of 16,384. Measured on all of them: in how many lists
-    the nearest of 512 rows have to be looked for; in mining both sides' indexes look for a pair (both.py), so that
-    fewer will do. Carried over: exact search and lists by the number of comparisons, a graph as it grew. Up to
-    FLAT_UP_TO rows nothing is measured: exact search is done before.
+    Up to 32,768 rows measure exact search, finding centres, searching lists (of their final length), PQ fast-scan in
+    such lists, and graphs of 4,096 and 16,384. All rows tell in how many lists the nearest neighbours of 512 of them
+    lie; in mining both sides' indexes look for a pair, so that fewer will do. Exact search and lists are extrapolated
+    by the number of comparisons, a graph as it grew. Up to FLAT_UP_TO rows nothing is measured.
 
-    Returns {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
+    Args:
+        vectors: (n, d).
+        chosen: the rows to index.
+        queries: searches to come; None: this side's share of mining with another indexed corpus.
+        target: recall.
+        memory: bytes to be had.
+        seed: for samples.
+        disk: bytes to be had.
+
+    Returns:
+        {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
     """
     n, dim = len(chosen), int(vectors.shape[1])
     asked = n if queries is None else queries
@@ -106,7 +113,7 @@ def choose(
 
 
 def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | None:
-    """What was chosen when the index that lies unfinished in `part` was begun, if it is of these vectors."""
+    """Return the choice that the unfinished index in `part` was begun with, if it is of these vectors."""
     head = read_head(part / "journal")
     if head is None or head.identity.get("embedding") != embedding:
         return None
@@ -130,7 +137,7 @@ def _words(seconds: float) -> str:
 
 
 def _time(work: Callable[[], object], times: int = 2) -> float:
-    """Seconds of processor time that it takes, at best, for each of the threads."""
+    """Return the least processor seconds of a few runs, divided by the threads."""
     best = np.inf
     for _ in range(times):
         begin = time.process_time()
@@ -142,8 +149,9 @@ def _time(work: Callable[[], object], times: int = 2) -> float:
 def _probes(
     vectors: Vectors, chosen: NDArray[np.int64], lists: int, target: float, seed: int, mining: bool
 ) -> float:
-    """In how many of so many lists the nearest other row of a row has to be looked for, measured on 512 of them; for
-    mining, when either of the two may find the other. The centres are found in fewer rounds than the index's.
+    """Return the number of lists to search for the nearest other row, measured on 512 rows.
+
+    In mining either of the two may find the other. The centres are found in fewer rounds than the index's.
     """
     random = np.random.default_rng(seed)
     drawn = np.sort(random.choice(chosen, min(_PER_CENTRE // 4 * lists, len(chosen)), replace=False))
@@ -169,7 +177,7 @@ def _probes(
 
 
 class _Rates:
-    """Seconds per elementary step, measured on a part of the vectors whose lists are as long as those of all n."""
+    """Seconds per elementary step, measured on a part whose lists are as long as those of all n vectors."""
 
     def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
         self._mining = mining
@@ -186,7 +194,7 @@ class _Rates:
         self._lists = Lists(order, bounds, lambda i: self._ordered[bounds[i] : bounds[i + 1]])
 
     def exact(self, n: int) -> float:
-        """For a query with all n rows."""
+        """Return the seconds of a query against all n rows."""
         if self._mining:
             took = _time(lambda: search_both(self._queries, self._part, _K)) / 2
         else:
@@ -194,18 +202,18 @@ class _Rates:
         return took / len(self._queries) / len(self._part) * n
 
     def centre(self) -> float:
-        """For a row with a centre."""
+        """Return the seconds of a row against a centre."""
         centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
         return _time(lambda: nearest_centre(self._part, centres)) / len(self._part) / len(centres)
 
     def route(self) -> float:
-        """For a query with a centre, choosing among them."""
+        """Return the seconds of a query against a centre, choosing among them."""
         centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
         router = Router(centres, 32)
         return _time(lambda: router.route(self._queries)) / len(self._queries) / len(centres)
 
     def list(self) -> float:
-        """For a query with a list."""
+        """Return the seconds of a query against a list."""
         probes = max(1, self.lists // 4)
         rows = VectorRows(self._queries, self._queries.dtype)
         took = _time(
@@ -216,7 +224,7 @@ class _Rates:
         return max(0.0, took / len(self._queries) / probes)
 
     def fast_scan(self) -> tuple[float, float] | None:
-        """For adding a row to, and for a query with, a list of 4-bit codes; None where that cannot be made."""
+        """Return the seconds to add a row to a list of 4-bit codes, and to search one; None if there can be none."""
         dim = self._part.shape[1]
         spec = factory_string("pq", len(self._part), dim).partition(",")[2]
         probes = max(1, self.lists // 4)
@@ -234,7 +242,7 @@ class _Rates:
         return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries) / probes
 
     def graph(self, size: int) -> tuple[float, float]:
-        """For adding a row to, and for a query with, a graph of so many."""
+        """Return the seconds to add a row to a graph of `size`, and to search it."""
         dim = self._part.shape[1]
         faiss.omp_set_num_threads(processors())
         index: Any = faiss.index_factory(dim, factory_string("hnsw", size, dim), faiss.METRIC_INNER_PRODUCT)

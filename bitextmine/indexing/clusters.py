@@ -1,4 +1,4 @@
-"""The clusters that an inverted file parts vectors into: finding their centres, and which are nearest to a row."""
+"""The clusters of an inverted file: finding their centres, and the nearest ones to a row."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ROUTE_ROWS = 2048
 
 
 def nearest_centre(vectors: Vectors, centres: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The centre of the highest inner product for each row (n, d), as int64 (n,); exact, ties to the lower one.
+    """Return the centre with the highest inner product for each row (n, d), int64 (n,); ties go to the lower one.
 
-    As the search does it, this takes a tenth of the time that faiss's own assignment takes.
+    Our search takes a tenth of the time of FAISS's own assignment.
     """
     return search_one(vectors, _rounded(centres, vectors), 1)[1][:, 0]
 
 
 def find_centres(vectors: Vectors, count: int, *, seed: int, rounds: int = ROUNDS) -> NDArray[np.float32]:
-    """`count` centres, float32 (count, d) of length 1, of rows (n, d) by spherical k-means (Dhillon and Modha 2001).
+    """Return `count` centres, float32 (count, d) of length 1, by spherical k-means (Dhillon and Modha 2001).
 
-    Begins with `count` of the rows, drawn with `seed`; a centre that loses all its rows takes half of another's
-    (faiss.contrib.clustering.reassign_centroids). Needs n >= count.
+    Begins with `count` of the n >= count rows, drawn with `seed`; a centre that loses all its rows takes half of
+    another's (faiss.contrib.clustering.reassign_centroids).
     """
     from faiss.contrib import clustering
 
@@ -57,15 +57,15 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _rounded(centres: NDArray[np.float32], like: Vectors) -> Vectors:
-    """As what the vectors are, so that the search compares like with like."""
+    """Return centres in the dtype of the vectors."""
     return centres.astype(np.float16) if like.dtype == np.float16 else centres
 
 
 class Router:
-    """Which lists to look for a row's neighbours in: the `probes` whose centres are nearest to it.
+    """Finds the `probes` lists whose centres are nearest to a row.
 
-    The products are made in the arithmetic that this processor is fastest at: a list more or less at the edge, where
-    two centres are as near as that, is all that depends on it.
+    Products are made in this processor's fastest arithmetic; only lists at the edge, with two centres about as near,
+    depend on it.
     """
 
     def __init__(self, centres: NDArray[np.float32], probes: int) -> None:
@@ -77,7 +77,7 @@ class Router:
         self._probes = min(probes, self._lists)
 
     def scores(self, rows: Vectors) -> NDArray[np.float32]:
-        """The products of rows (b, d) with the centres, float32 (b, lists)."""
+        """Return the products of rows (b, d) with the centres, float32 (b, lists)."""
         import torch
 
         with warnings.catch_warnings():
@@ -87,9 +87,9 @@ class Router:
         return out
 
     def near(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The lists of rows (b, d): (all of them, row after row, ascending within a row; how many each row has, (b,)).
+        """Return the lists of rows (b, d): all of them, row after row and ascending; the number for each row, (b,).
 
-        A row has `probes` lists, more where several centres are equally near.
+        A row has `probes` lists, or more if several centres are equally near.
         """
         found: list[NDArray[np.int32]] = []
         counts: list[NDArray[np.int64]] = []
@@ -109,16 +109,14 @@ class Router:
         return np.concatenate(found), np.concatenate(counts)
 
     def route(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Rows (b, d) by list: (row numbers, ascending within a list; where each list's rows begin, lists + 1)."""
+        """Return rows (b, d) by list: row numbers, ascending within a list; where each list begins, (lists + 1,)."""
         return by_list(*self.near(rows), self._lists)
 
 
 def by_list(
     lists: NDArray[np.int32], counts: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """From the lists of each row (`Router.near`) to the rows of each of `total` lists: (row numbers, ascending within a
-    list; where each list's rows begin, total + 1).
-    """
+    """Return the rows of each of `total` lists, from the lists of each row (`Router.near`); as `Router.route`."""
     from scipy.sparse import csr_matrix
 
     begins = np.concatenate([[0], np.cumsum(counts)])

@@ -1,4 +1,4 @@
-"""FAISS indexes over stored vectors: the kinds there are, and searching them with exact similarities."""
+"""FAISS indexes over stored vectors: their kinds, and searching them with exact similarities."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ _OLD_WHEELS = ("faiss-gpu-cu12", "faiss-gpu-cu11")  # with machine code for comp
 
 
 def factory_string(kind: str, rows: int, dim: int) -> str:
-    """The FAISS factory string that a kind stands for at so many rows of so many numbers; any other string stands for
-    itself.
+    """Return the FAISS factory string of a kind for so many rows and dimensions; any other string is returned as is.
 
-    flat: compares with everything. ivf: the vectors as they are stored, in about 2 sqrt(rows) lists, fewer when there
-    are not 39 rows for each; a list can be read and compared exactly, in one piece, from disk. pq: in such lists, four
-    bits for every two or so numbers, for what would not fit otherwise. hnsw: 8 bits per number and 32 links.
-    auto, asked here, is flat up to FLAT_UP_TO rows and ivf above; choose.choose() measures.
+    flat compares with everything. ivf holds the vectors as they are stored, in about 2 sqrt(rows) lists, fewer if there
+    are not 39 rows for each; a list can be read in one piece from disk and compared exactly. pq holds four bits for
+    every two or so numbers in such lists. hnsw holds 8 bits per number and 32 links. auto is flat up to FLAT_UP_TO rows
+    and ivf above; `choose` measures.
     """
     if kind == "auto":
         kind = "flat" if rows <= FLAT_UP_TO else "ivf"
@@ -60,7 +59,7 @@ def factory_string(kind: str, rows: int, dim: int) -> str:
 class Index:
     """A FAISS index whose ids are rows of the vectors it was built from; of identical rows it has the first.
 
-    `facts` is what its manifest says about it, besides what store.py adds for an index on disk.
+    `facts` are those of its manifest.
     """
 
     faiss: Any
@@ -75,16 +74,17 @@ class Index:
 
     @property
     def dim(self) -> int:
+        """The number of dimensions."""
         return int(self.faiss.d)
 
     @property
     def rows(self) -> int:
-        """How many distinct vectors are in it."""
+        """The number of distinct vectors."""
         return int(self.faiss.ntotal)
 
     @property
     def exact(self) -> bool:
-        """Whether it compares the vectors as they are with everything."""
+        """Tell if it compares the vectors as they are with everything."""
         found = faiss.downcast_index(self.faiss)
         if isinstance(found, faiss.IndexIDMap):
             found = faiss.downcast_index(found.index)
@@ -92,19 +92,19 @@ class Index:
 
     @property
     def inverted(self) -> Any:
-        """The inverted file, if it is one over the vectors as they are (not rotated or projected), else None."""
+        """The inverted file, if it is one over the vectors as they are (not rotated or projected)."""
         found = faiss.downcast_index(self.faiss)
         return found if isinstance(found, faiss.IndexIVF) else None
 
     @property
     def centres(self) -> NDArray[np.float32]:
-        """Of an inverted file: the centres of its lists, float32 (lists, d)."""
+        """The centres of an inverted file's lists, float32 (lists, d)."""
         ivf = self.inverted
         found: NDArray[np.float32] = ivf.quantizer.reconstruct_n(0, ivf.nlist)
         return found
 
     def effort(self) -> tuple[str, int, int] | None:
-        """What can be turned up for recall: ("nprobe" or "efSearch", its value, its largest useful value)."""
+        """Return the setting that raises recall, "nprobe" or "efSearch", with its value and largest useful value."""
         core = core_of(self.faiss)
         if isinstance(core, faiss.IndexIVF):
             return "nprobe", int(core.nprobe), int(core.nlist)
@@ -113,6 +113,7 @@ class Index:
         return None
 
     def set_effort(self, value: int) -> None:
+        """Set nprobe or efSearch."""
         core = core_of(self.faiss)
         if isinstance(core, faiss.IndexIVF):
             core.nprobe = value
@@ -124,7 +125,7 @@ class Index:
     def candidates(
         self, queries: Vectors, count: int, progress: Callable[[int], object] | None = None
     ) -> NDArray[np.int64]:
-        """The ids (n, count) that FAISS returns, -1 where a list ran empty. Its similarities are not used."""
+        """Return the ids (n, count) that FAISS finds, -1 if a list ran empty; its similarities are not used."""
         self._check_dim(queries)
         faiss.omp_set_num_threads(processors())
         found = np.full((len(queries), count), -1, dtype=np.int64)
@@ -140,7 +141,7 @@ class Index:
         return found
 
     def check_mapped(self) -> None:
-        """BitextmineError where the file of the index lost its end since it was loaded."""
+        """Raise BitextmineError if the index's file lost its end since it was loaded."""
         if self.mapped is not None:
             self.mapped.check()
 
@@ -152,7 +153,7 @@ class Index:
             )
 
     def check_rows(self, found: int) -> None:
-        """BitextmineError unless the index is of so many rows."""
+        """Raise BitextmineError unless the index is of so many rows."""
         known = self.facts.get("rows", found)
         if found != known:
             raise BitextmineError(
@@ -161,7 +162,7 @@ class Index:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it is searched on GPUs: where this faiss has them and can hold such an index there."""
+        """Tell if it is searched on GPUs: faiss has some and can hold such an index there."""
         return self._copy() is not None
 
     def _copy(self) -> Any:
@@ -172,7 +173,7 @@ class Index:
         return self._on_gpu[0]
 
     def _searcher(self, count: int) -> Any:
-        """What to ask for so many neighbours: the copy on the GPUs, if there is one and that is not too much for it."""
+        """Return the index to ask for so many neighbours: the copy on GPUs, unless that is too much for it."""
         effort = self.effort()
         asked = max(count, 0 if effort is None else effort[1])
         return self._copy() if self.on_gpu and asked <= _MOST_ON_GPU else self.faiss
@@ -187,13 +188,18 @@ class Index:
         progress: Callable[[int], object] | None = None,
         memory: int | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The k nearest rows of `pool` that the index finds: (similarity (n, k), id (n, k)) as search_one.
+        """Return the k nearest rows of `pool` that the index finds: (similarity (n, k), id (n, k)) as `search_one`.
 
-        pool: the vectors that the index was built from; or, with `rows` (one entry per vector of those, the
-        row of `pool` or -1), a selection of them, which then are the ids. The similarities are those of the rows of
-        `pool`, exact and ordered: a flat index is searched by search_one, an inverted file list by list if there are
-        queries enough, and of any other several times k candidates are taken from FAISS and rescored. Where the
-        index finds fewer than k, the rest is -1 with -inf. memory: bytes to take, by default half of what is free.
+        Similarities are exact. A flat index is searched by `search_one`, an inverted file list by list if there are
+        queries enough; of any other, several times k candidates are rescored. Missing neighbours are -1 with -inf.
+
+        Args:
+            queries: (n, d).
+            pool: the vectors that the index was built from, or with `rows` a selection of them.
+            k: neighbours.
+            rows: for each vector of the index its row in `pool`, or -1.
+            progress: called with the number of queries done.
+            memory: bytes to take (default: half of what is free).
         """
         check_pair(queries, pool, "queries", "indexed vectors")
         if k < 1:
@@ -211,7 +217,7 @@ class Index:
         return _finish(queries, pool, ids, k, groups, rows)
 
     def fold(self, pool: Vectors) -> Groups | None:
-        """The groups of identical rows of the pool."""
+        """Return the groups of identical rows of the pool."""
         if self._folded is None or self._folded[0] is not pool:
             self._folded = pool, scan(pool, "indexed vectors")
         return self._folded[1]
@@ -242,9 +248,7 @@ class Index:
         return unfold(found.sim, found.id, None, groups)
 
     def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
-        """Of an inverted file: the lists, of rows of `pool` (`rows` as in search()); where rows are identical, of their
-        groups (fold()).
-        """
+        """Return an inverted file's lists of rows of `pool` (`rows` as in `search`), or of their groups (`fold`)."""
         if self._lists is not None and self._lists[0] is pool and self._lists[1] is rows:
             return self._lists[2]
         groups = self.fold(pool)
@@ -282,7 +286,7 @@ class Index:
 
 
 def stored_as_they_are(ivf: Any) -> bool:
-    """Whether an inverted file's codes are the float16 vectors themselves."""
+    """Tell if an inverted file's codes are the float16 vectors themselves."""
     return (
         isinstance(ivf, faiss.IndexIVFScalarQuantizer)
         and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
@@ -291,13 +295,13 @@ def stored_as_they_are(ivf: Any) -> bool:
 
 
 def check_finite_rows(rows: Vectors) -> None:
-    """BitextmineError, which names the row, unless every number of the queries is finite; reads them in blocks."""
+    """Raise BitextmineError, naming the row, unless every number of the queries is finite."""
     for start in range(0, len(rows), 1 << 14):
         check_finite(rows[start : start + (1 << 14)], "queries", start)
 
 
 def gpus() -> int:
-    """How many GPUs the installed faiss can use; 0 for faiss-cpu, and for a wheel that would abort on one of them."""
+    """Return the number of GPUs that the installed faiss can use without aborting."""
     if not hasattr(faiss, "StandardGpuResources"):
         return 0
     count = int(faiss.get_num_gpus())
@@ -306,7 +310,7 @@ def gpus() -> int:
 
 @cache
 def _too_new_for_wheel() -> bool:
-    """Whether a GPU here is newer than the machine code in the wheel that is installed: faiss then ends the process."""
+    """Tell if a GPU here is newer than the installed wheel's machine code: faiss then ends the process."""
     wheels = {d.name.lower().replace("_", "-") for d in distributions() if d.name}
     old = next((name for name in _OLD_WHEELS if name in wheels), None)
     if old is None:
@@ -326,7 +330,7 @@ def _too_new_for_wheel() -> bool:
 
 
 def on_gpus(index: Any) -> Any:
-    """A copy of the index on all GPUs of this faiss; None where it has none or they cannot hold such an index."""
+    """Return a copy of the index on all GPUs of this faiss; None if it has none or they cannot hold it."""
     if not gpus():
         return None
     try:
@@ -354,7 +358,7 @@ def _finish(
 
 
 def core_of(index: Any) -> Any:
-    """What does the work, inside id maps, rotations and refinements."""
+    """Return the index inside id maps, rotations and refinements."""
     while True:
         index = faiss.downcast_index(index)
         if isinstance(index, faiss.IndexPreTransform | faiss.IndexIDMap):
@@ -366,7 +370,7 @@ def core_of(index: Any) -> Any:
 
 
 def reason(error: RuntimeError) -> str:
-    """FAISS's message without the C++ signature and the source file."""
+    """Return FAISS's message without the C++ signature and the source file."""
     text = str(error)
     for mark in ("failed: ", "Error: ", ": "):
         if mark in text:

@@ -1,4 +1,4 @@
-"""Indexes on disk: corpus.fr.faiss beside corpus.fr.npy, with a manifest that says what it is of."""
+"""Indexes on disk: corpus.fr.faiss beside corpus.fr.npy, with a manifest."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ _NO_TIMES = {"queries": 0, "search_seconds": 0.0, "exact_seconds": 0.0}
 
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Where an embedding's index goes: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
+    """Return the places of an index: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
     path = local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     file = path.with_suffix(".faiss") if path.suffix == ".npy" else Path(f"{path}.faiss")
     return file, Path(f"{file}.json")
 
 
 def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Raises BitextmineError where the index of an embedding cannot go to its place: the folder cannot be written to,
-    or, without `force`, something is there that this program did not make. To be asked before the work.
+    """Raise BitextmineError if the index of an embedding cannot go to its place; to be asked before the work.
+
+    Without `force`, files of other programs there are an error, too.
     """
     file, manifest = index_paths(npy_path)
     if not file.exists():
@@ -60,13 +61,14 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
 
 
 def lists_path(index_path: str | os.PathLike[str]) -> Path:
-    """Where the lists of an index lie that was merged from shards: ``corpus.fr.faiss`` -> ``corpus.fr.faiss.lists``."""
+    """Return the place of separate lists: ``corpus.fr.faiss`` -> ``corpus.fr.faiss.lists``."""
     return Path(f"{os.fspath(index_path)}.lists")
 
 
 def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Moves what was built to its final names, the manifest last; a reader sees all of it or an error, never parts of
-    two. Returns the facts, with the sizes.
+    """Move the parts to their final names, the manifest last, and return the facts with the sizes.
+
+    A reader sees all of it or an error, never parts of two.
     """
     manifest, lists = Path(f"{file}.json"), lists_path(file)
     if built.lists is not None:
@@ -100,8 +102,10 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
-    """The index in a file, memory-mapped where FAISS can (inverted files, flat ones); BitextmineError when it, its
-    lists or its manifest are missing, truncated or something else.
+    """Return the index in a file, memory-mapped if FAISS can.
+
+    Raises:
+        BitextmineError: the index, its lists or its manifest are missing, truncated or something else.
     """
     file = Path(path)
     _check_name(file)
@@ -132,9 +136,7 @@ def load_index(path: str | os.PathLike[str]) -> Index:
 
 
 def _read_facts(manifest: Path) -> dict[str, Any]:
-    """The manifest of an index; BitextmineError where it describes something else, or what is read from it is of
-    another type.
-    """
+    """Return the manifest of an index; raise BitextmineError if it is of something else or has wrong types."""
     facts = read_json(manifest)
     if facts.get("kind") != "index":
         raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")
@@ -164,7 +166,7 @@ def _read_facts(manifest: Path) -> dict[str, Any]:
 
 
 def _check_ids(found: Any, rows: int, file: Path) -> None:
-    """BitextmineError unless each id in an index is that of another one of so many rows."""
+    """Raise BitextmineError unless the ids in an index are different rows of so many."""
     core: Any = faiss.downcast_index(found)
     if isinstance(core, faiss.IndexIDMap):
         parts = iter([faiss.vector_to_array(core.id_map)])
@@ -186,7 +188,7 @@ def _check_ids(found: Any, rows: int, file: Path) -> None:
 
 
 def _check_name(file: Path) -> None:
-    """BitextmineError for a path that FAISS cannot take."""
+    """Raise BitextmineError for a path that FAISS cannot take."""
     try:
         str(file).encode()
     except UnicodeEncodeError:
@@ -196,7 +198,7 @@ def _check_name(file: Path) -> None:
 
 
 def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
-    """None when the files are as long as their manifest says, else what is wrong."""
+    """Return the reason if the files are not as long as their manifest says."""
     for path, key in ((file, "bytes"), (lists_path(file), "lists_bytes")):
         if key == "lists_bytes" and key not in facts:
             continue
@@ -225,7 +227,7 @@ def _read(file: Path) -> Any:
 
 
 def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> str | None:
-    """None when the embedding's index is there and of these vectors (and kind), else the reason in words."""
+    """Return None if the embedding's index is there and of these vectors (and kind), else the reason in words."""
     file, manifest = index_paths(npy_path)
     if not file.exists() or not manifest.exists():
         return "not indexed yet"
@@ -260,7 +262,7 @@ def _identity(embedding: Manifest) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What `index` did: the file, what its manifest says, and how long it took (0 when it was up to date)."""
+    """The result of `index`: the file, its manifest's facts, and the seconds it took (0 if it was up to date)."""
 
     path: Path
     facts: dict[str, Any]
@@ -270,6 +272,7 @@ class IndexReport:
     resumed: int = 0
 
     def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
         return {
             "path": str(self.path),
             **self.facts,
@@ -279,7 +282,7 @@ class IndexReport:
         }
 
     def to_table(self) -> str:
-        """A few lines for a person."""
+        """Return a few lines for a person."""
         facts, recall = self.facts, self.facts["recall"]
         effort = facts.get("effort") or {}
         turned = "".join(f", {name} {value}" for name, value in effort.items())
@@ -321,17 +324,25 @@ def index_corpus(
     shard_rows: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> IndexReport:
-    """Builds the index of an embedding beside it, unless one of these vectors and kind is there.
+    """Build the index of an embedding beside it, unless one of these vectors and kind is there.
 
-    Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own
-    answer; nprobe (ivf) or efSearch (hnsw) is turned up until recall@1 reaches the target. kind auto: what is fastest
-    for `queries` queries (default: as many as rows), building included, at that recall (choose.choose). What was built
-    goes to CORPUS.faiss.part until it is complete, and a run that was killed goes on from there (build_on_disk).
-    memory: bytes that building may take; default half of what is free. shard_rows: rows per shard, instead of what
-    fits there. In every run the index is the same (hnsw apart), and so is its manifest, but for the times in it
-    (measured, auto).
-    Raises BitextmineError as build_on_disk() and open_embedding() do, and, without `force`, for files in the place of
-    the index that this program did not make.
+    Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
+    nprobe (ivf) or efSearch (hnsw) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
+    until it is complete, and an interrupted run resumes. Every run makes the same index (hnsw apart) and the same
+    manifest, times apart.
+
+    Args:
+        npy_path: the embedding.
+        kind: see `build_index`; auto: the fastest for `queries` queries, building included.
+        recall_sample: rows to measure recall on.
+        recall_target: recall@1 to reach.
+        k: neighbours that the recall counts.
+        seed: for training rows and samples.
+        force: build again, and write over files of other programs.
+        memory: bytes that building may take (default: half of what is free).
+        queries: searches to come (default: as many as rows).
+        shard_rows: rows per shard (default: as many as fit).
+        progress: called with the number of rows added.
     """
     vectors, embedding = open_embedding(npy_path)
     file, manifest = index_paths(npy_path)
@@ -395,7 +406,7 @@ def index_corpus(
 def compare_times(
     index: Index, vectors: Vectors, chosen: NDArray[np.int64], k: int, seed: int
 ) -> tuple[float, float]:
-    """Seconds that so many of the rows (_TIMED, or all) take as queries: through the index, and by exact search."""
+    """Return the seconds of a sample of the rows as queries: through the index, and by exact search."""
     drawn = np.sort(np.random.default_rng(seed).permutation(chosen)[:_TIMED])
     queries = np.ascontiguousarray(vectors[drawn])
     index.search(queries[:256], vectors, k)  # loads what is loaded once
@@ -407,14 +418,14 @@ def compare_times(
 
 
 def open_index(npy_path: str | os.PathLike[str]) -> Index:
-    """The index of an embedding, built (auto) when it is missing or of other vectors."""
+    """Return the index of an embedding, built (auto) if it is missing or of other vectors."""
     if check_index(npy_path) is not None:
         index_corpus(npy_path)
     return load_index(index_paths(npy_path)[0])
 
 
 def free_bytes(folder: Path) -> int:
-    """What may still be written to the disk of a folder, in bytes."""
+    """Return the free bytes on the disk of a folder."""
     return shutil.disk_usage(folder).free
 
 

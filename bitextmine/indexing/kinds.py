@@ -1,6 +1,4 @@
-"""The kinds of index that have a name; `bitextmine --help` reads them, so nothing heavy is imported here. What each
-stands for is in `faiss_index.factory_string`.
-"""
+"""Names of the kinds of index (`faiss_index.factory_string`); loads nothing heavy, for `bitextmine --help`."""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ _QUANTISERS = ("q1", "pq", "rq", "prq")
 
 @contextlib.contextmanager
 def few_rows_allowed(index: Any) -> Iterator[None]:
-    """In here, an index that is not trained yet trains on as few rows as it can, without a warning; what it learns is
-    the same.
-    """
+    """Let an untrained index train on few rows without a warning; it learns the same."""
     rotations = [each for each in _transforms(index) if isinstance(each, faiss.OPQMatrix) and each.pq is None]
     # OPQ trains a product quantiser: its own (of 8 bits), or the one that it is given, which stays ours.
     trials = [faiss.ProductQuantizer(each.d_out, each.M, 8) for each in rotations]
@@ -41,7 +39,7 @@ def few_rows_allowed(index: Any) -> Iterator[None]:
 
 
 def _indexes(whole: Any) -> Iterator[Any]:
-    """The index and all that it is made of."""
+    """Yield the index and all indexes inside it."""
     index: Any = faiss.downcast_index(whole)
     yield index
     for name in _INDEXES:
@@ -54,7 +52,7 @@ def _indexes(whole: Any) -> Iterator[Any]:
 
 
 def _transforms(index: Any) -> Iterator[Any]:
-    """What turns vectors before they get to an index."""
+    """Yield the transforms that vectors pass before an index."""
     for each in _indexes(index):
         if isinstance(each, faiss.IndexPreTransform):
             chain: Any = each.chain
@@ -63,7 +61,7 @@ def _transforms(index: Any) -> Iterator[Any]:
 
 
 def _parameters(holder: Any) -> Iterator[Any]:
-    """The k-means parameters of an index or a quantiser."""
+    """Yield the k-means parameters of an index or a quantiser."""
     found = getattr(holder, "cp", None)
     if found is not None:
         yield found

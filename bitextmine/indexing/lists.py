@@ -33,8 +33,9 @@ _NAMES = ("queries", "indexed vectors")
 
 @dataclass(frozen=True)
 class Lists:
-    """Rows parted into lists: list l has the rows order[bounds[l] : bounds[l + 1]], ascending; fetch(l) gives their
-    vectors, in that order, C-contiguous.
+    """Rows parted into lists: list l has the rows order[bounds[l] : bounds[l + 1]], ascending.
+
+    fetch(l) returns their vectors, in that order, C-contiguous.
     """
 
     order: NDArray[np.int64]
@@ -43,13 +44,14 @@ class Lists:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
+        """The number of rows in each list."""
         return np.diff(self.bounds)
 
 
 def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
-    """How many queries to take at a time with `memory` bytes: their vectors, the lists that they go to, what each
-    thread has found for them. A multiple of what is routed together, so that where a row is looked for does not depend
-    on the memory.
+    """Return the number of queries to take at a time within `memory` bytes.
+
+    It is a multiple of ROUTE_ROWS, so that the lists of a row do not depend on the memory.
     """
     each = 6 * dim + 24 * probes + 24 * k * (threads + 1)
     return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each)) // ROUTE_ROWS * ROUTE_ROWS
@@ -67,12 +69,24 @@ def search_lists(
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[TopK, TopK | None]:
-    """For each query the k best rows of the `probes` lists whose centres (lists, d) are nearest to it; with `both` also
-    the k best queries for each listed row, among those queries that its list was compared with.
+    """Return the k best rows for each query, of the `probes` lists whose centres (lists, d) are nearest to it.
 
-    Returns (TopK of the queries, with row numbers as in lists.order; TopK of the listed rows, in the order of
-    lists.order, with query numbers). Similarities are exact (products.products), order and ties as in search_both();
-    the result depends neither on `memory` nor on `threads`. progress: called with the number of queries done.
+    Similarities are exact, order and ties as in `search_both`; the result depends neither on `memory` nor on `threads`.
+
+    Args:
+        queries: the rows to search for.
+        lists: the rows to search in.
+        centres: of the lists.
+        probes: lists per query.
+        k: neighbours.
+        both: also return the k best queries for each listed row, among those that its list was compared with.
+        memory: bytes to take.
+        threads: default: one per processor.
+        progress: called with the number of queries done.
+
+    Returns:
+        The queries' neighbours, with row numbers as in lists.order; those of the listed rows, in the order of
+        lists.order, with query numbers.
     """
     threads = threads or processors()
     router = Router(centres, probes)
@@ -102,7 +116,7 @@ Run = Callable[[Callable[[int], int], list[int]], Iterable[int]]
 
 @contextlib.contextmanager
 def in_threads(threads: int) -> Iterator[Run]:
-    """What calls a function with each of some numbers, in so many threads; yields what it returns."""
+    """Return a `map` over `threads` threads."""
     if threads == 1:
         yield map
         return
@@ -126,11 +140,19 @@ def search_block(
     known: TopK | None = None,
     done: Callable[[int], object] | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Compares queries (b, d) with the lists that they go to: (similarity (b, k), place among the listed rows (b, k)).
+    """Compare queries (b, d) with their lists: (similarity (b, k), place among the listed rows (b, k)).
 
-    at, begins: the queries of each list (`Router.route`). start: the number of the first query; those that bwd has
-    have lower ones. bwd: the k best so far of each listed row, which is brought up to date. known: of each query; its
-    ids are none of those places. done: told of each list.
+    Args:
+        block: the queries.
+        lists: the listed rows.
+        at: the queries of each list (`Router.route`).
+        begins: where each list's queries begin in `at`.
+        start: number of the first query; queries in `bwd` have lower ones.
+        k: neighbours.
+        bwd: the k best so far of each listed row, which are updated.
+        run: a `map`.
+        known: the k best so far of each query; their ids are none of those places.
+        done: called with each list's number.
     """
     work = _Work(block, lists, at, begins, start, k, bwd, known)
     wanted = np.flatnonzero((np.diff(begins) > 0) & (lists.sizes > 0)).tolist()
@@ -141,14 +163,14 @@ def search_block(
 
 
 def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
-    """From places among the listed rows to the rows' own numbers, in `order`; equal similarities by the lowest."""
+    """Replace places among the listed rows by the rows' own numbers, in `order`; ties go to the lowest."""
     known = best.id >= 0
     best.id[known] = order[best.id[known]]
     _settle(best)
 
 
 class _Work:
-    """One block of queries: what the threads share, and what each has found."""
+    """One block of queries: the state shared by the threads, and the results of each."""
 
     def __init__(
         self,
@@ -174,8 +196,9 @@ class _Work:
         return TopK(self._known.sim.copy(), self._known.id.copy())
 
     def compare(self, number: int) -> int:
-        """Compares list `number` with the queries that want it. Threads share no list, and each has its own state of
-        the queries: whatever the order, the k best are the k best.
+        """Compare list `number` with its queries.
+
+        Threads share no list, and each has its own state of the queries, so that the order does not matter.
         """
         state: TopK | None = getattr(self._local, "state", None)
         if state is None:
@@ -241,7 +264,7 @@ class _Work:
 
 
 class _Share:
-    """Progress in queries, told list by list."""
+    """Progress in queries, reported list by list."""
 
     def __init__(self, progress: Callable[[int], object], queries: int, lists: int) -> None:
         self._progress, self._queries, self._lists, self._told = progress, queries, max(1, lists), 0
@@ -258,7 +281,6 @@ class _Share:
 
 
 def _settle(best: TopK) -> None:
-    """Equal similarities by lowest id, now that ids are row numbers."""
     tied = np.flatnonzero(((best.sim[:, 1:] == best.sim[:, :-1]) & (best.id[:, 1:] >= 0)).any(axis=1))
     if len(tied):
         best.sim[tied], best.id[tied] = best_first(best.sim[tied], best.id[tied], best.k)

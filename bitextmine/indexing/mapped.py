@@ -1,6 +1,6 @@
-"""The lists of an index that lie in a mapped file, watched: a file that loses its end is an error, not the end of the
-process by SIGBUS. As embeddings/held.py does for vectors, and by the same compiled module; without it nothing is
-watched.
+"""Lists of an index in a mapped file, watched: losing the file's end is an error, not the end of the process by SIGBUS.
+
+As embeddings/held.py does for vectors, by the same compiled module; without it nothing is watched.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["MappedLists"]
 
 
 class MappedLists:
-    """The inverted lists of a FAISS index that was read from `file` and maps `lists`, which may be the same file.
+    """The inverted lists of an index read from `file`, which map `lists` (perhaps the same file).
 
-    Indexes that have no lists, or hold them in memory, have nothing to be checked.
+    Indexes without lists, or with lists in memory, have nothing to check.
     """
 
     def __init__(self, index: Any, file: Path, lists: Path) -> None:
@@ -40,9 +40,7 @@ class MappedLists:
         self._place = watch(faiss.rev_swig_ptr(mapped.ptr, mapped.totsize), index)
 
     def check(self) -> None:
-        """Raises BitextmineError where the file was truncated, or could not be read, since it was opened; costs
-        nothing.
-        """
+        """Raise BitextmineError if the file was truncated or could not be read since it was opened; costs nothing."""
         if self._fd < 0:
             return
         held = library()

@@ -19,10 +19,13 @@ __all__ = ["list_codes", "list_ids", "merge_shards"]
 
 
 def merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
-    """Gives an empty trained index the inverted lists of the shards: all of them in one new file, list by list, in a
-    list shard by shard, as FAISS's OnDiskInvertedLists reads them (the codes of a list, then its ids).
+    """Move the inverted lists of the shards into an empty trained index, in one new file.
 
-    Raises RuntimeError for an index without inverted lists, OSError when the file cannot be written.
+    The file is in the format of FAISS's OnDiskInvertedLists: list by list, in a list shard by shard, codes then ids.
+
+    Raises:
+        RuntimeError: the index has no inverted lists.
+        OSError: the file cannot be written.
     """
     # The indexes are kept: they own the lists.
     opened: list[Any] = [faiss.read_index(str(shard), faiss.IO_FLAG_MMAP) for shard in shards]
@@ -50,7 +53,7 @@ def merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
 
 
 def list_ids(lists: Any, number: int) -> NDArray[np.int64]:
-    """The ids of an inverted list, where they lie."""
+    """Return the ids of an inverted list, without a copy."""
     size = lists.list_size(number)
     if not size:
         return np.empty(0, np.int64)
@@ -59,7 +62,7 @@ def list_ids(lists: Any, number: int) -> NDArray[np.int64]:
 
 
 def list_codes(lists: Any, number: int) -> NDArray[np.uint8]:
-    """The codes of an inverted list, where they lie, one after the other."""
+    """Return the codes of an inverted list, one after the other, without a copy."""
     size = lists.list_size(number) * lists.code_size
     if not size:
         return np.empty(0, np.uint8)

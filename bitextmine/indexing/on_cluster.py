@@ -39,9 +39,7 @@ _HERE = "bitextmine.indexing.on_cluster"
 
 @dataclass(frozen=True)
 class _Routing:
-    """How rows are routed. centres: the object that holds them; kind: in which arithmetic (`_arithmetic`); path: the
-    file for the lists of some rows.
-    """
+    """How rows are routed; kind: the arithmetic (`_arithmetic`); path: the file for the lists of some rows."""
 
     key: str
     centres: Shared
@@ -51,11 +49,15 @@ class _Routing:
 
 
 class ClusterSearcher:
-    """Compares rows with lists on a cluster, for `both.search_both_indexed`.
+    """Compares rows with lists on workers, for `both.search_both_indexed`.
 
-    x, y: the rows that are mined, in files that all nodes see. identity: what says which vectors, and which indexes,
-    these are. folder: where tiles are kept; nodes must share it, and the caller removes it at the end. memory: bytes
-    that each worker may take.
+    Args:
+        workers: compute the tiles.
+        x: rows that are mined, in a file that all workers see.
+        y: the other side.
+        identity: of the vectors and indexes.
+        folder: for tiles, shared with the workers; the caller removes it at the end.
+        memory: bytes that each worker may take.
     """
 
     def __init__(
@@ -72,13 +74,13 @@ class ClusterSearcher:
         self._identity, self._folder, self._memory = identity, folder.absolute(), memory
 
     def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
-        """What search_both() returns: the search over tiles, for indexes that compare with everything."""
+        """Return the result of `search_both`, for indexes that compare with everything."""
         return search_tiles(
             self._workers, self._x, self._y, k, memory=self._memory, folder=self._folder, progress=progress
         )
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
-        """One pass. Raises BitextmineError with a worker's message."""
+        """Return the result of one pass."""
         files = (self._x, self._y) if which.forward else (self._y, self._x)
         self._workers.share([self._folder.parent, *(side.npy.parent for side in files)])
         x, y = _sides(which, *files)
@@ -124,7 +126,7 @@ class ClusterSearcher:
     def _tasks(
         self, grid: Grid, which: Pass, routing: _Routing, lists: dict[tuple[int, int], tuple[int, int]]
     ) -> Iterator[Task]:
-        """Each tile, after the call that routes its queries; those of the next ones are routed before it."""
+        """Yield each tile after the task that routes its queries, one row of tiles ahead."""
         ahead: list[list[Tile]] = []
         for tile in grid.tiles():
             if not ahead or ahead[-1][0][:2] != tile[:2]:
@@ -176,7 +178,7 @@ class ClusterSearcher:
 
 
 def _sides(which: Pass, queries: FileRows, listed: FileRows) -> tuple[Side, Side]:
-    """The queries in their order, the listed rows in that of their lists."""
+    """Return the queries in their order, and the listed rows in that of their lists."""
     dtype, order = which.queries.dtype, which.lists.order
     at = order if which.listed_groups is None else which.listed_groups.first[order]
     first = None if which.query_groups is None else which.query_groups.first
@@ -184,7 +186,7 @@ def _sides(which: Pass, queries: FileRows, listed: FileRows) -> tuple[Side, Side
 
 
 def _spans(lists: Lists, size: int) -> Iterator[tuple[int, int]]:
-    """Consecutive lists of `size` rows or a little more together, from ... to ...; what has no rows is left out."""
+    """Yield the bounds of consecutive lists of `size` rows or a little more together."""
     first, bounds = 0, lists.bounds
     while first < len(bounds) - 1:
         last = int(np.searchsorted(bounds, bounds[first] + size))
@@ -195,7 +197,7 @@ def _spans(lists: Lists, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _digest(identity: dict[str, Any], which: Pass) -> str:
-    """Of all that a pass depends on. The vectors themselves are those of the identity."""
+    """Return the digest of everything that a pass depends on but the vectors, which the identity covers."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr((identity, which.forward, which.probes, which.k, len(which.queries))).encode())
     parts = [which.lists.order, which.lists.bounds, which.centres]
@@ -206,7 +208,7 @@ def _digest(identity: dict[str, Any], which: Pass) -> str:
 
 
 def _routes(grid: Grid, start: int, stop: int) -> Path:
-    """The file that says which lists the rows start..stop go to."""
+    """Return the file with the lists of the rows start..stop."""
     return grid.folder / f"{grid.name}{start}-{stop}.lists.npz"
 
 
@@ -215,7 +217,7 @@ def _routed(routing: _Routing, path: Path) -> _Routing:
 
 
 def _arithmetic() -> str:
-    """In what products with centres are made, on which their last bits depend."""
+    """Return the arithmetic of products with centres, on which their last bits depend."""
     import torch
 
     from bitextmine.search.options import default_arithmetic
@@ -227,9 +229,10 @@ def _arithmetic() -> str:
 
 
 def route_rows(kept: Kept, queries: Shard, routing: _Routing) -> None:
-    """Writes to which lists each of some rows goes, where that is not known.
+    """Write the lists of some rows, unless the file is there.
 
-    Raises BitextmineError on a machine that would route in other ways than the driver's.
+    Raises:
+        BitextmineError: this machine would route otherwise than the driver's.
     """
     if not Path(routing.path).exists():
         _route(kept, queries, routing)
@@ -261,7 +264,7 @@ def _centres(routing: _Routing) -> NDArray[np.float32]:
 
 
 def _lists_of(kept: Kept, queries: Shard, routing: _Routing) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The lists of some rows: those of the last call, or from their file; found here where that is not there."""
+    """Return the lists of some rows: of the last task, from their file, or found here."""
     if kept.get("lists of") != routing.path:
         try:
             with np.load(routing.path, allow_pickle=False) as file:
@@ -285,11 +288,9 @@ def compare_lists(
     limits: tuple[NDArray[np.float32], NDArray[np.float32]],
     path: str,
 ) -> None:
-    """Writes the k best of some queries among some lists' rows, and of these among those queries, that reach the row's
-    limit. A file that is there already is left as it is.
+    """Write the neighbours that reach the limits, both ways, of some queries and the rows of some lists.
 
-    lists: the number of the first of them, and where the rows of each begin and end. Raises BitextmineError where the
-    shards are not those that the driver has.
+    A finished file stays as it is. `lists` are the number of the first list and the bounds of each.
     """
     if Path(path).exists():
         return

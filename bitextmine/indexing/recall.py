@@ -21,8 +21,9 @@ _LITTLE = 0.002
 
 @dataclass(frozen=True)
 class Recall:
-    """at_1: share of queries whose best neighbour is the best there is; at_k: share of the k best found, both
-    by similarity, so that a tie counts as found. queries: what the sample was drawn from.
+    """The share of queries whose best neighbour was found (at_1), and of the k best (at_k), by similarity.
+
+    `queries` tells the origin of the sample.
     """
 
     at_1: float
@@ -33,15 +34,15 @@ class Recall:
     queries: str
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class RecallSample:
-    """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf where there is none.
+    """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf if missing.
 
-    `own` (s,) is the row that a query is in the pool itself and that does not count; None for foreign
-    queries.
+    `own` (s,) is the query's own row in the pool, which does not count; None for foreign queries.
     """
 
     vectors: Vectors
@@ -59,10 +60,9 @@ def draw(
     queries: Vectors | None = None,
     device: str = "cpu",
 ) -> RecallSample:
-    """A seeded sample of the queries (without any: of the pool's own rows), and their exact k best in the
-    pool.
+    """Return a seeded sample of the queries (default: the pool's own rows) with their exact k best in the pool.
 
-    Zero rows are not drawn: all that they have is ties. A row's own neighbours leave itself out.
+    Zero rows, which have only ties, are not drawn. A row is not its own neighbour.
     """
     if size < 1:
         raise BitextmineError(f"the recall sample must have at least 1 row, found {size}")
@@ -78,7 +78,7 @@ def draw(
 
 
 def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
-    """Recall of the index, rescoring included, on a drawn sample."""
+    """Return the recall of the index on a sample, rescoring included."""
     k = sample.sim.shape[1]
     if sample.own is None:
         sim, _ = index.search(sample.vectors, pool, k)
@@ -104,10 +104,10 @@ def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
 
 
 def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99) -> Recall:
-    """The least nprobe or efSearch, to about a tenth, for which recall@1 on the sample reaches the target; the highest
-    there is, if none does.
+    """Set the least nprobe or efSearch, to about a tenth, whose recall@1 on the sample reaches the target.
 
-    Where more of it no longer helps, what is lost is lost in the codes: then more candidates are rescored.
+    If none does, it is the highest. Where more of it no longer helps, the codes lose the rest: then more candidates are
+    rescored.
     """
     recall = measure(index, pool, sample)
     below = 0

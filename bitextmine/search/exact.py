@@ -35,19 +35,25 @@ def search_both(
     checkpoint: Checkpoint | None = None,
     names: tuple[str, str] = ("source vectors", "target vectors"),
 ) -> Neighbours:
-    """The k nearest neighbours of every row of x in y and of every row of y in x, by inner product.
+    """Return the k nearest neighbours in both directions, by inner product: of x's rows in y and of y's rows in x.
 
-    x (n, d) and y (m, d) are float16 or float32, in memory or memory-mapped; rows are L2-normalised or zero
-    (a zero row has similarity 0 to everything). Every similarity is the inner product of the vectors given,
-    summed in float64 as products.products() says and rounded to float32; no neighbour is missed, ties go to
-    the lower id. The result is therefore the same, byte for byte, for all options, and for a search that was
-    killed and went on.
+    Every similarity is the inner product of the vectors given, summed in float64 as `products.products` does and
+    rounded to float32; no neighbour is missed, ties go to the lower id. The result is the same, byte for byte, for all
+    options, and for a search that was interrupted and resumed.
 
-    progress: called with the number of rows of x finished since the last call.
-    checkpoint: where to keep what is found so far, and to go on from; the caller's to remove().
-    names: what messages call x and y.
-    Raises BitextmineError for different dimensions, k < 1, a NaN or infinity (naming the line), for an engine that
-    cannot be had, and for too little memory (saying how much it takes).
+    Args:
+        x: (n, d), float16 or float32, in memory or memory-mapped; rows are L2-normalised or zero (similarity 0 to
+            everything).
+        y: (m, d), likewise.
+        k: neighbours per row.
+        options: see `SearchOptions`.
+        progress: called with the number of rows of x finished since the last call.
+        checkpoint: saves the state, and resumes from it; the caller removes it.
+        names: of x and y, for messages.
+
+    Raises:
+        BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing,
+            or too little memory (with the bytes it takes).
     """
     return _search(x, y, k, True, options, progress, checkpoint, names)
 
@@ -61,8 +67,9 @@ def search_one(
     progress: Callable[[int], object] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k nearest rows of `pool` for each row of `queries`: (similarity (n, k), id (n, k)), as
-    search_both.
+    """Return the k nearest rows of `pool` for each row of `queries`: (similarity (n, k), id (n, k)).
+
+    See `search_both`.
     """
     found = _search(queries, pool, k, False, options, progress, checkpoint, ("queries", "pool"))
     return found.fwd_sim, found.fwd_id
@@ -124,7 +131,7 @@ def _search(
 
 
 def _unfolding(groups: Groups | None, k: int) -> int:
-    """Bytes that identical rows cost: the groups, and the answer for all rows beside that for one of each."""
+    """Return the bytes that identical rows cost: the groups, and the answer for all rows."""
     if groups is None:
         return 0
     return sum(a.nbytes for a in (groups.first, groups.of, groups.members, groups.bounds)) + 12 * k * len(

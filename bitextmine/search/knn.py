@@ -29,13 +29,13 @@ def knn(
     memory: int | str | None = None,
     threads: int | None = None,
 ) -> Neighbours:
-    """The k rows of y with the largest inner product for each row of x, and the k rows of x for each row of y. Exact.
+    """Return the k rows of y with the largest inner product for each row of x, and the k rows of x for each of y.
 
     Args:
-        x: one vector a row, shape (n, d). Anything that np.asarray makes a matrix of numbers of. float16 stays
-            float16 if y is float16 too; everything else is compared as float32 (float64 is rounded to it).
+        x: one vector per row, shape (n, d), or anything that np.asarray turns into one. float16 stays float16 if y is
+            float16 too; everything else is compared as float32 (float64 is rounded to it).
         y: the same, shape (m, d).
-        k: how many neighbours, 1 or more.
+        k: neighbours per row, 1 or more.
         normalize: compare by cosine: divide every row by its length first, in float32. Without it the vectors are
             taken as they are; those that `bitextmine embed` writes and encoders return have length 1 already. A row
             of zeros stays one: its similarity to everything is 0.
@@ -78,7 +78,7 @@ def knn(
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
-    """The rows as float16 or float32, all of them finite."""
+    """Return the rows as float16 or float32, all finite."""
     try:
         found = np.asarray(rows)
     except ValueError as error:  # rows of different lengths

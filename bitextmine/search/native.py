@@ -1,4 +1,4 @@
-"""The compiled part of exact search (fused.c): what its functions take, what this processor can do, exact products."""
+"""The compiled part of exact search (fused.c): its structures, this processor's instruction sets, exact products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ISA_NAMES = {code: name for name, code in ISA.items()}
 
 
 class Tile(ctypes.Structure):
-    """`tile` of fused.c, field by field."""
+    """The struct `tile` of fused.c, field by field."""
 
     _fields_ = [
         *[(name, ctypes.c_int32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
@@ -31,18 +31,18 @@ class Tile(ctypes.Structure):
 
 
 def library() -> ctypes.CDLL | None:
-    """The library, None where it cannot be had (`compiled.library`)."""
+    """Return the library, or None if there is none (`compiled.library`)."""
     return compiled.library("search")
 
 
 def instruction_set() -> str | None:
-    """The best of ISA that this processor has, None where there is no compiled search."""
+    """Return the best of ISA that this processor has, or None without the compiled search."""
     lib = library()
     return None if lib is None else ISA_NAMES[lib.fused_isa()]
 
 
 def instruction_sets() -> list[str]:
-    """Those of ISA that this processor has, the best last."""
+    """Return those of ISA that this processor has, the best last."""
     lib = library()
     return [] if lib is None else [name for name, code in ISA.items() if lib.fused_has(code)]
 
@@ -50,8 +50,7 @@ def instruction_sets() -> list[str]:
 def compiled_products(
     x: NDArray[Any], y: NDArray[Any], i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> NDArray[np.float32] | None:
-    """What products.pair_products() is, None where the compiled search or the layout of the rows does not
-    allow it.
+    """Return the result of `products.pair_products`, or None if there is no compiled search for such rows.
 
     The rows go in by address: the caller has checked that i and j are within x and y.
     """
@@ -66,7 +65,7 @@ def compiled_products(
 
 
 def cache_aligned(nbytes: int) -> NDArray[np.uint8]:
-    """So many bytes of memory, uint8 (nbytes,), of any content, that begin at a multiple of 64 (a cache line)."""
+    """Return uninitialised memory, uint8 (nbytes,), that begins at a multiple of 64 (a cache line)."""
     raw = np.empty(nbytes + 64, dtype=np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + nbytes]

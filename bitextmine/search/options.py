@@ -1,4 +1,4 @@
-"""How an exact search is done. None of it changes the answer, only what it costs."""
+"""Options of an exact search; none changes the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Arithmetic", "Engine", "InstructionSet", "SearchOptions", "default_a
 
 
 class Engine(StrEnum):
-    """What does the work. AUTO: the fastest that can be had on the device."""
+    """The implementation. AUTO is the fastest for the device."""
 
     AUTO = "auto"
     COMPILED = "compiled"  # C, on the CPU
@@ -22,8 +22,10 @@ class Engine(StrEnum):
 
 
 class Arithmetic(StrEnum):
-    """In what products are first computed. Its error is bounded, and what may be among the k best by that bound is
-    computed again exactly, so that a narrow one is fast and loses nothing.
+    """The arithmetic of the first products.
+
+    Its error is bounded, and pairs that may be among the k best by that bound are computed again exactly, so that a
+    narrow one is fast and loses nothing.
     """
 
     INT8 = "int8"
@@ -33,7 +35,7 @@ class Arithmetic(StrEnum):
 
 
 class InstructionSet(StrEnum):
-    """What the compiled engine can use of a processor: plain C, of ARM, of x86."""
+    """Instruction sets of the compiled engine: plain C, ARM, x86."""
 
     PORTABLE = "portable"
     NEON = "neon"

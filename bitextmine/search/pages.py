@@ -16,17 +16,14 @@ _AROUND = 1 << 16
 
 
 def is_mapped(a: NDArray[Any]) -> bool:
-    """Whether the rows lie in a file that release() can make room of: a shared map (not copy-on-write, where
-    pages hold changes that exist nowhere else).
-    """
+    """Tell if the rows are pages of a shared map of a file, which `release` can drop; copy-on-write pages cannot go."""
     return isinstance(a, np.memmap) and a.mode != "c" and _map(a) is not None
 
 
 def release(a: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
-    """Gives the pages of rows start..stop of a memory map back to the system; other arrays are left alone.
+    """Give the pages of rows start..stop of a memory map back to the system; other arrays are left alone.
 
-    What the rows hold stays as it is, in the file: whoever reads them again, at the same time even, has them
-    read again (from the system's cache, as a rule). Rows that are not contiguous are left alone too.
+    The rows stay in the file and can be read again, at the same time even. Rows that are not contiguous are left alone.
     """
     rows = a[start:stop]
     if (

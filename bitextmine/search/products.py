@@ -1,4 +1,4 @@
-"""Exact similarities of given candidates, from the stored vectors, and the order they are put in."""
+"""Exact similarities of given candidates, from the stored vectors, and their order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PAIRS = 512
 
 
 def products(x: Vectors, y: Vectors) -> NDArray[np.float32]:
-    """Row by row inner products of x (p, d) and y (p, d), float16 or float32: (p,) float32.
+    """Return the inner products of x (p, d) and y (p, d), row by row, float32 (p,).
 
-    The products, exact in float64, are summed in float64 in one fixed order: lane l adds up positions l, l +
-    32, l + 64, ...; the 32 lanes are then folded pairwise. fused.c does the same. A product of two float16
-    numbers is a multiple of 2**-48, so for vectors of length up to 5 every partial sum fits a float64's 53
-    bits: the result is the exact inner product, rounded once to float32, in whatever order it is summed.
+    The products, exact in float64, are summed in float64 in one fixed order: lane l adds up positions l, l + 32, l +
+    64, ...; the 32 lanes are then folded pairwise. fused.c does the same. A product of two float16 numbers is a
+    multiple of 2**-48, so for vectors of length up to 5 every partial sum fits a float64's 53 bits: the result is the
+    exact inner product, rounded once to float32, in whatever order it is summed.
     """
     p, d = x.shape
     acc = np.zeros((p, LANES))
@@ -48,8 +48,9 @@ def _double(rows: Vectors) -> NDArray[np.float64]:
 def pair_products(
     x: Vectors, y: Vectors, i: NDArray[np.int64], j: NDArray[np.int64], dtype: np.dtype[Any]
 ) -> NDArray[np.float32]:
-    """products() of x's rows i with y's rows j (all within range), gathered a few hundred at a time so that
-    they stay in cache; compiled where that is to be had.
+    """Return `products` of x's rows i with y's rows j (all within range); compiled if possible.
+
+    Rows are gathered a few hundred at a time, so that they stay in cache.
     """
     if x.dtype == y.dtype == dtype:
         compiled = native.compiled_products(x, y, i, j)
@@ -65,9 +66,7 @@ def pair_products(
 def best_first(
     sim: NDArray[np.float32], ids: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k best of each row, highest similarity first, equal ones by lowest id; id -1 (sim -inf) goes
-    last.
-    """
+    """Return the k best of each row: highest similarity first, then lowest id; id -1 (sim -inf) goes last."""
     key = np.where(ids < 0, np.iinfo(np.int64).max, ids)
     order = np.lexsort((key, -sim), axis=1)[:, :k]
     sim, ids = np.take_along_axis(sim, order, axis=1), np.take_along_axis(ids, order, axis=1)
@@ -81,13 +80,21 @@ def best_first(
 def rescore(
     queries: Vectors, pool: Vectors, ids: NDArray[np.integer[Any]], k: int | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Exact inner products of each query with its candidates, re-ordered.
+    """Return the exact inner products of each query with its candidates, best first.
 
-    queries (n, d), pool (m, d): float16 or float32; ids (n, c): rows of `pool`, -1 where there is none.
-    Returns (similarity float32 (n, k), id int64 (n, k)): highest first, equal similarities by lowest id,
-    missing ones last as id -1 and similarity -inf. k defaults to c. An id that occurs twice in a row counts
-    once. Raises BitextmineError for ids outside the pool, different dimensions, and NaN in a vector that is
-    used.
+    An id that occurs twice in a row counts once.
+
+    Args:
+        queries: (n, d), float16 or float32.
+        pool: (m, d), likewise.
+        ids: (n, c), rows of `pool`, -1 for none.
+        k: how many to return (default: c).
+
+    Returns:
+        Similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
+
+    Raises:
+        BitextmineError: ids outside the pool, different dimensions, or a NaN in a vector that is used.
     """
     dtype = check_pair(queries, pool, "queries", "pool")
     if len(ids) != len(queries):

@@ -19,11 +19,7 @@ _REPEATS = 512  # looked up at a time: wherever they are, each brings in the pag
 
 @dataclass(frozen=True)
 class VectorRows:
-    """Some rows of a matrix (n, d), read block by block.
-
-    `index` (row numbers, ascending as a rule) picks them; None stands for all of them. `dtype` is what blocks come out
-    as.
-    """
+    """Some rows of a matrix (n, d), read block by block as `dtype`; `index` picks them (None: all)."""
 
     vectors: Vectors
     dtype: np.dtype[Any]
@@ -34,17 +30,16 @@ class VectorRows:
 
     @property
     def dim(self) -> int:
+        """The number of dimensions."""
         return int(self.vectors.shape[1])
 
     def block(self, start: int, stop: int) -> Vectors:
-        """Rows start..stop as one C-contiguous array, without a copy where the matrix already is that."""
+        """Return rows start..stop as one C-contiguous array, without a copy if the matrix already is one."""
         rows = self.vectors[start:stop] if self.index is None else self.vectors[self.index[start:stop]]
         return np.ascontiguousarray(rows, dtype=self.dtype)
 
     def release(self, start: int, stop: int) -> None:
-        """Gives back the memory of rows start..stop where they are pages of a mapped file; they can be read again,
-        and a block of them that somebody still holds stays as it is.
-        """
+        """Give back the memory of rows start..stop that are pages of a mapped file; they can be read again."""
         stop = min(stop, len(self))
         if start >= stop:
             return
@@ -56,9 +51,13 @@ class VectorRows:
 
 @dataclass(frozen=True)
 class Groups:
-    """Which rows are byte for byte the same: `first` (g,) the lowest row of each group, ascending; `of` (n,)
-    the group of each row; `members` the rows ordered by group, then by number, group i from `bounds[i]`
-    on.
+    """Groups of rows that are the same, byte for byte.
+
+    Attributes:
+        first: (g,), the lowest row of each group, ascending.
+        of: (n,), the group of each row.
+        members: rows ordered by group, then by number.
+        bounds: where each group begins in `members`.
     """
 
     first: NDArray[np.int64]
@@ -68,7 +67,7 @@ class Groups:
 
 
 def check_pair(x: Vectors, y: Vectors, x_name: str, y_name: str) -> np.dtype[Any]:
-    """The dtype to compute with; BitextmineError when the two are not matrices of the same width."""
+    """Return the dtype to compute with; raise BitextmineError unless both are matrices of the same width."""
     for a, name in ((x, x_name), (y, y_name)):
         if a.ndim != 2:
             raise BitextmineError(
@@ -88,7 +87,7 @@ def check_pair(x: Vectors, y: Vectors, x_name: str, y_name: str) -> np.dtype[Any
 
 
 def check_finite(vectors: Vectors, name: str, first_row: int = 0) -> None:
-    """BitextmineError naming the first row (counted from 1, as lines are) that holds a NaN or an infinity."""
+    """Raise BitextmineError naming the first row (from 1, as lines are) with a NaN or an infinity."""
     with np.errstate(invalid="ignore"):
         bad = ~np.isfinite(vectors).all(axis=1)
     if bad.any():
@@ -99,13 +98,13 @@ def check_finite(vectors: Vectors, name: str, first_row: int = 0) -> None:
 
 
 def check_length(longest: float, name: str) -> None:
-    """BitextmineError for vectors so long that the searches' float32 bounds would overflow."""
+    """Raise BitextmineError for vectors so long that the searches' float32 bounds would overflow."""
     if longest > 1e12:
         raise BitextmineError(f"{name}: a vector of length {longest:.1e}; embed() makes them of length 1")
 
 
 def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row's bytes; checks on the way that every number is finite."""
+    """Return a 64-bit hash of each row's bytes; check on the way that every number is finite."""
     n, d = vectors.shape
     width = -(-d * vectors.dtype.itemsize // 8)
     factors = np.random.default_rng(0x62697465).integers(0, 1 << 63, width, dtype=np.uint64) * np.uint64(
@@ -138,16 +137,18 @@ def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
 
 
 def scan(vectors: Vectors, name: str) -> Groups | None:
-    """scan_digest() without the digest."""
+    """Return the groups of identical rows, or None; see `scan_digest`."""
     return scan_digest(vectors, name)[0]
 
 
 def scan_digest(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
-    """Reads every row once: BitextmineError on a NaN or infinity; the groups of identical rows, None without
-    any; a digest of the rows, to tell whether vectors are the same as those of another day.
+    """Read every row once; return the groups of identical rows (None: there are none) and a digest of the rows.
 
-    A corpus with a line many times over, or embeddings that collapsed, would make every one of those rows a
-    candidate of every other. Folding them first keeps the search at its normal speed.
+    A corpus with a line many times over, or embeddings that collapsed, would make each of those rows a candidate of all
+    others. Folding them first keeps the search at its normal speed.
+
+    Raises:
+        BitextmineError: a NaN or an infinity.
     """
     n = len(vectors)
     digest = hashlib.blake2b(f"{vectors.dtype.str} {vectors.shape}".encode(), digest_size=16)
@@ -198,7 +199,7 @@ def _bytes(rows: Vectors) -> NDArray[np.uint8]:
 def unfold(
     sim: NDArray[np.float32], ids: NDArray[np.int64], queries: Groups | None, pool: Groups | None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """From neighbours between groups (their ids are group numbers) to neighbours between rows.
+    """Turn neighbours between groups (ids are group numbers) into neighbours between rows.
 
     k groups hold at least k rows that come before any row of another group, so nothing is missing.
     """

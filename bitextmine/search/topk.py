@@ -1,4 +1,4 @@
-"""The k best neighbours found so far, and how new ones are merged in."""
+"""The k best neighbours so far, and merging more in."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from bitextmine.search.products import best_first
 
 @dataclass(frozen=True)
 class TopK:
-    """The k best so far for each of n rows: sim (n, k) float32 and id (n, k) int64, ordered as best_first()
-    does.
+    """The k best so far for each of n rows: sim (n, k) float32 and id (n, k) int64, ordered as by `best_first`.
 
-    The similarities are final ones (products.products), so what is in here does not depend on the way it came
-    in.
+    The similarities are final (`products.products`), so the content does not depend on the order of merging.
     """
 
     sim: NDArray[np.float32]
@@ -24,22 +22,20 @@ class TopK:
 
     @staticmethod
     def empty(n: int, k: int) -> TopK:
+        """Return the state of n rows without neighbours."""
         return TopK(np.full((n, k), -np.inf, dtype=np.float32), np.full((n, k), -1, dtype=np.int64))
 
     @property
     def k(self) -> int:
+        """The number of neighbours."""
         return int(self.sim.shape[1])
 
     def limit(self, start: int, stop: int) -> NDArray[np.float32]:
-        """What a newcomer must reach in rows start..stop: the k-th best, -inf while there are fewer than
-        k.
-        """
+        """Return the k-th best similarity of rows start..stop, which a newcomer must reach; -inf with fewer than k."""
         return self.sim[start:stop, -1]
 
     def merge(self, row: NDArray[np.int64], ids: NDArray[np.int64], sim: NDArray[np.float32]) -> None:
-        """Adds candidates (row, id, similarity), any number per row. An id that a row already has counts
-        once.
-        """
+        """Add candidates (row, id, similarity), any number per row; an id that a row already has counts once."""
         if not len(row):
             return
         order = np.lexsort((ids, -sim, row))

@@ -1,6 +1,4 @@
-"""The search with torch: blocked products, survivors selected by threshold and rescored exactly. CPU and
-CUDA.
-"""
+"""Exact search with torch: blocked products, survivors selected by threshold and rescored exactly; CPU and CUDA."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ Area = tuple[int, int, int, int]
 
 
 def _halve(todo: list[Area], failed: Area) -> list[Area]:
-    """The areas still to do, last first, with the one that failed, and those it shares its rows with, cut
-    up.
-    """
+    """Return the areas still to do, last first, with the failed one and those that share its rows cut up."""
     areas: set[Area] = set()
     for a, b, c, e in [*todo, failed]:
         if (a, b) != failed[:2]:
@@ -52,7 +48,7 @@ def _halve(todo: list[Area], failed: Area) -> list[Area]:
 
 @dataclass(frozen=True)
 class _Loaded:
-    """Rows x on the device, divided by `scale` and rounded to x'; the largest |x|, |x'|, |x - x'|, so divided."""
+    """Rows x on the device, divided by `scale` and rounded to x', with the largest |x|, |x'| and |x - x'|."""
 
     rows: torch.Tensor
     scale: float
@@ -64,17 +60,16 @@ class _Loaded:
 class BlockSearch:
     """Compares blocks of x's rows with all of y, `tile` rows of y at a time.
 
-    `product` (for tests) replaces the matrix product. When the device runs out of memory the tile is halved,
-    along both sides, and the work goes on; below 64 x 64 a BitextmineError says so.
+    `product` (for tests) replaces the matrix product. If the device runs out of memory, the tile is halved along both
+    sides and the work goes on; below 64 x 64 a BitextmineError is raised.
 
-    A pair is dropped when its computed product is further below the k-th best of its row and of its column
-    than the arithmetic's error bound: with unit roundoff u of the arithmetic (and of its output), rows x and
-    y,
+    A pair is dropped when its computed product is further below the k-th best of its row and of its column than the
+    arithmetic's error bound: with unit roundoff u of the arithmetic (and of its output), rows x and y,
 
         |computed - x.y|  <=  |x - x'| |y| + |x'| |y - y'| + d 2^-23 |x'||y'| + u |x'||y'|
 
-    where x', y' are the rows as rounded to that arithmetic, and the sums are float32. Where torch may narrow what it
-    multiplies in float32, a product is allowed that as well.
+    where x', y' are the rows as rounded to that arithmetic, and the sums are float32. If torch may narrow float32
+    operands, the bound allows for that as well.
     """
 
     def __init__(
@@ -108,7 +103,7 @@ class BlockSearch:
 
     @staticmethod
     def least_memory(x: VectorRows) -> int:
-        """Bytes that the search takes with the smallest blocks."""
+        """Return the bytes of a search with the smallest blocks."""
         return _working(_SMALLEST, _SMALLEST, x.dim)
 
     def _load(self, rows: NDArray[Any]) -> _Loaded:
@@ -128,11 +123,11 @@ class BlockSearch:
         return _Loaded(rounded, scale, long, long + lost, lost)
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
-        """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
+        """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`."""
         self.cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
 
     def cover(self, i0: int, i1: int, j0: int, j1: int, fwd: TopK, bwd: TopK | None) -> None:
-        """Compares x's rows i0..i1 with y's rows j0..j1."""
+        """Compare x's rows i0..i1 with y's rows j0..j1."""
         todo = [(i0, i1, j, min(j + self._tile, j1)) for j in range(j0, j1, self._tile)]
         todo.reverse()
         left: tuple[int, int, _Loaded] | None = None
@@ -190,8 +185,10 @@ class BlockSearch:
     def _limit(
         self, sims: torch.Tensor, dim: int, best: TopK, span: tuple[int, int], error: float, scale: float
     ) -> torch.Tensor:
-        """What a computed product must reach: the k-th best so far less one error; where there are fewer
-        than k so far, a lower bound of this tile's k-th best less two errors.
+        """Return the least computed product that may matter.
+
+        That is the k-th best so far less one error; while there are fewer than k, a lower bound of this tile's k-th
+        best less two errors.
         """
         limit = torch.from_numpy(best.limit(*span) / np.float32(scale) - np.float32(error)).to(sims.device)
         fresh = torch.isinf(limit)
@@ -210,8 +207,9 @@ class BlockSearch:
 
 
 def _narrowed(device: torch.device) -> float:
-    """The unit roundoff that torch may round float32 operands to before it multiplies them, 0 for float32's own: a
-    program can ask for it, for all products at once.
+    """Return the unit roundoff that torch may round float32 operands to; 0 for float32's own.
+
+    A program can ask for it, for all products at once.
     """
     try:
         asked = torch.get_float32_matmul_precision()
@@ -223,27 +221,25 @@ def _narrowed(device: torch.device) -> float:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, here or on a GPU (where a full one cannot even be begun with)."""
+    """Tell if an error means that memory ran out, here or on a GPU."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and "out of memory" in str(error)
     )
 
 
 def longest(rows: torch.Tensor) -> torch.Tensor:
-    """The length of the longest row; the squares of the smallest float32 numbers would vanish."""
+    """Return the length of the longest row, without squaring the smallest float32 numbers, which would vanish."""
     largest = rows.abs().max().clamp(min=1e-38)
     return largest * torch.linalg.vector_norm(rows / largest, dim=1).max()
 
 
 def _working(rows: int, tile: int, dim: int) -> int:
-    """Bytes at work on a block of so many rows of x and of y: both as stored, widened and rounded, their products,
-    which of those are large enough, the few that are, and what torch's own libraries take.
-    """
+    """Return the bytes at work on a block of so many rows of x and of y."""
     return (rows + tile) * (dim * 12 + 2000) + rows * tile * 6 + (8 << 20)
 
 
 def _true(hit: torch.Tensor) -> NDArray[np.int64]:
-    """The flat positions of what is true, ascending. Few are, so eight are looked at together."""
+    """Return the flat positions of True, ascending; few are, so eight are looked at together."""
     if hit.device.type != "cpu" or hit.numel() % 8:
         flat: NDArray[np.int64] = hit.view(-1).nonzero()[:, 0].cpu().numpy()
         return flat
@@ -254,7 +250,7 @@ def _true(hit: torch.Tensor) -> NDArray[np.int64]:
 
 
 def _at_most(limit: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The limits in a narrower type, rounded down."""
+    """Return the limits in a narrower type, rounded down."""
     if dtype == torch.float32:
         return limit
     eps = torch.finfo(dtype).eps
@@ -262,10 +258,10 @@ def _at_most(limit: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
-    """A lower bound of the k-th largest along `dim`, close to it: the k-th largest of the maxima of parts.
+    """Return a close lower bound of the k-th largest along `dim`: the k-th largest of the maxima of parts.
 
-    The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost
-    one pass where a selection costs several.
+    The k largest maxima are k distinct entries, so at least k entries reach the smallest of them. Maxima cost one pass,
+    a selection several.
     """
     size, parts = sims.shape[dim], 32 * k
     if size < 4 * parts:

@@ -1,7 +1,6 @@
-"""The compiled search: int8 or float32 products with the selection fused in, every survivor rescored exactly.
+"""Exact search in C: int8 or float32 products with the selection fused in, every survivor rescored exactly.
 
-Built from fused.c where a C compiler is at hand; without it blocks.py does the same work with torch. The answer is
-the same, to the byte.
+Built from fused.c if there is a C compiler; without it blocks.py does the same work with torch, to the same bytes.
 """
 
 from __future__ import annotations
@@ -31,8 +30,14 @@ _SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similar
 
 @dataclass(frozen=True)
 class _Packed:
-    """Rows as the products read them: int8 codes or floats, row by row or in panels. scale, sum of the codes: None
-    for floats. error: what a bound adds for the row, times the length of the other one; lengths: |x| and more.
+    """Rows as the products read them: int8 codes or floats, row by row or in panels.
+
+    Attributes:
+        codes: the numbers.
+        scale: of the codes; None for floats.
+        sum: of the codes; None for floats.
+        error: the row's part of the bound, per unit of the other row's length.
+        lengths: |x| or a little more.
     """
 
     codes: NDArray[Any]
@@ -47,12 +52,10 @@ class _Packed:
 
 
 class FusedSearch:
-    """Compares blocks of x's rows with all of y; `rescored` counts the exact products that took.
+    """Compares blocks of x's rows with all of y; `rescored` counts the exact products.
 
-    arithmetic: "int8" or "float32". memory: bytes to hold besides the state of the search; least_memory() is the least
-    that will do. It decides `block_rows`, how many rows of x to give to block() at a time, and whether y is kept
-    in int8; without room for that, y is quantised again for every block. bases: what x's and y's first rows are called
-    in the answer, for a search of parts.
+    `memory` is for everything besides the state of the search; it decides `block_rows`, and if y is kept in int8 or
+    quantised again for every block. `bases` are the numbers of x's and y's first rows in the answer.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class FusedSearch:
 
     @staticmethod
     def least_memory(x: VectorRows, y: VectorRows, k: int, threads: int, arithmetic: str = "int8") -> int:
-        """Bytes that the search takes with the smallest blocks."""
+        """Return the bytes of a search with the smallest blocks."""
         return _working(
             min(max(1, len(x)), _LEAST_ROWS), _LEAST_ROWS, x, y, k, threads, arithmetic == "float32"
         )
@@ -162,7 +165,7 @@ class FusedSearch:
         return _Packed(panels, q.scale, None, q.error, q.lengths)
 
     def _errors(self, x: _Packed, y: _Packed) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """What the bound of a pair adds to its computed product, in two parts: by row of x, by row of y."""
+        """Return the error bound of a computed product in two parts: by row of x, by row of y."""
         if not self._wide:
             longest = float((x.lengths + x.error).max(initial=0.0))
             of_x = x.error * y.longest + _SLACK * longest * y.longest
@@ -175,7 +178,7 @@ class FusedSearch:
         return (error * (1 + 1e-6)).astype(np.float32), None
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
-        """Compares x's rows start..stop with every row of y and merges what is found into fwd and bwd."""
+        """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`."""
         rows = self._x.block(start, stop)
         n, k = len(rows), fwd.k
         cap = _room(k)
@@ -234,7 +237,7 @@ def _padded(dim: int) -> int:
 
 
 def _room(k: int) -> int:
-    """Candidates of a row that may wait for their exact products."""
+    """Return the candidates of a row that may wait for their exact products."""
     return 2 * k + 24
 
 
@@ -253,9 +256,7 @@ def _working(
     wide: bool,
     isa: int | None = None,
 ) -> int:
-    """Bytes at work when `rows` rows of x are compared with `tile` rows of y at a time: those rows and, on each thread,
-    a tile of y, as stored and as the products read them, and the candidates.
-    """
+    """Return the bytes at work when `rows` rows of x are compared with `tile` rows of y at a time."""
     lib = library()
     assert lib is not None
     isa = lib.fused_isa() if isa is None else isa
@@ -267,7 +268,7 @@ def _working(
 
 
 def _each(work: Callable[[int], int], count: int, threads: int) -> int:
-    """The sum of work(0..count-1), on several threads; the first error, or Ctrl-C, stops the rest."""
+    """Return the sum of work(0..count-1) on several threads; the first error, or Ctrl-C, stops the rest."""
     if threads == 1 or count == 1:
         return sum(map(work, range(count)))
     pool = ThreadPoolExecutor(min(threads, count))

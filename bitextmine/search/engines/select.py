@@ -1,4 +1,4 @@
-"""Which engine does a search."""
+"""The choice of the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
 
 
 class SearchEngine(Protocol):
-    """Compares blocks of x's rows with all of y; made for one x, one y and one k."""
+    """Compares blocks of x's rows with all of y, for one x, one y and one k."""
 
     @property
     def block_rows(self) -> int:
@@ -32,17 +32,25 @@ class SearchEngine(Protocol):
 
 
 def compiled_runs(dim: int) -> bool:
-    """Whether the compiled engine can search vectors of so many dimensions here."""
+    """Tell if the compiled engine can search vectors of so many dimensions here."""
     return dim <= _WIDEST and native.instruction_set() is not None
 
 
 def open_engine(
     x: VectorRows, y: VectorRows, k: int, options: SearchOptions, *, memory: int, names: tuple[str, str]
 ) -> tuple[SearchEngine, int]:
-    """The engine that the options name, or the fastest, with `memory` bytes to work in; and how many bytes it needs at
-    least.
+    """Return the engine that the options name, or the fastest, and the least bytes that it needs.
 
-    names: what messages call x and y. Raises BitextmineError where the engine that is named cannot be had.
+    Args:
+        x: rows of one side.
+        y: rows of the other.
+        k: neighbours.
+        options: see `SearchOptions`.
+        memory: bytes to work in.
+        names: of both sides, for messages.
+
+    Raises:
+        BitextmineError: there is no such engine here.
     """
     engine = options.engine
     if engine == Engine.AUTO:
