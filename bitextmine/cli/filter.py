@@ -98,7 +98,5 @@ def filter_command(
     from bitextmine.scoring.rules import choose_rules
 
     rules = choose_rules(preset, rules_file, {"min": least, "max": most, "equal": equal}, duplicates)
-    chosen = FilterOptions(
-        Columns(src=scol, tgt=tcol, header=header), memory=run.memory_budget, executor=run.executor, **options
-    )
-    click.echo(filter_rows(path, output, rules, chosen, rejected=rejected).to_table(), err=True)
+    chosen = FilterOptions(Columns(src=scol, tgt=tcol, header=header), **options)
+    click.echo(filter_rows(path, output, rules, chosen, run, rejected=rejected).to_table(), err=True)

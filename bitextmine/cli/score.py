@@ -77,7 +77,4 @@ def score(
     from bitextmine.scoring.score import score as score_rows
 
     where = Columns(src=scol, tgt=tcol, header=header)
-    chosen = ScoreOptions(
-        where, device=run.device, batch_tokens=run.batch_tokens, executor=run.executor, **options
-    )
-    click.echo(score_rows(path, output, chosen).to_table(), err=True)
+    click.echo(score_rows(path, output, ScoreOptions(where, **options), run).to_table(), err=True)

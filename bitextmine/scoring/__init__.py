@@ -1,1 +1,1 @@
-"""Noisy pairs: scores by columns, rules that keep or reject."""
+"""Scores of sentence pairs, and rules that keep or reject them."""

@@ -1,4 +1,4 @@
-"""`bitextmine.score`: the columns that the command ``score`` adds, as a frame."""
+"""`bitextmine.score`: the columns of the command ``score`` as a frame."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.arguments import whole_number
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
-from bitextmine.mining.margin import Margin
-from bitextmine.mining.options import member
 from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
-from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
-from bitextmine.scoring.columns.texts import Tools
-from bitextmine.scoring.score import WINDOW, wanted_columns
+from bitextmine.scoring.request import WINDOW, Request, column_names
 
 if TYPE_CHECKING:
     import pandas
@@ -38,18 +33,17 @@ def score(
     window: int | None = None,
     device: str = "auto",
 ) -> pandas.DataFrame:
-    """The columns that the command ``score`` adds to sentence pairs, a row for each pair: float64, or str for texts.
+    """Return the columns that the command ``score`` adds to sentence pairs, a row for each: float64, or str for texts.
 
-    pairs: (source, target) tuples, what `mine` gives or some of its pairs, or a frame with the columns src and tgt, as
-    its ``to_frame()`` has, whose index the result has, so that ``frame.join(score(frame))`` puts both side by side.
+    `pairs` are (source, target) tuples, pairs of a `Bitext`, or a frame with the columns src and tgt, whose index the
+    result has, so that ``frame.join(score(frame))`` puts both side by side. `columns` are names, in a sequence or
+    separated by commas (see ``bitextmine score --help``); default: cosine, margin, length_ratio, numbers, copy,
+    quality, and lang before quality if the languages are given. `margin` is ratio, distance or absolute, over the `k`
+    nearest neighbours among `window` pairs (4,096). `model` is an encoder of `load_encoder`, or its name or folder.
 
-    columns: their names, in a sequence or between commas; None: cosine, margin, length_ratio, numbers, copy, quality,
-    and lang before quality where the languages are given. ``bitextmine score --help`` says what each is. src_lang,
-    tgt_lang: the languages that the sides should be in. margin: ratio, distance or absolute, over the `k` nearest
-    neighbours among `window` pairs (4,096). model: an encoder of `load_encoder`, or what that takes.
-
-    Raises BitextmineError for columns that there are not, and for a pair that is not two texts; UsageError, one of
-    them, for an argument of the wrong type.
+    Raises:
+        BitextmineError: an unknown column, or a pair that is not two texts.
+        UsageError: an argument of the wrong type.
 
     >>> frame = score([("Room 12 is free.", "La chambre 12 est libre."), ("Room 7", "Chambre 8")],
     ...               columns="numbers,length_ratio")
@@ -60,25 +54,16 @@ def score(
 
     from bitextmine.encoder import as_encoder
 
-    names = wanted_columns(columns, bool(src_lang and tgt_lang))
-    k, window = whole_number("k", k), whole_number("window", WINDOW if window is None else window)
-    if bool(src_lang) != bool(tgt_lang):
-        raise UsageError("one language alone says nothing: give src_lang and tgt_lang, or neither")
-    tools = Tools(
-        margin=member(Margin, margin, "margin"), src_lang=src_lang, tgt_lang=tgt_lang, device=device
-    )
-    needed = [COLUMNS[name] for name in names]
-    tools.prepare(needed)
+    names = column_names(columns, bool(src_lang and tgt_lang))
+    request = Request(names, src_lang, tgt_lang, margin, k, WINDOW if window is None else window).checked()
     src, tgt, index = _both_sides(pairs)
-    if any(column.encoder for column in needed):
-        tools.encoder = as_encoder(model, device)
-    if any(column.neighbours for column in needed):
-        tools.neighbourhood = WindowNeighbourhood(k, window)
+    tools = request.tools(as_encoder(model, device) if request.uses("encoder") else None)
     found: dict[str, list[Any]] = {name: [] for name in names}
-    for start in range(0, len(src), window):
-        part = pair_texts(src[start : start + window], tgt[start : start + window], tools)
+    for start in range(0, len(src), request.window):
+        part = slice(start, start + request.window)
+        texts = pair_texts(src[part], tgt[part], tools)
         for name in names:
-            found[name].append(part.column(name))
+            found[name].append(texts.column(name))
     return pandas.DataFrame(
         {
             name: [text for part in parts for text in part]
@@ -93,7 +78,7 @@ def score(
 def _both_sides(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
 ) -> tuple[list[str], list[str], Any]:
-    """Sources, targets, and the index of the frame that they came in (None without)."""
+    """Return sources, targets, and the index of a frame (None for other pairs)."""
     rows: list[Any]
     index = None
     frame: Any = pairs

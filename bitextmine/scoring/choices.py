@@ -1,4 +1,4 @@
-"""The closed choices of `filter`; `bitextmine --help` reads them, so nothing heavy is imported here."""
+"""Choices of `filter`; `bitextmine --help` reads them, so nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ PRESETS = tuple(
 
 
 def preset_text(name: str) -> str:
-    """The text of a preset, TOML."""
+    """Return the TOML of a preset."""
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")

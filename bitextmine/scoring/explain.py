@@ -1,4 +1,4 @@
-"""Pairs that a rule only just rejects, and pairs that only just meet it."""
+"""Pairs near the threshold of a rule, on either side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHARACTERS = 100
 
 @dataclass(frozen=True)
 class Example:
-    """A pair near a threshold: its value, its row (from 1, a header not counted) and the beginnings of its texts."""
+    """A pair near a threshold: its value, its row (from 1, without a header) and the beginnings of its texts."""
 
     value: float
     row: int
@@ -29,7 +29,7 @@ class Example:
 
 
 class Nearest:
-    """The `count` pairs nearest to a rule's threshold on each side; of equally near ones the first."""
+    """The `count` pairs nearest to a rule's threshold on each side; ties go to the first."""
 
     def __init__(self, count: int, rule: Rule) -> None:
         self.rule = rule
@@ -44,7 +44,7 @@ class Nearest:
         outside: NDArray[np.bool_],
         inside: NDArray[np.bool_],
     ) -> None:
-        """Look at a block of rows: values (n,), which of them this rule rejects, and which are kept."""
+        """Add a block of rows: values (n,), and masks (n,) of the rows that this rule rejects and of the kept rows."""
         threshold = self.rule.value if isinstance(self.rule.value, float) else 0.5
         for best, chosen in zip(self._best, (outside, inside), strict=True):
             rows = np.flatnonzero(chosen)
@@ -64,7 +64,7 @@ class Nearest:
             del best[self._count :]
 
     def examples(self) -> tuple[list[Example], list[Example]]:
-        """Those outside and those inside, nearest first."""
+        """Return the pairs outside and inside, nearest first."""
         return self._best
 
 

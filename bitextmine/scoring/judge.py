@@ -1,10 +1,9 @@
-"""Rows against rules: which rule each fails first, and what a pair is known by if it meets all of them."""
+"""Test rows against rules: the first rule each row fails, and the duplicate key of a row that passes all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.scoring.columns.catalogue import pair_texts
 from bitextmine.scoring.columns.duplicate import pair_hash
-from bitextmine.scoring.columns.texts import PairTexts, Tools
+from bitextmine.scoring.columns.texts import Tools
 from bitextmine.scoring.rules import Rule
 
 __all__ = ["Cells", "Judge", "Judged", "PlacedRule", "SentCells"]
@@ -20,127 +19,116 @@ __all__ = ["Cells", "Judge", "Judged", "PlacedRule", "SentCells"]
 
 @dataclass(frozen=True)
 class PlacedRule:
-    """A rule, and the place of its column in the rows, from 0; None for one that is computed from the texts."""
+    """A rule, and the place of its column in the rows, from 0 (None: computed from the texts)."""
 
     rule: Rule
     place: int | None
 
     @property
     def is_text(self) -> bool:
-        """Whether it looks at texts, and not at numbers."""
+        """True if it compares texts, not numbers."""
         return isinstance(self.rule.value, str)
 
 
 class Cells(Protocol):
-    """Some rows, none of them bad."""
+    """Rows, none of them malformed."""
 
     def numbers(self, place: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """A column of some rows as numbers, NaN for none."""
+        """Return a column of some rows as numbers, NaN for none."""
 
     def texts(self, place: int, rows: NDArray[np.int64]) -> list[str]:
-        """A column of some rows."""
+        """Return a column of some rows."""
 
     def pairs(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-        """Sources and targets of some rows."""
+        """Return the sources and targets of some rows."""
 
 
 @dataclass(frozen=True)
 class SentCells:
-    """Rows as a worker gets them: just the columns that the rules look at, by their place, and the texts."""
+    """Rows as a worker gets them: the columns of the rules, by place and kind, and the texts."""
 
     columns: dict[tuple[int, bool], list[str] | NDArray[np.float64]]
     src: list[str]
     tgt: list[str]
 
     def numbers(self, place: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As Cells says."""
-        found = self.columns[place, False]
-        assert isinstance(found, np.ndarray)
-        return found[rows]
+        """Return a column, see `Cells`."""
+        return np.asarray(self.columns[place, False])[rows]
 
     def texts(self, place: int, rows: NDArray[np.int64]) -> list[str]:
-        """As Cells says."""
-        found = self.columns[place, True]
-        assert isinstance(found, list)
-        return [found[row] for row in rows.tolist()]
+        """Return a column, see `Cells`."""
+        return [str(self.columns[place, True][row]) for row in rows.tolist()]
 
     def pairs(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-        """As Cells says."""
+        """Return texts, see `Cells`."""
         at = rows.tolist()
         return [self.src[row] for row in at], [self.tgt[row] for row in at]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Of n rows: reason int64 (n,), 2i + 1 where rule i finds no value, 2i + 2 where it is not met, -1 where all are;
-    values: for each rule float64 (n,), NaN where it was not asked, if they are wanted; hashes uint64 of the rows that
-    meet all rules, in order, if duplicates are looked for."""
+    """The verdict on n rows.
+
+    Attributes:
+        reason: int64 (n,): 2i + 1 if rule i finds no value, 2i + 2 if the row fails it, -1 if it passes all.
+        values: for each rule float64 (n,), NaN for rows that failed before; empty unless kept.
+        hashes: uint64, the duplicate keys of the rows that pass, in order; empty unless duplicates are removed.
+    """
 
     reason: NDArray[np.int64]
     values: list[NDArray[np.float64]]
     hashes: NDArray[np.uint64]
 
 
+@dataclass(frozen=True)
 class Judge:
-    """Tries rules in their order. duplicates: by what pairs are the same ("none": nobody asks); keeps: whether the
-    values are wanted, too."""
+    """Tests rules in order; `duplicates` is the level of `dedup.line_key`, or "none"."""
 
-    def __init__(
-        self, rules: Sequence[PlacedRule], duplicates: str, tools: Tools, *, keeps: bool = False
-    ) -> None:
-        self._rules, self._duplicates, self._tools, self._keeps = rules, duplicates, tools, keeps
+    rules: tuple[PlacedRule, ...]
+    duplicates: str
+    keeps_values: bool = False
 
-    def judge(self, cells: Cells, rows: NDArray[np.int64], count: int) -> Judged:
-        """Judges the good ones (ascending) of `count` rows.
+    def judge(self, cells: Cells, rows: NDArray[np.int64], count: int, tools: Tools) -> Judged:
+        """Judge the good ones (ascending) of `count` rows.
 
-        Raises BitextmineError for a rule that wants numbers of a column of text.
+        Raises:
+            BitextmineError: a rule wants numbers from a column of text.
         """
         reason = np.full(count, -1, dtype=np.int64)
         values: list[NDArray[np.float64]] = []
-        for number, placed in enumerate(self._rules):
-            met, missing, value = self._apply(placed, cells, rows)
+        for number, placed in enumerate(self.rules):
+            met, missing, value = _apply(placed, cells, rows, tools)
             reason[rows[missing]] = 2 * number + 1
             reason[rows[~met & ~missing]] = 2 * number + 2
-            if self._keeps:
-                spread = np.full(count, np.nan)
-                spread[rows] = value
-                values.append(spread)
+            if self.keeps_values:
+                every = np.full(count, np.nan)
+                every[rows] = value
+                values.append(every)
             rows = rows[met]
         hashes = np.empty(0, dtype=np.uint64)
-        if self._duplicates != "none" and len(rows):
-            keys = (pair_hash(s, t, self._duplicates) for s, t in zip(*cells.pairs(rows), strict=True))
+        if self.duplicates != "none" and len(rows):
+            keys = (pair_hash(s, t, self.duplicates) for s, t in zip(*cells.pairs(rows), strict=True))
             hashes = np.fromiter(keys, dtype=np.uint64, count=len(rows))
         return Judged(reason, values, hashes)
 
-    def _apply(
-        self, placed: PlacedRule, cells: Cells, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
-        """Which of these rows meet a rule, which have no value, and the values (for text: whether it is equal)."""
-        rule = placed.rule
-        if isinstance(rule.value, str):
-            texts = self._texts(placed, cells, rows)
-            equal = np.array([text == rule.value for text in texts], dtype=bool)
-            return equal, np.zeros(len(rows), dtype=bool), equal.astype(np.float64)
-        value = self._numbers(placed, cells, rows)
-        met = value >= rule.value if rule.kind == "min" else value <= rule.value
-        return met, np.isnan(value), value
 
-    def _numbers(self, placed: PlacedRule, cells: Cells, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        if placed.place is not None:
-            return cells.numbers(placed.place, rows)
-        values = self._computed(cells, rows).column(placed.rule.column)
-        if not isinstance(values, np.ndarray):
-            column = placed.rule.column
-            raise BitextmineError(
-                f"the column {column} holds text: a rule on it is {column} = TEXT (--equal)"
-            )
-        return values
-
-    def _texts(self, placed: PlacedRule, cells: Cells, rows: NDArray[np.int64]) -> list[str]:
-        if placed.place is not None:
-            return cells.texts(placed.place, rows)
-        values = self._computed(cells, rows).column(placed.rule.column)
-        return values if isinstance(values, list) else [f"{value:g}" for value in values.tolist()]
-
-    def _computed(self, cells: Cells, rows: NDArray[np.int64]) -> PairTexts:
-        return pair_texts(*cells.pairs(rows), self._tools)
+def _apply(
+    placed: PlacedRule, cells: Cells, rows: NDArray[np.int64], tools: Tools
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
+    """Return flags of rows that pass a rule, of rows without a value, and the values (for text: 1 if equal)."""
+    rule, place = placed.rule, placed.place
+    column: Any = None if place is not None else pair_texts(*cells.pairs(rows), tools).column(rule.column)
+    if isinstance(rule.value, str):
+        if place is not None:
+            texts = cells.texts(place, rows)
+        else:
+            texts = column if isinstance(column, list) else [f"{value:g}" for value in column]
+        equal = np.array([text == rule.value for text in texts], dtype=bool)
+        return equal, np.zeros(len(rows), dtype=bool), equal.astype(np.float64)
+    if isinstance(column, list):
+        raise BitextmineError(
+            f"the column {rule.column} holds text: a rule on it is {rule.column} = TEXT (--equal)"
+        )
+    value: NDArray[np.float64] = column if place is None else cells.numbers(place, rows)
+    met = value >= rule.value if rule.kind == "min" else value <= rule.value
+    return met, np.isnan(value), value

@@ -1,4 +1,4 @@
-"""Rules that a pair must meet to be kept: from options, from TOML files, from presets."""
+"""Rules that a pair must pass, from options, TOML files and presets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _SIGNS = {"min": ">=", "max": "<=", "equal": "="}
 
 @dataclass(frozen=True)
 class Rule:
-    """A pair meets it when its value in the column is at least (min), at most (max) or just (equal) `value`; a pair
-    without a value there never does. column: a name, or a number counted from 1."""
+    """A rule: the value in a column (a name, or a number from 1) is at least, at most or equal to `value`.
+
+    A pair without a value there never passes.
+    """
 
     kind: str
     column: str
@@ -34,11 +36,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Rules in the order in which they are tried.
+    """Rules in the order of testing.
 
-    duplicates: which pairs count as the same, of which the first is kept: "exact", "near", or "none".
-    if_present: columns whose rules are skipped where the input has no such column (one that tells languages is computed
-    all the same where they are stated).
+    Attributes:
+        duplicates: the pairs of which only the first is kept: "exact", "near", or "none".
+        if_present: columns whose rules are skipped if the input lacks them (languages are identified if stated).
     """
 
     rules: tuple[Rule, ...] = ()
@@ -50,7 +52,7 @@ class RuleSet:
         return ",".join(str(rule).replace(" ", "") for rule in self.rules) or "none"
 
     def changed(self, rules: Iterable[Rule] = (), duplicates: str | None = None) -> RuleSet:
-        """The same, with other rules besides; one on the same column of the same kind takes the other's place."""
+        """Return the rules with others added; a rule replaces one of its kind on its column."""
         merged = {(rule.kind, rule.column): rule for rule in self.rules}
         merged.update({(rule.kind, rule.column): rule for rule in rules})
         return RuleSet(
@@ -62,7 +64,7 @@ class RuleSet:
 
 
 def make_rule(kind: str, column: str, value: Any, where: str = "") -> Rule:
-    """A checked rule; `where` opens the message of the BitextmineError for a value that is no number."""
+    """Return a rule; BitextmineError, which begins with `where`, if the value is no number."""
     if kind == "equal":
         return Rule(kind, column, str(value))
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
@@ -74,13 +76,15 @@ def make_rule(kind: str, column: str, value: Any, where: str = "") -> Rule:
 
 
 def load_rules(path: str | os.PathLike[str]) -> RuleSet:
-    """Rules from a TOML file: tables [min], [max] and [equal] of column = value, in the order of the file, and besides
-    them duplicates = "exact|near|none" and if_present = [columns]. Raises BitextmineError for anything else."""
+    """Read a TOML file with tables [min], [max] and [equal] of column = value.
+
+    Beside them stand duplicates = "exact|near|none" and if_present = [columns]. BitextmineError for anything else.
+    """
     return _rules(read_toml(path), os.fspath(path), Path(path).stem)
 
 
 def load_preset(name: str) -> RuleSet:
-    """The rules of a preset; BitextmineError for a name that is none."""
+    """Return the rules of a preset; BitextmineError for an unknown name."""
     _checked(name, "preset", PRESETS)
     return _rules(parse_toml(preset_text(name)), f"preset {name}", name)
 
@@ -91,11 +95,13 @@ def choose_rules(
     limits: Mapping[str, Iterable[tuple[str, Any]]],
     duplicates: str | None,
 ) -> RuleSet:
-    """A preset's rules, then those of a file, then single ones (kind -> pairs of column and value); later ones take the
-    place of earlier ones on the same column. Without any of them, and without a preset: "mild"; "none" is no preset."""
+    """Return the rules of a preset, a file, and single ones (kind -> pairs of column and value); later ones replace.
+
+    The default preset is "mild" if there are no other rules; "none" is no preset.
+    """
     single = [make_rule(kind, column, value) for kind, pairs in limits.items() for column, value in pairs]
     if preset is None and file is None and not single:
-        # Removing duplicates alone is a job of its own.
+        # Removing duplicates alone is a task of its own.
         preset = "mild" if duplicates is None else "none"
     chosen = RuleSet() if preset in (None, "none") else load_preset(str(preset))
     if file is not None:
@@ -118,8 +124,8 @@ def _rules(content: Mapping[str, Any], where: str, name: str) -> RuleSet:
             if_present = value
         else:
             raise BitextmineError(
-                f"{where}: '{key} = {value!r}' is not understood; rules stand in [min], [max] or [equal] as "
-                'column = value, beside duplicates = "exact" and if_present = ["column"]'
+                f"{where}: '{key} = {value!r}' is not understood; expected column = value in [min], [max] or [equal], "
+                'duplicates = "exact" and if_present = ["column"]'
             )
     return RuleSet(tuple(rules), duplicates, frozenset(if_present), name)
 

@@ -1,4 +1,4 @@
-"""A set of 64-bit hashes that says which ones are new, in a bounded number of bytes."""
+"""A set of 64-bit hashes within a memory limit."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ DEFAULT_MEMORY = 1 << 31
 
 _PLACE = 8  # bytes
 _SMALLEST = 1 << 16
-# Above this share of occupied places a search takes many steps; the table doubles there, while it may.
+# Above this share of occupied places a search takes many steps, so the table doubles if it may.
 _FULL = 0.75
 
 
 class Seen:
     """Open addressing with linear probing over one array of uint64, which doubles as it fills.
 
-    State: 8 bytes per place, at most `memory` bytes (rounded down to a power of two), three quarters of it
-    occupied: 100 million hashes take 1 GiB. While it doubles, the old array is held besides the new one.
-    When it may not double any more, hashes that come are still looked up, but not remembered: `forgotten`
-    counts them.
+    It takes 8 bytes per place, at most `memory` bytes (rounded down to a power of two), three quarters of them
+    occupied: 100 million hashes take 1 GiB. While it doubles, the old array exists beside the new one. Once it may not
+    double, new hashes are still looked up, but not remembered: `forgotten` counts them.
 
-    Two different pairs of n share a hash with a probability of about n * n / 2**65: 0.0003 for 100 million.
+    Any two of n different pairs share a hash with a probability of about n * n / 2**65: 0.0003 for 100 million.
     """
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
@@ -36,16 +35,12 @@ class Seen:
 
     @property
     def bytes(self) -> int:
-        """The size of the table now."""
+        """The current size of the table."""
         return self._table.nbytes
 
     def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of the hashes (n,) are new, in their order: of equal ones the first is, if it is; adds
-        them.
-        """
-        hashes = np.where(
-            hashes == 0, np.uint64(1), hashes.astype(np.uint64, copy=False)
-        )  # 0 marks a free place
+        """Add hashes (n,); return a mask (n,) of the new ones, of which the first of equal ones counts."""
+        hashes = np.where(hashes == 0, np.uint64(1), hashes)  # 0 marks a free place
         unique, first = np.unique(hashes, return_index=True)
         fresh = np.zeros(len(hashes), dtype=bool)
         for start in range(0, len(unique), 1 << 16):
@@ -64,26 +59,25 @@ class Seen:
                 self._insert(part[part != 0])
 
     def _insert(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of these distinct hashes were not there; puts them in where there is room."""
+        """Insert distinct hashes if there is room; return a mask of the new ones."""
         table = self._table
         mask = np.uint64(len(table) - 1)
         room = max(0, int(_FULL * len(table)) - self.count)
         fresh = np.zeros(len(hashes), dtype=bool)
         waiting = np.arange(len(hashes))
-        # The low bits of a hash are as good as any.
         place = hashes & mask
         while len(waiting):
             found = table[place]
             free = found == 0
             if free.any():
                 at = np.flatnonzero(free)
-                if len(at) > room:  # what finds no room is new all the same, once for each time it comes
+                if len(at) > room:  # a hash without room is new every time
                     fresh[waiting[at[room:]]] = True
                     self.forgotten += len(at) - room
                     found[at[room:]] = hashes[waiting[at[room:]]]
                     at = at[:room]
                 table[place[at]] = hashes[waiting[at]]
-                # Of several that want one place the last one written got it.
+                # If several hashes want one place, the last one written gets it.
                 won = at[table[place[at]] == hashes[waiting[at]]]
                 fresh[waiting[won]] = True
                 self.count += len(won)

@@ -12,6 +12,7 @@ import pytest
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import LOCAL
 from bitextmine.files.formats.tsv import TextRows
+from bitextmine.run import Run
 from bitextmine.scoring.filter import FilterOptions, filter_rows
 from bitextmine.scoring.rules import choose_rules
 from bitextmine.scoring.score import ScoreOptions, score
@@ -39,11 +40,10 @@ def test_scores_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = make_folder(tmp_path / "model", layers)
-    plain = ScoreOptions(model=str(model), window=64, device="cpu")
-    score(pairs, tmp_path / "plain.tsv", plain)
+    options = ScoreOptions(model=str(model), window=64)
+    score(pairs, tmp_path / "plain.tsv", options, Run("cpu"))
     cluster = Here()
-    remote = ScoreOptions(model=str(model), window=64, executor=cluster)
-    score(pairs, tmp_path / "cluster.tsv", remote)
+    score(pairs, tmp_path / "cluster.tsv", options, Run(executor=cluster))
     assert (tmp_path / "cluster.tsv").read_bytes() == (tmp_path / "plain.tsv").read_bytes()
     assert len(cluster.made) == 5
 
@@ -81,22 +81,22 @@ def test_rows_are_kept_by_the_same_rules(
     rules = choose_rules(None, None, limits, duplicates)
     for way in (LOCAL, cluster):
         outputs = [tmp_path / f"{name}-{way.distributed}.tsv" for name in ("kept", "rejected")]
-        options = FilterOptions(explain=3, executor=way)
-        done = filter_rows(path, outputs[0], rules, options, rejected=outputs[1])
+        options, run = FilterOptions(explain=3), Run(executor=way)
+        done = filter_rows(path, outputs[0], rules, options, run, rejected=outputs[1])
         assert 0 < done.kept < done.rows == 500
         found.append([done.to_table(), *(output.read_bytes() for output in outputs)])
     assert found[0] == found[1]
     assert len(cluster.made) == 8
     wrong = choose_rules(None, None, {"min": [("key", 1)]}, "none")
     with pytest.raises(BitextmineError, match="the column key holds text"):
-        filter_rows(path, tmp_path / "none.tsv", wrong, FilterOptions(executor=cluster))
+        filter_rows(path, tmp_path / "none.tsv", wrong, run=Run(executor=cluster))
 
 
 def test_what_a_stage_took_is_told_in_a_file(pairs: Path, tmp_path: Path) -> None:
-    cluster = Here(report=tmp_path / "report.jsonl")
-    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64, executor=cluster))
+    run = Run(executor=Here(report=tmp_path / "report.jsonl"))
+    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64), run)
     rules = choose_rules(None, None, {"min": [("numbers", 1)]}, "none")
-    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, FilterOptions(executor=cluster))
+    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, run=run)
     lines = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     assert [line["stage"] for line in lines] == ["score", "filter"]
     for line in lines:

@@ -153,7 +153,7 @@ def test_scoring_twice_replaces(bm):
     error = bm(
         "score", "--scol", "key", "--tcol", "b", "--columns", "key", stdin=b"key\tb\nx\ty\n", code=1
     ).err
-    assert "column 1 is called 'key'" in error
+    assert "column 1, a text, is called 'key'" in error
 
 
 def test_score_only_has_a_line_for_each_line(bm):
@@ -181,7 +181,7 @@ def test_a_wide_row_at_the_top_is_one_bad_row(bm, tmp_path):
     assert (tmp_path / "bad.tsv").read_text() == "seen\tin\ta\tcrawl\ttoday\tmalformed\n"
     scored = bm("score", "--columns", "numbers", stdin=rows)
     assert scored.out.splitlines()[1] == "seen\tin\ta\tcrawl\ttoday\t"
-    assert "1 of them is no pair" in scored.err
+    assert "1 row is malformed" in scored.err
     assert "line 1: 5 columns, not 2" in scored.err
 
 
@@ -246,3 +246,15 @@ def test_memory_is_a_size(bm, size):
     rows = b"a b\tc d\n" * 2
     assert bm("filter", "--duplicates", "exact", "--memory", size, stdin=rows).out == "a b\tc d\n"
     assert "with its unit" in bm("filter", "--memory", "2048", code=2).err
+
+
+def test_swapped_columns_are_noticed(bm, sentence_pairs):
+    pytest.importorskip("py3langid")
+    pairs = "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[:80]).encode()
+    swapped = bm("score", "--src", "fr", "--tgt", "en", "--columns", "lang", stdin=pairs).err
+    assert "source and target look swapped" in swapped and "--src en --tgt fr" in swapped
+    for langs in (("en", "fr"), ("de", "it")):
+        assert (
+            "swapped"
+            not in bm("score", "--src", langs[0], "--tgt", langs[1], "--columns", "lang", stdin=pairs).err
+        )

@@ -18,6 +18,7 @@ from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.columns.numerals import roman_value, word_values
 from bitextmine.scoring.columns.quality import LEAST_AROUND, WEIGHTS, quality, similarity
 from bitextmine.scoring.columns.texts import Tools
+from bitextmine.scoring.request import Request
 
 # --- numbers ---------------------------------------------------------------------------------------------
 
@@ -177,8 +178,7 @@ def test_near_duplicates_share_a_key():
 
 def test_language():
     pytest.importorskip("py3langid")
-    tools = Tools(src_lang="en", tgt_lang="fr-CA")
-    tools.prepare(COLUMNS.values())
+    tools = Request(tuple(COLUMNS), "en", "fr-CA").checked().tools()
     src = [
         "The committee will meet again next week.",
         "The committee will meet again next week.",
@@ -204,10 +204,13 @@ def test_language():
 
 def test_a_language_that_is_not_known_or_not_stated():
     pytest.importorskip("py3langid")
-    with pytest.raises(BitextmineError, match="'qq' is none of the"):
-        Tools(src_lang="qq", tgt_lang="fr").prepare([COLUMNS["lang"]])
-    with pytest.raises(BitextmineError, match="--src and --tgt"):
-        Tools(src_lang="en").prepare([COLUMNS["lang"]])
+    for langs, message in (
+        (("qq", "fr"), "code 'qq'"),
+        (("en", ""), "--src alone"),
+        (("", ""), "--src en --tgt fr"),
+    ):
+        with pytest.raises(BitextmineError, match=message):
+            Request(("lang",), *langs).checked()
 
 
 # --- quality ---------------------------------------------------------------------------------------------
@@ -363,11 +366,8 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
 
     odd = ["", " ", "\x00", "a", "12", "💥" * 50, "\u202eabc", "x\u2028y", "ﬁ½", "\ud800", "۳", "A" * 20_000]
     src, tgt = zip(*[(s, t) for s in odd for t in odd], strict=True)
-    tools = Tools(
-        encoder=load_encoder(tiny_model), neighbourhood=WindowNeighbourhood(), src_lang="en", tgt_lang="fr"
-    )
-    tools.prepare(COLUMNS.values())
-    pairs = pair_texts(src, tgt, tools)
+    request = Request(tuple(COLUMNS), "en", "fr").checked()
+    pairs = pair_texts(src, tgt, request.tools(load_encoder(tiny_model)))
     for name, column in COLUMNS.items():
         values = pairs.column(name)
         assert len(values) == len(src)

@@ -1,4 +1,4 @@
-"""All the columns by name, and how each is computed; what they say, for people, stands in `names`."""
+"""All columns by name, and their functions; `names` describes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bitextmine.languages.codes import usual_length
 from bitextmine.scoring.columns import copied, duplicate, lengths, numbers
 from bitextmine.scoring.columns.quality import LEAST_AROUND, quality, similarity
-from bitextmine.scoring.columns.texts import Column, PairTexts, Tools
+from bitextmine.scoring.columns.texts import Column, PairTexts, Tools, identifier
 
 __all__ = ["COLUMNS", "pair_texts"]
 
@@ -29,8 +29,8 @@ def _margin(pairs: PairTexts, kind: str | None = None) -> NDArray[np.float64]:
 
 def _lang(pairs: PairTexts) -> NDArray[np.float64]:
     tools = pairs.tools
-    src = tools.languages.share(pairs.src, tools.src_lang)
-    return np.minimum(src, tools.languages.share(pairs.tgt, tools.tgt_lang)).astype(np.float64)
+    src = identifier().share(pairs.src, tools.src_lang)
+    return np.minimum(src, identifier().share(pairs.tgt, tools.tgt_lang)).astype(np.float64)
 
 
 def _quality(pairs: PairTexts) -> NDArray[np.float64]:
@@ -61,13 +61,13 @@ _COMPUTED = (
     Column("shorter", _each(lambda s, t: min(lengths.lengths(s, t)))),
     Column("longer", _each(lambda s, t: max(lengths.lengths(s, t)))),
     Column("letters", _each(lambda s, t: min(lengths.letters(s), lengths.letters(t)))),
-    Column("src_lang", lambda pairs: pairs.tools.languages.guess(pairs.src), is_text=True, identifies=True),
-    Column("tgt_lang", lambda pairs: pairs.tools.languages.guess(pairs.tgt), is_text=True, identifies=True),
+    Column("src_lang", lambda pairs: identifier().guess(pairs.src), is_text=True, identifies=True),
+    Column("tgt_lang", lambda pairs: identifier().guess(pairs.tgt), is_text=True, identifies=True),
     Column("key", lambda pairs: list(map(duplicate.pair_key, pairs.src, pairs.tgt)), is_text=True),
 )
 COLUMNS = {column.name: column for column in _COMPUTED}
 
 
 def pair_texts(src: Sequence[str], tgt: Sequence[str], tools: Tools) -> PairTexts:
-    """Sentence pairs that all the columns can be computed for."""
+    """Return sentence pairs with all columns to compute."""
     return PairTexts(src, tgt, tools, COLUMNS)

@@ -1,4 +1,4 @@
-"""How much of a pair is the same text on both sides."""
+"""The share of a pair that is the same text on both sides."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ _CHARACTERS = 10_000  # of a longer text, the beginning
 
 
 def copied(src: str, tgt: str) -> float:
-    """The words that both sides have, over the words of the side that has more of them; each distinct word counts once,
-    case, digits and punctuation do not. Without words: 1 for equal texts, else 0.
+    """Return the share of common words among the distinct words of the side that has more of them.
 
-    Names and technical terms are rightly copied: only a value near 1 in a pair of some length means that nothing was
-    translated.
+    Case, digits and punctuation do not count; without words equal texts have 1, others 0. Names and technical terms are
+    rightly copied: only a value near 1 in a longer pair means that nothing was translated.
     """
     a = set(_WORD.findall(src[:_CHARACTERS].casefold()))
     b = set(_WORD.findall(tgt[:_CHARACTERS].casefold()))

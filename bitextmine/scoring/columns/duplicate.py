@@ -1,4 +1,4 @@
-"""Keys that pairs share when they say the same."""
+"""Keys shared by duplicate pairs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["pair_hash", "pair_key"]
 
 
 def pair_hash(src: str, tgt: str, level: str) -> int:
-    """64 bits that equal pairs share, the same in every run; `level` is that of dedup.line_key on each side."""
+    """Return 64 bits that equal pairs share, the same in every run; `level` is that of `dedup.line_key`."""
     text = f"{line_key(src, level)}\t{line_key(tgt, level)}"
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 def pair_key(src: str, tgt: str) -> str:
-    """16 hexadecimal digits that near-duplicates share: the same but for case, digits, punctuation and blanks."""
+    """Return 16 hexadecimal digits shared by pairs that differ in case, digits, punctuation and blanks alone."""
     return f"{pair_hash(src, tgt, 'near'):016x}"

@@ -1,5 +1,4 @@
-"""The names of the columns, in the order of `score --help`, and what each says, for people. `bitextmine --help` reads
-them, so nothing heavy is imported here; how each is computed stands in `catalogue`."""
+"""Names and descriptions of the columns; `bitextmine --help` reads them, so nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -24,5 +23,5 @@ BASIC = ("cosine", "margin", "length_ratio", "numbers", "copy")
 
 
 def default_columns(languages: bool) -> tuple[str, ...]:
-    """What `score` adds when it is not told; the presets of `filter` rest on these."""
+    """Return the columns that `score` adds by default; the presets of `filter` rest on these."""
     return (*BASIC, "lang", "quality") if languages else (*BASIC, "quality")

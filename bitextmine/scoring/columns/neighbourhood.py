@@ -1,4 +1,4 @@
-"""The neighbourhoods that a margin is taken over: of the pairs in the stream, or of two indexed corpora."""
+"""The neighbourhoods of a margin: the pairs of the stream, or two indexed corpora."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.margin import neighbourhood_mean
-from bitextmine.scoring.columns.around import Around, Vectors
+from bitextmine.scoring.columns.texts import Around, Vectors
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -23,11 +23,9 @@ __all__ = ["IndexNeighbourhood", "WindowNeighbourhood"]
 class WindowNeighbourhood:
     """Neighbours among the last `window` pairs of the stream, the pairs themselves included.
 
-    Equal texts of a side count once: a repeated line must not fill its own neighbourhood. Texts that are on both sides
-    count on neither: they are copies and no translations, and nearer to themselves than any translation is.
-
-    Blocks must come in the order of the stream. A block shorter than the window is seen together with the pairs before
-    it, so that the last pairs of a stream have neighbourhoods as large as the first.
+    Equal texts of a side count once: a repeated line must not fill its own neighbourhood. Texts on both sides count on
+    neither: they are copies, nearer to themselves than any translation. A block shorter than the window is seen
+    together with the pairs before it, so that the last pairs of a stream have neighbourhoods as large as the first.
     """
 
     def __init__(self, k: int = 4, window: int = 4096) -> None:
@@ -36,6 +34,7 @@ class WindowNeighbourhood:
         self._vectors: list[NDArray[np.float32]] = []
 
     def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        """Return the neighbourhoods of the next pairs of the stream."""
         self.remember(src, tgt, vectors)
         copies = set(self._texts[0]).intersection(self._texts[1])
         src_pool, tgt_pool = (
@@ -48,7 +47,7 @@ class WindowNeighbourhood:
         )
 
     def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> None:
-        """Takes in pairs that the next ones are to be seen together with."""
+        """Add pairs to the window."""
         texts = (list(src), list(tgt))
         keep = max(0, self.window - len(src))
         before = min(keep, len(self._texts[0]))
@@ -65,7 +64,7 @@ class WindowNeighbourhood:
 def _distinct(
     texts: Sequence[str], vectors: NDArray[np.float32], without: Collection[str]
 ) -> NDArray[np.float32]:
-    """The vectors of the first of equal texts, but for some texts."""
+    """Return the vectors of the first of equal texts, without some texts."""
     first: dict[str, int] = {}
     for row, text in enumerate(texts):
         if text not in without:
@@ -74,8 +73,10 @@ def _distinct(
 
 
 def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
-    """The mean of the k largest inner products of each query (n, d) with the rows of a pool (m, d): float64 (n,), NaN
-    where the pool is empty."""
+    """Return the mean of the k largest inner products of queries (n, d) with a pool (m, d), float64 (n,).
+
+    NaN if the pool is empty.
+    """
     from bitextmine.search.exact import search_one
 
     if not len(pool) or not len(queries):
@@ -84,10 +85,12 @@ def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int
 
 
 class IndexNeighbourhood:
-    """Neighbours among all the lines of two embedded corpora, so that margins compare with those of `mine`.
+    """Neighbours among all lines of two embedded corpora, so that margins compare with those of `mine`.
 
-    src, tgt: each a corpus (embedded as corpus.fr.npy), its .npy or its .faiss; an index that is missing or stale is
-    built. Raises BitextmineError for what is missing, and for vectors of another model.
+    Each is a corpus (embedded as corpus.fr.npy), its .npy or its .faiss; a missing or stale index is built.
+
+    Raises:
+        BitextmineError: missing files, or vectors of another model.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class IndexNeighbourhood:
             self._sides.append((open_index(npy), vectors))
 
     def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        """Return the neighbourhoods of pairs."""
         x, y = vectors
         (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
         half = [
@@ -120,7 +124,7 @@ class IndexNeighbourhood:
 
 
 def _as_stored(queries: NDArray[np.float32], pool: NDArray) -> NDArray:
-    """Rounded as the stored vectors are: a line that is in the corpus then finds its very self."""
+    """Round queries as the stored vectors are, so that a line of the corpus finds itself."""
     return queries.astype(pool.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Do the numbers of the two sides agree? Digits must; how they are written may differ."""
+"""The agreement of the numbers of a pair, however they are written."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bitextmine.scoring.columns.numerals import roman_value, word_values
 __all__ = ["number_agreement", "numbers_in"]
 
 # Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
-# and dates (10:30, 2001-09-11, 11/9/2001), and what stands between groups of a long number. A plain space counts
-# only between groups of three digits, or "in 1992 300 people" would be one number.
+# and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
+# three digits, or "in 1992 300 people" would be one number.
 _NUMBER = re.compile(
     r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*"
 )
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
 _ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
-# A decimal part; three digits after a separator are taken for thousands, whose zeros count.
+# A decimal part; three digits after a separator are thousands, whose zeros count.
 _DECIMALS = re.compile(r"[.,](?!\d{3}$)(\d*?)0*$")
 _SCALE = re.compile(
     r"(?i)\b(?:thousand|million|billion|trillion|mille|milliers|millions?|milliards?|tausend|millionen|milliarden|"
@@ -27,14 +27,13 @@ _SCALE = re.compile(
 _AFTER_NOON = re.compile(r"(?i)\bp\.? ?m\b|\d ?pm\b")
 _HALF_DAY = 12
 _LONGEST_IN_WORDS = 4  # digits
-# Of a longer text the beginning counts: the search for groups of digits takes quadratic time on some inputs.
+# The beginning of a longer text counts: the search for groups of digits takes quadratic time on some inputs.
 _CHARACTERS = 10_000
-_MANY = 64  # numbers without an equal; a table, which is not looked at more closely
+_MANY = 64  # unmatched numbers: a table, which is not examined further
 
 
 def _canonical(number: str) -> str:
-    """The digits alone, in ASCII whatever the script, without leading zeros and those at the end of decimals:
-    "1 234,50" -> "12345"."""
+    """Return the digits in ASCII, without leading zeros and zeros at the end of decimals: "1 234,50" -> "12345"."""
     number = _DECIMALS.sub(r"\1", number)
     digits = "".join(_DIGITS.findall(number))
     if not digits.isascii():
@@ -43,22 +42,21 @@ def _canonical(number: str) -> str:
 
 
 def numbers_in(text: str) -> list[str]:
-    """The numbers that a text has in digits, each as its digits only, in their order."""
+    """Return the numbers that a text has in digits, each as its digits only, in their order."""
     return [_canonical(number) for number in _NUMBER.findall(text)]
 
 
 def number_agreement(src: str, tgt: str) -> float:
-    """How well the numbers of two sentences agree, from 0 to 1; 1 when neither has one in digits.
+    """Return the agreement of the numbers of two sentences, from 0 to 1; 1 if neither has one in digits.
 
-    Every number in digits on one side looks for its equal on the other: the same digits whatever the separators
-    (1,234.5 = 1.234,5 = 1 234,5; 1.50 = 1,5), cut up differently (10:30 = 10 h 30), the last two digits of a year,
-    other zeros where a word gives the scale (2 million = 2000000), the other clock (3 pm = 15), in words (in
-    English, French, German, Spanish and Italian) or as a Roman numeral. Then, with ``clash`` the pairs of numbers that
-    are left on both sides, ``lone`` those left on one side only and ``found`` the ones that found their equal,
+    Numbers are equal with any separators (1,234.5 = 1.234,5 = 1 234,5; 1.50 = 1,5), split differently (10:30 =
+    10 h 30), as the last two digits of a year, with other zeros if a word gives the scale (2 million = 2000000), by the
+    other clock (3 pm = 15), in words (in English, French, German, Spanish and Italian) or as a Roman numeral. Then
 
         agreement = (found + lone / 2) / (found + lone + clash)
 
-    A number that the other side leaves out is half as bad as one that it contradicts.
+    where ``found`` counts the matched numbers, ``clash`` the pairs left on both sides, and ``lone`` those left on one
+    side only: a number left out is half as bad as one contradicted.
     """
     src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
@@ -80,7 +78,7 @@ def number_agreement(src: str, tgt: str) -> float:
 
 
 def _rest(text: str, unmatched: Counter[str]) -> list[str]:
-    """The unmatched numbers of a text as they are written."""
+    """Return the unmatched numbers of a text as written."""
     waiting = unmatched.copy()
     rest = []
     for number in _NUMBER.findall(text):
@@ -94,7 +92,7 @@ def _rest(text: str, unmatched: Counter[str]) -> list[str]:
 def _cut_up(
     src: list[str], tgt: list[str], left: Counter[str], right: Counter[str]
 ) -> tuple[int, Counter[str], Counter[str]]:
-    """Matches the runs of digits of what is left, if fewer are left then: "10:30" has 10 and 30, as has "10 h 30"."""
+    """Match runs of digits, if that leaves fewer numbers: "10:30" has 10 and 30, as has "10 h 30"."""
     a = Counter(_canonical(run) for number in src for run in _DIGITS.findall(number))
     b = Counter(_canonical(run) for number in tgt for run in _DIGITS.findall(number))
     both = a & b
@@ -104,7 +102,7 @@ def _cut_up(
 
 
 def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
-    """How many numbers left on both sides are the same thing in another form; takes them out of both."""
+    """Remove numbers that are equal in another form from both sides; return their count."""
     scaled = bool(_SCALE.search(src) or _SCALE.search(tgt))
     clock = bool(_AFTER_NOON.search(src)) != bool(_AFTER_NOON.search(tgt))
     found = 0
@@ -114,7 +112,7 @@ def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
             left.subtract((a,))
             right.subtract((b,))
             found += 1
-            right += Counter()  # in place: drops what is zero
+            right += Counter()  # drops zeros, in place
     left += Counter()
     return found
 
@@ -130,7 +128,7 @@ def _alike(a: str, b: str, scaled: bool, clock: bool) -> bool:
 
 
 def _in_words(numbers: Counter[str], other: str) -> int:
-    """How many of the numbers the other side has in words or as Roman numerals; takes them out."""
+    """Remove numbers that the other side has in words or as Roman numerals; return their count."""
     if not numbers:
         return 0
     words = Counter(word_values(other))

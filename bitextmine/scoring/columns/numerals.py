@@ -18,20 +18,8 @@ __all__ = ["roman_value", "word_values"]
 _LANGUAGES = ("en", "fr", "de", "es", "it")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ROMAN = re.compile(r"(?=[IVXLC])(C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?:e|er|ème|th|st|nd|rd)?\.?")
-_HUNDREDS = {0: 0, 1: 100, 2: 200, 3: 300}
-_ROMAN_TENS = {
-    "": 0,
-    "X": 10,
-    "XX": 20,
-    "XXX": 30,
-    "XL": 40,
-    "L": 50,
-    "LX": 60,
-    "LXX": 70,
-    "LXXX": 80,
-    "XC": 90,
-}
-_ROMAN_UNITS = {"": 0, "I": 1, "II": 2, "III": 3, "IV": 4, "V": 5, "VI": 6, "VII": 7, "VIII": 8, "IX": 9}
+_ROMAN_UNITS = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
+_ROMAN_TENS = ["", "X", "XX", "XXX", "XL", "L", "LX", "LXX", "LXXX", "XC"]
 
 
 def _plain(text: str) -> str:
@@ -108,10 +96,9 @@ def word_values(text: str, *more: str) -> list[int]:
 
 
 def roman_value(word: str) -> int:
-    """The value (1 to 399) of a Roman numeral in capitals, an ordinal ending and a full stop allowed; 0 for any
-    other word."""
+    """Return the value (1 to 399) of a Roman numeral in capitals, perhaps with an ordinal ending; 0 for other words."""
     match = _ROMAN.fullmatch(word)
     if match is None:
         return 0
     hundreds, tens, units = match.groups()
-    return _HUNDREDS[len(hundreds)] + _ROMAN_TENS[tens] + _ROMAN_UNITS[units]
+    return 100 * len(hundreds) + 10 * _ROMAN_TENS.index(tens) + _ROMAN_UNITS.index(units)

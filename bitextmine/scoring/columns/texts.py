@@ -1,31 +1,35 @@
-"""Sentence pairs as columns see them: texts, vectors and neighbourhoods, each made once; and the tools for that."""
+"""Sentence pairs as columns see them: texts, vectors and neighbourhoods, each made once, and the tools for that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from bitextmine.errors import UsageError
-from bitextmine.scoring.columns.around import Around, Neighbourhood
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.languages.identify import Languages
 
-__all__ = ["Column", "PairTexts", "Tools"]
+__all__ = ["Around", "Column", "Neighbourhood", "PairTexts", "Tools", "Vectors", "identifier"]
+
+# Unit vectors of the sources and of the targets, float32 (n, d) each.
+Vectors = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, how it is computed, and whether its cells are text.
+    """A column: its name, its function, and its needs.
 
-    encoder, neighbours, languages, identifies: whether it needs an encoder, the neighbourhoods of the vectors, the
-    languages that the sides should be in, what languages they look like; better_with_languages: whether it makes use of
-    the languages where they are stated.
+    Attributes:
+        is_text: the cells are text, not numbers.
+        encoder, neighbours: it needs an encoder, or neighbourhoods of vectors.
+        languages: it needs the languages that the sides should be in.
+        identifies: it identifies languages.
+        better_with_languages: it uses the languages if they are stated.
     """
 
     name: str
@@ -38,91 +42,76 @@ class Column:
     better_with_languages: bool = False
 
 
+@dataclass(frozen=True)
+class Around:
+    """Neighbourhoods of pairs.
+
+    Attributes:
+        src, tgt: the mean cosine of each source to its nearest targets, and the reverse, float64 (n,).
+        size: the number of texts that these were chosen from, on the smaller side.
+    """
+
+    src: NDArray[np.float64]
+    tgt: NDArray[np.float64]
+    size: int
+
+
+class Neighbourhood(Protocol):
+    """Finds the neighbourhood of each pair of a stream."""
+
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        """Return the neighbourhoods of the next pairs: texts (n,) with the vectors of both sides."""
+
+
 @dataclass
 class Tools:
-    """What columns are computed with; whatever a wanted column needs must be there.
-
-    src_lang, tgt_lang: the languages that the sides should be in, "" for not stated.
-    """
+    """The tools that columns are computed with; languages are "" if not stated."""
 
     encoder: Encoder | None = None
     neighbourhood: Neighbourhood | None = None
     margin: str = "ratio"
     src_lang: str = ""
     tgt_lang: str = ""
-    device: str = "auto"
     batch_tokens: int | None = None
-    _languages: Languages | None = field(default=None, repr=False)
 
-    @property
-    def languages(self) -> Languages:
-        """Made when it is first asked for, as its model takes a moment to load; BitextmineError where it is missing."""
-        if self._languages is None:
-            from bitextmine.languages.identify import Languages
 
-            self._languages = Languages()
-        return self._languages
+@functools.cache
+def identifier() -> Languages:
+    """Return the language identifier, loaded once; BitextmineError if it is not installed."""
+    from bitextmine.languages.identify import Languages
 
-    def prepare(self, columns: Iterable[Column]) -> None:
-        """Make sure, before the first row is read, that these columns can tell languages and are told which.
-
-        Raises BitextmineError where py3langid is missing, UsageError where a column needs the languages of the sides
-        and they are not stated, and for languages that cannot be told.
-        """
-        columns = list(columns)
-        stated = bool(self.src_lang and self.tgt_lang)
-        if any(column.languages for column in columns) and not stated:
-            raise UsageError(
-                "the column lang needs both languages: pass --src and --tgt, as in --src en --tgt fr"
-            )
-        if stated and any(column.languages or column.better_with_languages for column in columns):
-            self.src_lang, self.tgt_lang = self._known(self.src_lang), self._known(self.tgt_lang)
-        elif any(column.identifies for column in columns):
-            _ = self.languages
-
-    def _known(self, language: str) -> str:
-        code = self.languages.code(language)
-        if code is None:
-            codes = sorted(self.languages.codes)
-            raise UsageError(
-                f"language '{language}' is none of the {len(codes)} that can be told: {', '.join(codes)}"
-            )
-        return code
+    return Languages()
 
 
 class PairTexts:
-    """Some sentence pairs and their columns, each computed once. catalogue: those that there are, by name.
+    """Sentence pairs and their columns, each computed once.
 
-    Blocks of a stream must come in its order: the neighbourhoods are those of the pairs before, too.
+    Blocks of a stream must come in order: their neighbourhoods include the pairs before them.
     """
 
     def __init__(
         self, src: Sequence[str], tgt: Sequence[str], tools: Tools, catalogue: Mapping[str, Column]
     ) -> None:
-        if len(src) != len(tgt):
-            raise ValueError(f"{len(src)} sources but {len(tgt)} targets")
         self.src, self.tgt, self.tools = src, tgt, tools
         self._catalogue = catalogue
         self._columns: dict[str, Any] = {}
-        self._vectors: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        self._vectors: Vectors | None = None
         self._around: Around | None = None
 
     def __len__(self) -> int:
         return len(self.src)
 
     def column(self, name: str) -> Any:
-        """The values (n,): float64, or a list of str for a column of text."""
+        """Return the values (n,): float64, or a list of str for a column of text."""
         if name not in self._columns:
             self._columns[name] = self._catalogue[name].compute(self)
         return self._columns[name]
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Unit vectors of both sides, (n, d) each."""
+    def vectors(self) -> Vectors:
+        """Return the unit vectors of both sides, (n, d) each."""
         if self._vectors is None:
-            encoder = self.tools.encoder
-            if encoder is None:
-                raise ValueError("no encoder")
-            tokens = self.tools.batch_tokens
+            encoder, tokens = self.tools.encoder, self.tools.batch_tokens
+            assert encoder is not None
             self._vectors = (
                 encoder.encode(self.src, batch_tokens=tokens),
                 encoder.encode(self.tgt, batch_tokens=tokens),
@@ -130,13 +119,12 @@ class PairTexts:
         return self._vectors
 
     def around(self) -> Around:
-        """The neighbourhoods of the pairs."""
+        """Return the neighbourhoods of the pairs."""
         if self._around is None:
-            if self.tools.neighbourhood is None:
-                raise ValueError("no neighbourhood")
+            assert self.tools.neighbourhood is not None
             self._around = self.tools.neighbourhood.around(self.src, self.tgt, self.vectors())
         return self._around
 
     def each(self, function: Callable[[str, str], float]) -> NDArray[np.float64]:
-        """A function of two texts, for every pair."""
+        """Return a function of two texts for every pair."""
         return np.fromiter(map(function, self.src, self.tgt), dtype=np.float64, count=len(self))
