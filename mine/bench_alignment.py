@@ -1,13 +1,16 @@
-"""Strict and lax F1 of sentence alignment on documents made from parallel rows, and its speed and memory.
+"""Strict and lax F1 of sentence alignment on real documents and on made ones, and its speed and memory.
 
+    python mine/bench_alignment.py real FOLDER [--peers FOLDER]
     python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--half dev|test] [--peers FOLDER]
     python mine/bench_alignment.py documents laws.de-fr-it.tsv news.tsv
     python mine/bench_alignment.py speed pairs.en-fr.tsv --lines 1000,10000 [--peers FOLDER]
 
-Rows are tab-separated, under a header that names the languages; a first column "document" tells where documents end,
-else each 100 rows are one (`speed` takes all rows as one). Out of parallel rows it makes documents that are not: with
-sentences split at punctuation on one side, neighbours joined on one side, sentences and long stretches left out,
-foreign sentences put in, and a block moved elsewhere, whose sentences count as left out.
+`real` aligns documents NAME.LANG of a folder that have a gold alignment NAME.L1-L2.gold in Vecalign's format.
+
+The others make documents from parallel rows, tab-separated under a header of languages; a first column "document"
+tells where documents end, else each 100 rows are one (`speed` takes all rows as one). Sentences are split at
+punctuation on one side, neighbours joined on one side, sentences and long stretches left out, foreign sentences
+inserted, and a block moved elsewhere, whose sentences count as left out.
 
 --peers is a folder of Python packages with sentalign (which holds Vecalign's own program) and galechurch: they align
 the same documents, Vecalign with our vectors. Prints Markdown tables.
@@ -25,6 +28,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 
@@ -34,7 +38,7 @@ from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
-from bitextmine.evaluation.alignment import Pair, score_alignments
+from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
 from bitextmine.files.lines import read_lines
 from bitextmine.signature import signature
 
@@ -214,13 +218,41 @@ def gale_church(peer: object) -> Aligner:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+def all_aligners(peers: dict[str, Aligner]) -> dict[str, Aligner]:
     papers = Prices(percentile=0.2, share=1.0, join=0.0, knot=0.0, length=0.0)
-    aligners = {
-        "bitextmine": ours(Settings()),
-        "with the paper's costs": ours(Settings(prices=papers)),
-        **peers,
-    }
+    return {"bitextmine": ours(Settings()), "with the paper's costs": ours(Settings(prices=papers)), **peers}
+
+
+def real(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+    """A table of real documents, one row each and one for all of them."""
+    aligners = all_aligners(peers)
+    print("| document | links | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
+    print("|---|---:|" + "---|" * len(aligners))
+    every: list[tuple[list[Pair], dict[str, list[Pair]]]] = []
+    for path in sorted(Path(args.files[0]).glob("*.gold")):
+        name, langs, _ = path.name.rsplit(".", 2)
+        src, tgt = (list(read_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
+        (gold,) = read_alignments(path)
+        windows = make_windows(encoder, [src, tgt], SIZES)
+        made = Made(src, tgt, gold)
+        every.append((gold, {key: aligner(made, *windows) for key, aligner in aligners.items()}))
+        print(real_row(f"{name}, {langs}", every[-1:]), flush=True)
+    print(real_row("all", every))
+
+
+def real_row(name: str, documents: Sequence[tuple[list[Pair], dict[str, list[Pair]]]]) -> str:
+    golds = [gold for gold, _ in documents]
+    cells = [name, f"{sum(map(len, golds)):,}"]
+    for key in documents[0][1]:
+        report = score_alignments([found[key] for _, found in documents], golds)
+        strict = report.strict
+        interval = f" [{100 * strict.low:.1f}, {100 * strict.high:.1f}]" if len(cells) == 2 else ""
+        cells.append(f"{100 * strict.f1:.1f}{interval} / {100 * report.lax.f1:.1f}")
+    return "| " + " | ".join(cells) + " |"
+
+
+def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+    aligners = all_aligners(peers)
     files = [read_documents(path) for path in args.files]
     print("| documents | made with | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
     print("|---|---|" + "---|" * len(aligners))
@@ -297,7 +329,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["quality", "documents", "speed"])
+    parser.add_argument("what", choices=["real", "quality", "documents", "speed"])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--half", choices=["dev", "test"], default="test")
     parser.add_argument("--lines", default="1000,10000")
@@ -312,7 +344,7 @@ def main() -> None:
         pad = encoder.encode(["PAD"])[0]
         peers["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
         peers["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
-    {"quality": quality, "documents": matching, "speed": speed}[args.what](args, encoder, peers)
+    {"real": real, "quality": quality, "documents": matching, "speed": speed}[args.what](args, encoder, peers)
     print(
         f"\n{signature(task='alignment', made=args.what, model=encoder.hash, seed=args.seed, resamples=2000)}"
     )
