@@ -70,10 +70,7 @@ def main() -> None:
             wanted = MiningOptions(k=k, margin=margin, retrieval=retrieval, threshold="none")
             found = mine_sides(src, tgt, neighbours, wanted)
             report = score_mining(
-                Mined(found.src_index, found.tgt_index, found.score),
-                gold,
-                src_groups=groups[0],
-                tgt_groups=groups[1],
+                Mined(found.src_index, found.tgt_index, found.score), gold, (groups[0], groups[1])
             )
             print(f"| {dedup} | {margin} | {k} | {retrieval} | {cells(report)} |", flush=True)
 

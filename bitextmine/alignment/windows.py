@@ -7,6 +7,7 @@ comes from running sums, at almost no cost; for any other encoder the text itsel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -215,11 +216,9 @@ def make_windows(
     encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
 ) -> list[Windows]:
     """Return the windows of each document, of up to `sizes` sentences; documents are encoded together."""
-    found: list[Windows] = []
     if not isinstance(encoder.network, PieceSums):
-        for lines in documents:
-            found.append(EncodedWindows(encoder, lines, sizes, batch_tokens))
-        return found
+        return [EncodedWindows(encoder, lines, sizes, batch_tokens) for lines in documents]
+    found: list[Windows] = []
     pieces, _, inverse = encoder.tokenize([line for lines in documents for line in lines])
     parts = encoder.network.parts(pieces)
     start = 0
@@ -227,19 +226,9 @@ def make_windows(
         rows: slice | NDArray = slice(start, start + len(lines))
         if inverse is not None:
             rows = inverse[rows]
-        found.append(
-            SumWindows(
-                SumParts(
-                    parts.sums[rows],
-                    parts.pieces[rows],
-                    parts.characters[rows],
-                    parts.order_columns,
-                    parts.order_weight,
-                    parts.length_share,
-                ),
-                sizes,
-                line_lengths(lines),
-            )
+        own = replace(
+            parts, sums=parts.sums[rows], pieces=parts.pieces[rows], characters=parts.characters[rows]
         )
+        found.append(SumWindows(own, sizes, line_lengths(lines)))
         start += len(lines)
     return found

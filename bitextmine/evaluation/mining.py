@@ -18,10 +18,10 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.intervals import bootstrap
 from bitextmine.evaluation.report import Report, percent
 from bitextmine.files.storage import place
-from bitextmine.mining.bitext import Bitext, Mined, read_mined
+from bitextmine.mining.bitext import Mined, read_mined
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
-from bitextmine.mining.texts import FileText, Text
+from bitextmine.mining.texts import FileText
 from bitextmine.mining.threshold import Tuned, tune
 from bitextmine.signature import signature
 
@@ -106,77 +106,42 @@ class MiningReport(Report):
 def score_mining(
     mined: Mined,
     gold: Gold,
+    groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
-    src_groups: NDArray[np.int64] | None = None,
-    tgt_groups: NDArray[np.int64] | None = None,
     seed: int = 1,
     resamples: int = 2000,
-    made_by: dict[str, object] | None = None,
 ) -> MiningReport:
     """Score arrays of mined pairs, as `evaluate_mining` does.
 
     The groups (n,) and (m,) number the equal lines of each corpus (-1 for an empty line); without them each line is a
-    sentence of its own. `made_by` adds parts to the signature.
+    sentence of its own.
     """
     src, tgt, gold_src, gold_tgt = mined.src_index, mined.tgt_index, gold.src, gold.tgt
-    if src_groups is not None:
-        src, gold_src = _grouped(src, src_groups), _grouped(gold_src, src_groups)
-    if tgt_groups is not None:
-        tgt, gold_tgt = _grouped(tgt, tgt_groups), _grouped(gold_tgt, tgt_groups)
+    if groups is not None:
+        src, gold_src = _grouped(src, groups[0]), _grouped(gold_src, groups[0])
+        tgt, gold_tgt = _grouped(tgt, groups[1]), _grouped(gold_tgt, groups[1])
     width = 1 + int(max(tgt.max(initial=0), gold_tgt.max(initial=0)))
     gold_codes = np.unique(pair_codes(gold_src, gold_tgt, width))
+    if len(gold_codes) < 2:
+        raise BitextmineError(
+            f"gold: {len(gold_codes)} pair(s), too few to tune a threshold on one half and test on the other"
+        )
     codes = pair_codes(src, tgt, width)
     best_first = np.lexsort((codes, -mined.score))
     _, first = np.unique(codes[best_first], return_index=True)
     chosen = best_first[np.sort(first)]  # a pair found twice counts once, at its best score
     codes, score = codes[chosen], mined.score[chosen]
     correct = np.isin(codes, gold_codes)
-    if len(gold_codes) < 2:
-        raise BitextmineError(
-            f"gold: {len(gold_codes)} pair(s), too few to tune a threshold on one half and test on the other"
-        )
-
-    # The source sentences of gold, and the other ones, are each shuffled and cut in two, so that either half has its
-    # share of both.
-    src_of_pair, src_of_gold = codes // width, gold_codes // width
-    in_first = _halves(np.unique(src_of_gold), np.unique(src_of_pair), seed)
-    pair_first = np.isin(src_of_pair, in_first)
-    gold_first = np.isin(src_of_gold, in_first)
-
-    folds: list[Fold] = []
-    events: list[NDArray[np.int64]] = []
-    for test, test_gold in ((pair_first, gold_first), (~pair_first, ~gold_first)):
-        tuned = tune(score[~test], correct[~test], max(1, int((~test_gold).sum())))
-        kept = test & (score >= tuned.threshold)
-        hits, n, g = int((kept & correct).sum()), int(kept.sum()), int(test_gold.sum())
-        folds.append(
-            Fold(tuned.threshold, hits / n if n else 0.0, hits / g if g else 0.0, _f1(hits, n, g), n, hits, g)
-        )
-        events.append(_counts_by_source(src_of_pair[kept], correct[kept], src_of_gold[test_gold]))
-
-    def mean_f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
-        each = [2 * s[:, 0] / np.maximum(s[:, 1] + s[:, 2], 1) for s in sums]
-        return np.asarray((each[0] + each[1]) / 2)
-
-    low, high = bootstrap(events, mean_f1, resamples=resamples, seed=seed)
-    remarks = []
-    if not len(codes):
-        remarks.append(
-            "there is no mined pair: nothing was found, or the file is not the output of 'mine --ids'"
-        )
-    elif not correct.any():
-        remarks.append("no mined pair is gold: are these the gold pairs of the same two files?")
-    lowest = float(score.min()) if len(score) else float("nan")
-    if len(score) and any(f.threshold <= lowest for f in folds):
-        remarks.append(
-            f"the tuned threshold is the lowest score present ({lowest:.4f}): if the pairs were cut before, mine"
-            " them with --threshold none"
-        )
+    folds, events = _cross(score, correct, codes // width, gold_codes // width, seed)
+    low, high = bootstrap(events, _mean_f1, resamples=resamples, seed=seed)
+    precision, recall, f1 = (
+        (getattr(folds[0], x) + getattr(folds[1], x)) / 2 for x in ("precision", "recall", "f1")
+    )
     return MiningReport(
-        folds=(folds[0], folds[1]),
-        precision=(folds[0].precision + folds[1].precision) / 2,
-        recall=(folds[0].recall + folds[1].recall) / 2,
-        f1=(folds[0].f1 + folds[1].f1) / 2,
+        folds=folds,
+        precision=precision,
+        recall=recall,
+        f1=f1,
         low=low,
         high=high,
         best=tune(score, correct, len(gold_codes)),
@@ -189,11 +154,61 @@ def score_mining(
             folds=2,
             seed=seed,
             resamples=resamples,
-            equal="text" if src_groups is not None or tgt_groups is not None else "line",
-            **(made_by or {}),
+            equal="line" if groups is None else "text",
         ),
-        notes=tuple(remarks),
+        notes=_remarks(score, correct, folds),
     )
+
+
+def _cross(
+    score: NDArray[np.float64],
+    correct: NDArray[np.bool_],
+    src_of_pair: NDArray[np.int64],
+    src_of_gold: NDArray[np.int64],
+    seed: int,
+) -> tuple[tuple[Fold, Fold], list[NDArray[np.int64]]]:
+    """Cut each half at the threshold tuned on the other; return the halves and the counts by source sentence."""
+    # The source sentences of gold, and the other ones, are each shuffled and cut in two, so that either half has its
+    # share of both.
+    rng = np.random.default_rng(seed)
+    gold_sources = np.unique(src_of_gold)
+    others = np.setdiff1d(src_of_pair, gold_sources)
+    in_first = np.concatenate(
+        [rng.permutation(part)[: (len(part) + 1) // 2] for part in (gold_sources, others)]
+    )
+    pair_first, gold_first = np.isin(src_of_pair, in_first), np.isin(src_of_gold, in_first)
+    folds: list[Fold] = []
+    events: list[NDArray[np.int64]] = []
+    for test, test_gold in ((pair_first, gold_first), (~pair_first, ~gold_first)):
+        threshold = tune(score[~test], correct[~test], max(1, int((~test_gold).sum()))).threshold
+        kept = test & (score >= threshold)
+        hits, n, g = int((kept & correct).sum()), int(kept.sum()), int(test_gold.sum())
+        f1 = 2 * hits / (n + g) if n + g else 0.0
+        folds.append(Fold(threshold, hits / n if n else 0.0, hits / g if g else 0.0, f1, n, hits, g))
+        events.append(_counts_by_source(src_of_pair[kept], correct[kept], src_of_gold[test_gold]))
+    return (folds[0], folds[1]), events
+
+
+def _mean_f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+    each = [2 * s[:, 0] / np.maximum(s[:, 1] + s[:, 2], 1) for s in sums]
+    return np.asarray((each[0] + each[1]) / 2)
+
+
+def _remarks(
+    score: NDArray[np.float64], correct: NDArray[np.bool_], folds: tuple[Fold, Fold]
+) -> tuple[str, ...]:
+    if not len(score):
+        return ("there is no mined pair: nothing was found, or the file is not the output of 'mine --ids'",)
+    remarks = []
+    if not correct.any():
+        remarks.append("no mined pair is gold: are these the gold pairs of the same two files?")
+    lowest = float(score.min())
+    if any(fold.threshold <= lowest for fold in folds):
+        remarks.append(
+            f"the tuned threshold is the lowest score present ({lowest:.4f}): if the pairs were cut before, mine them "
+            "with --threshold none"
+        )
+    return tuple(remarks)
 
 
 def _grouped(lines: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -202,34 +217,18 @@ def _grouped(lines: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.
     return np.where(own >= 0, own, len(groups) + lines)
 
 
-def _halves(of_gold: NDArray[np.int64], of_pairs: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    rng = np.random.default_rng(seed)
-    rest = np.setdiff1d(of_pairs, of_gold)
-    return np.concatenate([rng.permutation(part)[: (len(part) + 1) // 2] for part in (of_gold, rest)])
-
-
-def _f1(correct: int, kept: int, gold: int) -> float:
-    return 2 * correct / (kept + gold) if kept + gold else 0.0
-
-
 def _counts_by_source(
     kept_src: NDArray[np.int64], correct: NDArray[np.bool_], gold_src: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return correct, kept and gold pairs (sources, 3) of each source sentence that has any."""
     sources, place = np.unique(np.concatenate([kept_src, gold_src]), return_inverse=True)
-    n, kept = len(sources), place[: len(kept_src)]
-    return np.stack(
-        [
-            np.bincount(kept[correct], minlength=n),
-            np.bincount(kept, minlength=n),
-            np.bincount(place[len(kept_src) :], minlength=n),
-        ],
-        axis=1,
-    )
+    kept, gold = place[: len(kept_src)], place[len(kept_src) :]
+    counts = [np.bincount(part, minlength=len(sources)) for part in (kept[correct], kept, gold)]
+    return np.stack(counts, axis=1)
 
 
 def evaluate_mining(
-    mined: str | os.PathLike[str] | Bitext,
+    mined: str | os.PathLike[str],
     *,
     gold: str | os.PathLike[str],
     src_corpus: str | os.PathLike[str] | None = None,
@@ -240,10 +239,9 @@ def evaluate_mining(
 ) -> MiningReport:
     """Measure precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
 
-    `mined` is the output of ``mine --ids --threshold none`` (score, source line, target line, ...) or a `Bitext`,
-    `gold` a TSV file of line numbers from 1. With both corpora (a Bitext names its own), equal texts are one sentence:
-    a pair is correct if its texts, up to white space and Unicode form, are those of a gold pair, and copies of one pair
-    count once. Without corpora line numbers decide.
+    `mined` is the output of ``mine --ids --threshold none`` (score, source line, target line, ...), `gold` a TSV file
+    of line numbers from 1. With both corpora equal texts are one sentence: a pair is correct if its texts, up to white
+    space and Unicode form, are those of a gold pair, and copies of one pair count once.
 
     Raises:
         BitextmineError: unreadable or malformed files, line numbers outside the corpora, or fewer than two gold pairs.
@@ -251,34 +249,17 @@ def evaluate_mining(
     """
     if (src_corpus is None) != (tgt_corpus is None):
         raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
-    standard = read_gold(gold, errors)
-    src: Text | None = None if src_corpus is None else FileText(place(src_corpus), errors=errors)
-    tgt: Text | None = None if tgt_corpus is None else FileText(place(tgt_corpus), errors=errors)
-    made_by: dict[str, object] = {}
-    if isinstance(mined, Bitext):
-        pairs = Mined(mined.src_index, mined.tgt_index, mined.score)
-        src, tgt = src or mined.src, tgt or mined.tgt
-        made_by = {"mined": mined.signature}
-        name = "mined pairs"
-    else:
-        pairs = read_mined(mined, errors)
-        name = os.fspath(mined)
-    src_groups = tgt_groups = None
-    if src is not None and tgt is not None:
-        src_groups = unique_lines(src.lines()).line_to_row
-        tgt_groups = unique_lines(tgt.lines()).line_to_row
-        for text, groups, in_mined, in_gold in (
-            (src, src_groups, pairs.src_index, standard.src),
-            (tgt, tgt_groups, pairs.tgt_index, standard.tgt),
+    standard, pairs = read_gold(gold, errors), read_mined(mined, errors)
+    groups = []
+    if src_corpus is not None and tgt_corpus is not None:
+        for path, in_mined, in_gold in (
+            (src_corpus, pairs.src_index, standard.src),
+            (tgt_corpus, pairs.tgt_index, standard.tgt),
         ):
-            for where, lines in ((name, in_mined), (os.fspath(gold), in_gold)):
-                check_line_numbers(where, lines, text.name, len(groups))
+            text = FileText(place(path), errors=errors)
+            groups.append(unique_lines(text.lines()).line_to_row)
+            for where, lines in ((mined, in_mined), (gold, in_gold)):
+                check_line_numbers(os.fspath(where), lines, text.name, len(groups[-1]))
     return score_mining(
-        pairs,
-        standard,
-        src_groups=src_groups,
-        tgt_groups=tgt_groups,
-        seed=seed,
-        resamples=resamples,
-        made_by=made_by,
+        pairs, standard, (groups[0], groups[1]) if groups else None, seed=seed, resamples=resamples
     )

@@ -77,16 +77,6 @@ def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: in
         assert fast.on_edge == slow.on_edge
 
 
-def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    src, tgt, *_ = made(1, 400)
-    with_it = align_windows(src, tgt, Settings(whole=0))
-    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
-    without = align_windows(src, tgt, Settings(whole=0))
-    assert np.array_equal(with_it.src_ends, without.src_ends)
-    assert np.array_equal(with_it.tgt_ends, without.tgt_ends)
-    assert np.array_equal(with_it.score, without.score)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_band_loses_nothing(seed: int) -> None:
     """Neither from a coarse beginning, nor with a long stretch left out, far wider than the band."""

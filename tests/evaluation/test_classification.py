@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.classification import _tenth_of_each, evaluate_classification, read_labelled
-from bitextmine.evaluation.classifier import fit, predict
+from bitextmine.evaluation.classifier import fit
 
 LANGS = ("de", "es", "fr", "it")
 
@@ -49,12 +49,6 @@ def test_the_classifier_is_at_the_minimum(classes: int, l2: float) -> None:
         slow -= 0.5 * np.column_stack([off.T @ x + l2 * slow[:, :-1], off.sum(0)])
     np.testing.assert_allclose(cost(slow, x, y, l2), least, atol=1e-7)
     np.testing.assert_allclose(fit(x, y, classes, l2, weights + 1)[:, :-1], weights[:, :-1], atol=1e-3)
-
-
-def test_predicting_takes_the_highest_score_and_of_equal_ones_the_first() -> None:
-    weights = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.5]])
-    x = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
-    assert predict(weights, x).tolist() == [0, 1, 0, 2]
 
 
 @settings(max_examples=50)
@@ -97,12 +91,6 @@ def test_labels_dealt_at_random_are_not_learnt(topics: Path, tmp_path: Path) -> 
     (tmp_path / "train.en").write_text("".join(f"{a}\t{b}\n" for a, b in zip(dealt, texts, strict=True)))
     report = evaluate_classification(tmp_path / "train.en", [topics / f"test.{lang}" for lang in LANGS])
     assert np.mean([r.accuracy for r in report.results]) < 0.5
-
-
-def test_a_document_that_is_too_long_is_cut_and_counted(topics: Path, tmp_path: Path) -> None:
-    (tmp_path / "long.fr").write_text("sport\t" + "le match " * 2000 + "\nmoney\tla banque\n")
-    report = evaluate_classification(topics / "train.en", [tmp_path / "long.fr"], runs=1)
-    assert "1 document is longer than 200 pieces" in report.to_table()
 
 
 @given(st.binary(max_size=200))

@@ -38,7 +38,3 @@ def test_bootstrap_of_a_share_is_the_binomial_interval():
     assert low == pytest.approx(0.775, abs=0.004)
     assert high == pytest.approx(0.825, abs=0.004)
     assert bootstrap([items], lambda s: s[0][:, 0] / s[0][:, 1], resamples=4000) == (low, high)
-
-
-def test_bootstrap_of_nothing():
-    assert bootstrap([np.empty((0, 2), int)], lambda s: s[0][:, 0].astype(float)) == (0, 0)

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.mining import evaluate_mining, score_mining
-from bitextmine.mining.bitext import Bitext, Mined
+from bitextmine.mining.bitext import Mined
 from bitextmine.mining.gold import Gold
-from bitextmine.mining.texts import FileText
 
 
 def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0) -> tuple[Mined, Gold]:
@@ -132,31 +129,6 @@ def test_equal_texts_are_one_sentence_when_the_corpora_are_given(repeated):
     by_line = evaluate_mining(repeated["mined"], gold=repeated["gold"])
     assert (by_line.correct, by_line.candidates) == (2, 4)
     assert "equal:line" in by_line.signature
-
-
-def test_a_bitext_brings_its_corpora_and_its_signature(repeated):
-    mined = Bitext(
-        np.array([0, 1, 3]),
-        np.array([0, 2, 1]),
-        np.array([1.5, 1.4, 1.3]),
-        FileText(repeated["src_corpus"]),
-        FileText(repeated["tgt_corpus"]),
-        "k:4|margin:ratio|version:0",
-    )
-    report = evaluate_mining(mined, gold=repeated["gold"])
-    assert report.correct == 3
-    assert "margin:ratio" in report.signature
-
-
-def test_output(repeated):
-    report = evaluate_mining(**repeated)
-    table = report.to_table()
-    assert "F1" in table
-    assert report.signature in table
-    rows = [row.split("\t") for row in report.to_table(tabs=True).splitlines()]
-    assert [row[0] for row in rows] == ["part", "half 1", "half 2", "mean", "best"]
-    assert {len(row) for row in rows} == {8}
-    assert json.loads(json.dumps(report.to_dict()))["gold"] == 3
 
 
 def test_files_that_do_not_belong_together(repeated, tmp_path):

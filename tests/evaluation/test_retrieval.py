@@ -18,7 +18,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation import muse
 from bitextmine.evaluation import retrieval as module
 from bitextmine.evaluation.muse import evaluate_muse, muse_keys
-from bitextmine.evaluation.pools import find_distractors, language_pairs, queries_of, read_queries
+from bitextmine.evaluation.pools import language_pairs, queries_of, read_queries
 from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool, rank_muse
 from bitextmine.evaluation.retrieval import evaluate_pools, evaluate_retrieval
 from bitextmine.files.lines import read_lines
@@ -206,11 +206,6 @@ def write(path, lines):
     return path
 
 
-def test_queries(tmp_path):
-    path = write(tmp_path / "q.tsv", ["en\tfr", "one\tun", "two\tdeux"])
-    assert read_queries(path).sentences == {"en": ["one", "two"], "fr": ["un", "deux"]}
-
-
 def test_queries_from_lists():
     assert queries_of({"en": ["one\ttwo"], "pt-BR": ("um",)}).sentences == {
         "en": ["one two"],
@@ -260,16 +255,6 @@ def test_pairs():
             language_pairs(wrong, langs)
     with pytest.raises(BitextmineError, match="pivot 'de'"):
         language_pairs("all", langs, "de")
-
-
-def test_distractors(tmp_path):
-    assert find_distractors(tmp_path, "fr") is None
-    zst = write(tmp_path / "distractors.fr.txt.zst", [])
-    assert find_distractors(tmp_path, "fr") == zst
-    plain = write(tmp_path / "distractors.fr.txt", [])
-    assert find_distractors(tmp_path, "fr") == plain
-    with pytest.raises(BitextmineError, match="no such folder"):
-        find_distractors(tmp_path / "x", "fr")
 
 
 # --- end to end, with an encoder that knows nothing but words ---------------------------------------------

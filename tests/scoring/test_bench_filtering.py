@@ -78,36 +78,6 @@ def test_noise_is_what_it_says(bench):
                     assert re.sub(r"\d", "", tgt) in [re.sub(r"\d", "", t) for t in right.values()]
 
 
-def test_area_under_the_curve(bench):
-    clean = np.array([True, True, False, False])
-    assert bench.area(np.array([4.0, 3, 2, 1]), clean) == 1
-    assert bench.area(np.array([1.0, 2, 3, 4]), clean) == 0
-    assert bench.area(np.array([1.0, 1, 1, 1]), clean) == 0.5
-
-
-def test_the_scale_goes_through_both_presets(bench):
-    columns = {
-        "length_ratio": [4.0, 2.5, 1.0, 5.0],
-        "longer": [4000, 1000, 10, 10],
-        "copy": [0.9, 0.7, 0, 0],
-        "numbers": [0.4, 0.75, 1, 1],
-        "lang": [0.1, 0.35, 1, 1],
-        "cosine": [0.25, 0.45, 0.9, 0.9],
-        "quality": [0.1, 0.6, 0.99, 0.99],
-        "margin": [0, 0, 2, 2],
-    }
-    from bitextmine.scoring.rules import load_preset
-
-    for row, name in enumerate(("mild", "strict")):
-        for rule in load_preset(name).rules:
-            columns[rule.column][row] = rule.value
-    place = bench.standing({name: np.array(values, dtype=float) for name, values in columns.items()})
-    assert place[0] == pytest.approx(0)
-    assert place[1] == pytest.approx(1)
-    assert place[2] > 1
-    assert place[3] < 0
-
-
 @pytest.mark.skipif(not (DATA / "bench").is_dir(), reason="the real text is not here")
 def test_targets_on_real_text(bench, tmp_path):
     pytest.importorskip("py3langid")

@@ -156,13 +156,6 @@ def test_scoring_twice_replaces(bm):
     assert "column 1, a text, is called 'key'" in error
 
 
-def test_score_only_has_a_line_for_each_line(bm):
-    rows = b"a b\tc d\ne f\tg h\n"
-    assert bm("score", "--columns", "copy", "--score-only", stdin=rows).out == "0.0000\n0.0000\n"
-    headed = bm("score", "--columns", "copy", "--score-only", stdin=b"src\ttgt\n" + rows).out
-    assert headed == "copy\n0.0000\n0.0000\n"
-
-
 def test_no_header_is_none(bm):
     rows = b"src\ttgt\na\tb\n"
     out = bm("score", "--columns", "numbers", "--no-header", stdin=rows).out
@@ -185,13 +178,6 @@ def test_a_wide_row_at_the_top_is_one_bad_row(bm, tmp_path):
     assert "line 1: 5 columns, not 2" in scored.err
 
 
-def test_a_header_is_looked_for(bm):
-    rows = b"id\ttarget\tsource\n1\tUne maison.\tOne house.\n"
-    out = bm("filter", "--max", "length_ratio=2", stdin=rows)
-    assert out.out.encode() == rows
-    assert re.search(r"^all +1 ", out.err, re.MULTILINE)
-
-
 @pytest.mark.parametrize("command", [("score", "--columns", "copy"), ("filter", "--max", "copy=0.5")])
 def test_nearly_all_malformed_is_an_error(bm, tmp_path, command):
     """Also where it shows only after many rows."""
@@ -206,26 +192,6 @@ def test_nearly_all_malformed_is_an_error(bm, tmp_path, command):
     assert "cannot tell which of its 1 column(s) are source and target" in out.err
 
 
-@pytest.mark.parametrize(
-    "command", [("score", "--columns", "copy"), ("filter", "--max", "copy=0.5"), ("report",)]
-)
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        (("--scol", "9"), "there is no column 9"),
-        (("--tcol", "0"), "columns count from 1"),
-        (("--scol", "nosuch"), "no column is called 'nosuch'"),
-        (("--header", "--tcol", "3"), "there is no column 3: the header names 2: a b, c d"),
-    ],
-)
-def test_columns_that_are_not_there(bm, tmp_path, command, option, words):
-    (tmp_path / "pairs.tsv").write_text("a b\tc d\ne f\tg h\n")
-    error = bm(command[0], "pairs.tsv", *command[1:], *option, "-o", "out", code=1).err
-    assert words in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 def test_three_columns_of_text_are_not_guessed_at(bm):
     rows = b"http://x\ta b\tc d\n" * 3
     for command in (("score", "--columns", "copy"), ("filter", "--max", "copy=0.5")):
@@ -233,19 +199,6 @@ def test_three_columns_of_text_are_not_guessed_at(bm):
         bm(*command, "--scol", "2", "--tcol", "3", stdin=rows)
     # a rule that looks at no text needs to know of none
     assert bm("filter", "--equal", "1=http://x", stdin=rows).out.encode() == rows
-
-
-def test_nothing_in_nothing_out(bm):
-    assert bm("score", "--columns", "copy").out == ""
-    assert bm("filter").out == ""
-    assert bm("report", "-", "-o", "-").out.startswith("<!DOCTYPE html>")
-
-
-@pytest.mark.parametrize("size", ["1M", "2G", "1.5GiB"])
-def test_memory_is_a_size(bm, size):
-    rows = b"a b\tc d\n" * 2
-    assert bm("filter", "--duplicates", "exact", "--memory", size, stdin=rows).out == "a b\tc d\n"
-    assert "with its unit" in bm("filter", "--memory", "2048", code=2).err
 
 
 def test_swapped_columns_are_noticed(bm, sentence_pairs):

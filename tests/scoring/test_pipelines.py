@@ -86,25 +86,6 @@ def good(work) -> set[tuple[str, ...]]:
     )
 
 
-def test_the_page_has_blocks_for_all_it_promises():
-    text = "\n".join(BLOCKS)
-    for word in (
-        "zstdcat",
-        "score",
-        "filter",
-        "mine",
-        "index",
-        "join",
-        "sort",
-        "paste",
-        "cut",
-        "parallel",
-        "parquet",
-    ):
-        assert word in text
-    assert len(BLOCKS) == PAGE.read_text(encoding="utf-8").count("```sh")
-
-
 def test_the_crawl_is_cleaned(work, good):
     crawl = (work / "crawl.tsv").read_bytes().splitlines()
     kept = {tuple(row[:2]) for row in rows(work / "strict.tsv")}

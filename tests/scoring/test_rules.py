@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from bitextmine.errors import BitextmineError
-from bitextmine.scoring import choices
 from bitextmine.scoring.choices import PRESETS
 from bitextmine.scoring.columns.catalogue import COLUMNS
 from bitextmine.scoring.rules import Rule, choose_rules, load_preset
-
-
-def test_the_presets_are_those_of_the_folder():
-    folder = Path(choices.__file__).with_name("presets")
-    assert sorted(PRESETS) == sorted(path.stem for path in folder.glob("*.toml"))
-    assert {"mild", "strict", "cheap"} <= set(PRESETS)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -37,11 +27,6 @@ def test_strict_is_mild_and_stricter():
     assert mild.keys() == strict.keys()
     for (kind, column), value in mild.items():
         assert (strict[kind, column] > value) if kind == "min" else (strict[kind, column] < value), column
-
-
-def test_an_unknown_preset():
-    with pytest.raises(BitextmineError, match="'soft'; choose one of cheap, mild, strict"):
-        load_preset("soft")
 
 
 def test_what_is_chosen_when(tmp_path):

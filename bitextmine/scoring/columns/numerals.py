@@ -63,16 +63,7 @@ def _words(*more: str) -> dict[str, int]:
             ordinals.setdefault(word[:-1] + ending, value)
     for word, value in ordinals.items():
         words.setdefault(word, value)
-    for extra, value in (
-        ("cinquieme", 5),
-        ("ersten", 1),
-        ("erster", 1),
-        ("erstes", 1),
-        ("dritten", 3),
-        ("dritter", 3),
-    ):
-        words[extra] = value
-    return words
+    return words | {"cinquieme": 5, "ersten": 1, "erster": 1, "erstes": 1, "dritten": 3, "dritter": 3}
 
 
 def word_values(text: str, *more: str) -> list[int]:
@@ -82,17 +73,9 @@ def word_values(text: str, *more: str) -> list[int]:
     """
     known = _words(*more)
     tokens = [_plain(token) for token in _WORD.findall(text)]
-    found: list[int] = []
-    for i, token in enumerate(tokens):
-        if token in known:
-            found.append(known[token])
-        pair = "".join(tokens[i : i + 2])
-        if i + 1 < len(tokens) and pair in known:
-            found.append(known[pair])
-        triple = "".join(tokens[i : i + 3])
-        if i + 2 < len(tokens) and triple in known:
-            found.append(known[triple])
-    return found
+    spans = ((i, i + size) for i in range(len(tokens)) for size in (1, 2, 3) if i + size <= len(tokens))
+    joined = ("".join(tokens[start:stop]) for start, stop in spans)
+    return [known[word] for word in joined if word in known]
 
 
 def roman_value(word: str) -> int:
