@@ -68,7 +68,7 @@ def test_malformed_rows_keep_their_bytes_and_place(score):
     assert lines[6].startswith(b"c\td\t")
     assert lines[6].endswith(b"\r")  # a Windows line end stays at the end
     assert lines[7].startswith(b"e\tf\t")
-    assert "5 of them are no pairs" in err
+    assert "5 rows are malformed" in err
     assert "<stdin>: line 2: 1 columns, not 2" in err
     _, err = score(b"\n".join(rows), "--columns", "cosine", "--strict", code=1)
     assert "<stdin>: line 2: 1 columns, not 2" in err
@@ -90,7 +90,7 @@ def test_empty_input(score, sieve):
         (("--columns", "copy,copy"), "twice"),
         (("--columns", "lang"), "--src and --tgt"),
         (("--src-index", "x.npy"), "--tgt-index"),
-        (("--src", "xx", "--tgt", "fr"), "'xx' is none of"),
+        (("--src", "xx", "--tgt", "fr"), "code 'xx'"),
     ],
 )
 def test_bad_options(score, options, message):
