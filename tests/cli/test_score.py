@@ -138,6 +138,9 @@ def test_options_without_effect(score, sieve, tmp_path):
     ],
 )
 def test_missing_extras(run, monkeypatch, tmp_path, command, options, extra):
+    from bitextmine.scoring.columns.texts import identifier
+
+    identifier.cache_clear()
     monkeypatch.chdir(tmp_path)
     for module in ("py3langid", "py3langid.langid", "pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
