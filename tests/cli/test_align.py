@@ -12,7 +12,13 @@ import pytest
 
 from bitextmine.files.journal import Journal, read_head
 
-from .helpers import NO_MODEL, table
+from .helpers import NO_MODEL, Here, table
+
+
+@pytest.fixture
+def bm(bitextmine, tmp_path):
+    """The command in the test's folder, with the default encoder."""
+    return Here(bitextmine, tmp_path, {})
 
 
 @pytest.fixture
@@ -53,9 +59,9 @@ def links(out: str) -> list[tuple[list[int], list[int]]]:
     return [tuple([int(i) for i in cell.split(",") if i] for cell in row[1:3]) for row in rows]
 
 
-def test_two_documents_and_their_score(bitextmine, document, tmp_path):
+def test_two_documents_and_their_score(bm, document, tmp_path):
     (tmp_path / "gold").write_text(document(tmp_path))
-    result = bitextmine("align", "doc.en", "doc.fr", "--ids", "-o", "out.tsv", cwd=tmp_path)
+    result = bm("align", "doc.en", "doc.fr", "--ids", "-o", "out.tsv")
     assert "1 pair of documents" in result.err and "warning" not in result.err
     rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     src, tgt = ((tmp_path / f"doc.{lang}").read_text().splitlines() for lang in ("en", "fr"))
@@ -66,14 +72,12 @@ def test_two_documents_and_their_score(bitextmine, document, tmp_path):
         assert row[3] == " ".join(src[i - 1] for i in x)
         assert row[4] == " ".join(tgt[j - 1] for j in y)
         assert bool(x and y) or float(row[0]) == 0
-    report = json.loads(
-        bitextmine("evaluate", "align", "out.tsv", "--gold", "gold", "--format", "json", cwd=tmp_path).out
-    )
+    report = json.loads(bm("evaluate", "align", "out.tsv", "--gold", "gold", "--format", "json").out)
     assert report["strict"]["f1"] > 0.7 and report["lax"]["f1"] > 0.85
     assert sorted(p.name for p in tmp_path.iterdir()) == ["doc.en", "doc.fr", "gold", "out.tsv"]
 
 
-def test_every_format(bitextmine, document, tmp_path):
+def test_every_format(bm, document, tmp_path):
     gold = document(tmp_path)
     (tmp_path / "gold").write_text(gold)
     with (tmp_path / "doc.en").open("a") as file:
@@ -81,7 +85,7 @@ def test_every_format(bitextmine, document, tmp_path):
     with (tmp_path / "doc.fr").open("a") as file:
         file.write("Tom & Jerry <b>\x0b\x01 « cité »\n")
     out = {
-        form: bitextmine("align", "doc.en", "doc.fr", "--format", form, cwd=tmp_path).out
+        form: bm("align", "doc.en", "doc.fr", "--format", form).out
         for form in ("tsv", "ladder", "json", "tmx", "vecalign")
     }
     rows = [line.split("\t") for line in out["tsv"].splitlines()]
@@ -89,8 +93,7 @@ def test_every_format(bitextmine, document, tmp_path):
 
     content = json.loads(out["json"])
     assert [[link["src_lines"], link["tgt_lines"]] for link in content["links"]] == [
-        [*map(list, pair)]
-        for pair in links(bitextmine("align", "doc.en", "doc.fr", "--ids", cwd=tmp_path).out)
+        [*map(list, pair)] for pair in links(bm("align", "doc.en", "doc.fr", "--ids").out)
     ]
     assert len(content["links"]) == len(rows)
 
@@ -110,33 +113,31 @@ def test_every_format(bitextmine, document, tmp_path):
     assert [int(r[0]) for r in rungs] == sorted(int(r[0]) for r in rungs)
 
     (tmp_path / "found").write_text(out["vecalign"])
-    table = bitextmine("evaluate", "align", "found", "--gold", "gold", "--format", "tsv", cwd=tmp_path).out
+    table = bm("evaluate", "align", "found", "--gold", "gold", "--format", "tsv").out
     assert float(table.splitlines()[2].split("\t")[3]) > 85
 
 
-def test_score_and_filter_read_the_output(bitextmine, document, tmp_path):
+def test_score_and_filter_read_the_output(bm, document, tmp_path):
     document(tmp_path)
-    out = bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
-    scored = bitextmine("score", "--scol", "2", "--tcol", "3", stdin=out.encode(), cwd=tmp_path).out
+    out = bm("align", "doc.en", "doc.fr").out
+    scored = bm("score", "--scol", "2", "--tcol", "3", stdin=out.encode()).out
     rows = [line.split("\t")[:3] for line in scored.splitlines()]
     assert rows == [["score", "src", "tgt"], *(line.split("\t") for line in out.splitlines())]
-    kept = bitextmine("filter", stdin=scored.encode(), cwd=tmp_path).out.splitlines()[1:]
+    kept = bm("filter", stdin=scored.encode()).out.splitlines()[1:]
     paired = {line for line in out.splitlines() if all(line.split("\t"))}
     assert len(paired) * 0.8 < len(kept) <= len(paired)
     assert {"\t".join(line.split("\t")[:3]) for line in kept} <= paired
 
 
-def test_folders_lists_and_blank_lines_agree(bitextmine, document, tmp_path):
+def test_folders_lists_and_blank_lines_agree(bm, document, tmp_path):
     for side in ("en", "fr"):
         (tmp_path / side).mkdir()
     for i, name in enumerate(("b", "a", "c")):
         document(tmp_path, name, 2000 + 100 * i, 30)
     names = ("a", "b", "c")
-    single = {
-        name: bitextmine("align", f"{name}.en", f"{name}.fr", "--ids", cwd=tmp_path).out for name in names
-    }
+    single = {name: bm("align", f"{name}.en", f"{name}.fr", "--ids").out for name in names}
     (tmp_path / "pairs.tsv").write_text("".join(f"{name}.en\t{name}.fr\n" for name in names))
-    listed = bitextmine("align", "--list", "pairs.tsv", "--ids", cwd=tmp_path).out
+    listed = bm("align", "--list", "pairs.tsv", "--ids").out
     expected = "".join(
         line.replace("\t", f"\t{name}\t", 1) + "\n" for name in names for line in single[name].splitlines()
     )
@@ -150,16 +151,16 @@ def test_folders_lists_and_blank_lines_agree(bitextmine, document, tmp_path):
     with gzip.open(tmp_path / "en" / "a.txt.gz", "wb") as file:
         file.write((tmp_path / "en" / "a.txt").read_bytes())
     (tmp_path / "en" / "a.txt").unlink()
-    assert bitextmine("align", "en", "fr", "--ids", "--jobs", "1", cwd=tmp_path).out == expected
+    assert bm("align", "en", "fr", "--ids", "--jobs", "1").out == expected
 
-    blank = bitextmine("align", "all.en", "all.fr", "--blank-lines", "--ids", cwd=tmp_path).out
+    blank = bm("align", "all.en", "all.fr", "--blank-lines", "--ids").out
     texts = [line.split("\t", 3)[3] for line in blank.splitlines()]
     assert texts == [line.split("\t", 3)[3] for name in names for line in single[name].splitlines()]
     lines = (tmp_path / "all.fr").read_text().split("\n")
     assert all(lines[j - 1] in text for (_, y), text in zip(links(blank), texts, strict=True) for j in y)
 
 
-def test_matching_documents(bitextmine, document, sentence_pairs, tmp_path):
+def test_matching_documents(bm, document, sentence_pairs, tmp_path):
     for i in range(12):
         document(tmp_path, f"d{i}", 2000 + 50 * i, 25)
     for side in ("en", "fr"):
@@ -168,23 +169,23 @@ def test_matching_documents(bitextmine, document, sentence_pairs, tmp_path):
         (tmp_path / f"d{i}.en").rename(tmp_path / "en" / f"{i:02}.txt")
         (tmp_path / f"d{i}.fr").rename(tmp_path / "fr" / f"{(5 * i + 3) % 12:02}.text")
     (tmp_path / "fr" / "03.text").unlink()  # of 00
-    result = bitextmine("align", "en", "fr", "--documents", "--ids", cwd=tmp_path)
+    result = bm("align", "en", "fr", "--documents", "--ids")
     found = list(dict.fromkeys(line.split("\t")[1] for line in result.out.splitlines()))
     assert found == [f"{i:02}.txt {(5 * i + 3) % 12:02}.text" for i in range(1, 12)]
     assert "1 document without a partner: 00.txt" in result.err
 
 
-def test_a_killed_run_resumes(bitextmine, document, tmp_path):
+def test_a_killed_run_resumes(bm, document, tmp_path):
     for i in range(70):
         document(tmp_path / "docs", f"d{i:02}", 1600 + 20 * i, 8)
     pairs = "".join(f"docs/d{i:02}.en\tdocs/d{i:02}.fr\n" for i in range(70))
     (tmp_path / "pairs.tsv").write_text(pairs)
     args = ("align", "--list", "pairs.tsv", "--ids", "-o", "out.tsv", "--jobs", "1")
-    expected = bitextmine(*args[:-4], "--jobs", "3", cwd=tmp_path).out
+    expected = bm(*args[:-4], "--jobs", "3").out
     # Twenty documents are looked into for their languages. Then two files a document, 32 documents a batch: the third
     # batch is being read.
     moment = 2 * 20 + 2 * 64 + 3
-    killed = bitextmine.dies(tmp_path / "hooks", moment, *args, cwd=tmp_path, folder=tmp_path / "docs")
+    killed = bm.dies(tmp_path / "hooks", moment, *args, folder=tmp_path / "docs")
     assert killed.code == -signal.SIGKILL
     assert not (tmp_path / "out.tsv").exists()
     journal = tmp_path / ".out.tsv.align"
@@ -193,21 +194,21 @@ def test_a_killed_run_resumes(bitextmine, document, tmp_path):
     # The last line torn, one document changed since, one that is not: all of it must come out right.
     journal.write_bytes(done[:-7])
     (tmp_path / "docs" / "d40.fr").write_text("Autre chose.\n")
-    result = bitextmine(*args, cwd=tmp_path)
+    result = bm(*args)
     assert "70 pairs of documents" in result.err
-    fresh = bitextmine(*args[:-4], cwd=tmp_path).out
+    fresh = bm(*args[:-4]).out
     assert (tmp_path / "out.tsv").read_text() == fresh != expected
     assert not journal.exists()
 
 
-def test_finished_documents_are_not_aligned_again(bitextmine, document, tmp_path):
+def test_finished_documents_are_not_aligned_again(bm, document, tmp_path):
     for name in ("a", "b"):
         document(tmp_path, name, 2000, 10)
     (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\nb.en\tb.fr\n")
     (tmp_path / "gone").mkdir()
     args = ("align", "--list", "pairs.tsv", "-o", "gone/out")
     # Touches of the folder: the journal, the output, and the output put in its place.
-    killed = bitextmine.dies(tmp_path / "hooks", 3, *args, cwd=tmp_path, folder=tmp_path / "gone")
+    killed = bm.dies(tmp_path / "hooks", 3, *args, folder=tmp_path / "gone")
     assert killed.code == -signal.SIGKILL
     journal = tmp_path / "gone" / ".out.align"
     head = read_head(journal)
@@ -216,11 +217,11 @@ def test_finished_documents_are_not_aligned_again(bitextmine, document, tmp_path
         record["aligned"]["links"][0][0] = 0.1234
         records.truncate(0)
         records.append(record)
-    bitextmine(*args, cwd=tmp_path)
+    bm(*args)
     assert (tmp_path / "gone" / "out").read_text().startswith("0.1234")
 
 
-def test_small_documents(bitextmine, tmp_path):
+def test_small_documents(bm, tmp_path):
     for name, en, fr in (
         ("empty", "", ""),
         ("half", "", "Bonjour.\nMerci.\n"),
@@ -232,7 +233,7 @@ def test_small_documents(bitextmine, tmp_path):
         (tmp_path / f"{name}.en").write_text(en)
         (tmp_path / f"{name}.fr").write_text(fr)
     run = {
-        name: links(bitextmine("align", f"{name}.en", f"{name}.fr", "--ids", cwd=tmp_path).out)
+        name: links(bm("align", f"{name}.en", f"{name}.fr", "--ids").out)
         for name in ("empty", "half", "one", "blank", "many")
     }
     assert run == {
@@ -242,24 +243,24 @@ def test_small_documents(bitextmine, tmp_path):
         "blank": [([3], [3])],
         "many": [([1], [1, 2, 3])],
     }
-    signs = links(bitextmine("align", "signs.en", "signs.fr", "--ids", cwd=tmp_path).out)
+    signs = links(bm("align", "signs.en", "signs.fr", "--ids").out)
     assert sorted(i for x, _ in signs for i in x) == [1, 2]
 
 
-def test_unrelated_documents(bitextmine, document, tmp_path):
+def test_unrelated_documents(bm, document, tmp_path):
     document(tmp_path, "a", 2000, 60)
     document(tmp_path, "b", 3000, 60)
     (tmp_path / "b.fr").write_text("".join(f"{x} {x} {x}\n" for x in range(60)))
-    result = bitextmine("align", "a.en", "b.fr", cwd=tmp_path)
+    result = bm("align", "a.en", "b.fr")
     assert "warning: this pair of documents hardly fit" in result.err
 
 
-def test_a_line_of_a_megabyte(bitextmine, document, tmp_path):
+def test_a_line_of_a_megabyte(bm, document, tmp_path):
     document(tmp_path)
     for lang in ("en", "fr"):
         path = tmp_path / f"doc.{lang}"
         path.write_text("word " * 200_000 + "\n" + path.read_text() + "x" * 1_000_000 + "\n")
-    found = links(bitextmine("align", "doc.en", "doc.fr", "--ids", cwd=tmp_path).out)
+    found = links(bm("align", "doc.en", "doc.fr", "--ids").out)
     assert ([1], [1]) in found
     n = len((tmp_path / "doc.en").read_text().splitlines())
     assert [i for x, _ in found for i in x] == list(range(1, n + 1))
@@ -273,37 +274,37 @@ def test_a_line_of_a_megabyte(bitextmine, document, tmp_path):
         (gzip.compress(b"Bonjour\n", mtime=0), "gzip"),
     ],
 )
-def test_other_encodings(bitextmine, tmp_path, content, word):
+def test_other_encodings(bm, tmp_path, content, word):
     (tmp_path / "a.en").write_text("Good morning.\n")
     (tmp_path / "a.fr").write_bytes(content)
-    error = bitextmine.fails("align", "a.en", "a.fr", cwd=tmp_path)
+    error = bm.fails("align", "a.en", "a.fr")
     assert "a.fr: line 1" in error and word in error
     if word == "invalid UTF-8":
-        assert "Caf\ufffd" in bitextmine("align", "a.en", "a.fr", "--errors", "replace", cwd=tmp_path).out
+        assert "Caf\ufffd" in bm("align", "a.en", "a.fr", "--errors", "replace").out
 
 
-def test_missing_files(bitextmine, document, tmp_path):
+def test_missing_files(bm, document, tmp_path):
     document(tmp_path, "a")
-    assert "b.fr: no such file" in bitextmine.fails("align", "a.en", "b.fr", cwd=tmp_path)
+    assert "b.fr: no such file" in bm.fails("align", "a.en", "b.fr")
     (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\na.en\tb.fr\n")
-    error = bitextmine.fails("align", "--list", "pairs.tsv", cwd=tmp_path)
+    error = bm.fails("align", "--list", "pairs.tsv")
     assert "pairs.tsv: line 2: b.fr: no such file" in error
     (tmp_path / "pairs.tsv").write_text("a.en a.fr\n")
-    assert "line 1: 1 cell" in bitextmine.fails("align", "--list", "pairs.tsv", cwd=tmp_path)
+    assert "line 1: 1 cell" in bm.fails("align", "--list", "pairs.tsv")
     (tmp_path / "pairs.tsv").write_text("\n")
-    assert "names no files" in bitextmine.fails("align", "--list", "pairs.tsv", cwd=tmp_path)
+    assert "names no files" in bm.fails("align", "--list", "pairs.tsv")
     for side in ("en", "fr"):
         (tmp_path / side).mkdir()
-    assert "the folder has no files" in bitextmine.fails("align", "en", "fr", cwd=tmp_path)
+    assert "the folder has no files" in bm.fails("align", "en", "fr")
     for side, name in (("en", "a"), ("en", "b"), ("fr", "a")):
         (tmp_path / side / f"{name}.txt").write_text("One.\n")
-    error = bitextmine.fails("align", "en", "fr", cwd=tmp_path)
+    error = bm.fails("align", "en", "fr")
     assert "en/b.txt: no document of that name in fr" in error and "--documents" in error
     (tmp_path / "en" / "a.en").write_text("One.\n")
-    assert "both called 'a'" in bitextmine.fails("align", "en", "fr", cwd=tmp_path)
+    assert "both called 'a'" in bm.fails("align", "en", "fr")
     (tmp_path / "x.en").write_text("One.\n\nTwo.\n")
     (tmp_path / "x.fr").write_text("Un.\n")
-    error = bitextmine.fails("align", "x.en", "x.fr", "--blank-lines", cwd=tmp_path)
+    error = bm.fails("align", "x.en", "x.fr", "--blank-lines")
     assert "2 documents" in error and "x.fr has 1" in error
 
 
@@ -322,19 +323,19 @@ def test_missing_files(bitextmine, document, tmp_path):
         (("a.en", "a.fr", "--max-size", "1"), "--max-size"),
     ],
 )
-def test_wrong_usage(bitextmine, tmp_path, args, word):
+def test_wrong_usage(bm, tmp_path, args, word):
     for lang in ("en", "fr"):
         (tmp_path / f"a.{lang}").write_text("One.\n")
-    result = bitextmine("align", *args, cwd=tmp_path, code=2)
+    result = bm("align", *args, code=2)
     assert word in result.err and "Traceback" not in result.err
 
 
-def test_tmx_needs_languages(bitextmine, tmp_path):
+def test_tmx_needs_languages(bm, tmp_path):
     for name in ("one.txt", "two.txt"):
         (tmp_path / name).write_text("One.\n")
-    error = bitextmine.fails("align", "one.txt", "two.txt", "--format", "tmx", cwd=tmp_path)
+    error = bm.fails("align", "one.txt", "two.txt", "--format", "tmx")
     assert "one.txt" in error and "--src-lang" in error
-    out = bitextmine(
+    out = bm(
         "align",
         "one.txt",
         "two.txt",
@@ -349,22 +350,22 @@ def test_tmx_needs_languages(bitextmine, tmp_path):
     assert 'xml:lang="pt-BR"' in out
 
 
-def test_standard_input_and_a_missing_folder(bitextmine, document, tmp_path):
+def test_standard_input_and_a_missing_folder(bm, document, tmp_path):
     document(tmp_path)
-    piped = bitextmine("align", "-", "doc.fr", stdin=(tmp_path / "doc.en").read_bytes(), cwd=tmp_path).out
-    assert piped == bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out
-    assert "no/out.tsv" in bitextmine.fails("align", "doc.en", "doc.fr", "-o", "no/out.tsv", cwd=tmp_path)
+    piped = bm("align", "-", "doc.fr", stdin=(tmp_path / "doc.en").read_bytes()).out
+    assert piped == bm("align", "doc.en", "doc.fr").out
+    assert "no/out.tsv" in bm.fails("align", "doc.en", "doc.fr", "-o", "no/out.tsv")
 
 
-def test_a_document_that_is_part_of_the_other(bitextmine, sentence_pairs, tmp_path):
+def test_a_document_that_is_part_of_the_other(bm, sentence_pairs, tmp_path):
     pairs = sentence_pairs[3000:3060]
     (tmp_path / "doc.en").write_text("".join(f"{en}\n" for en, _ in pairs))
     (tmp_path / "doc.fr").write_text("".join(f"{fr}\n" for _, fr in pairs[:15]))
-    found = links(bitextmine("align", "doc.en", "doc.fr", "--ids", cwd=tmp_path).out)
+    found = links(bm("align", "doc.en", "doc.fr", "--ids").out)
     assert sum(([i], [i]) in found for i in range(1, 16)) >= 13
 
 
-def test_outputs_that_would_replace_an_input(bitextmine, document, tmp_path):
+def test_outputs_that_would_replace_an_input(bm, document, tmp_path):
     document(tmp_path)
     before = (tmp_path / "doc.en").read_bytes()
     (tmp_path / "list.tsv").write_text("doc.en\tdoc.fr\n")
@@ -372,27 +373,25 @@ def test_outputs_that_would_replace_an_input(bitextmine, document, tmp_path):
         (("doc.en", "doc.fr", "-o", "doc.en"), "-o doc.en: pairs are written as"),
         (("--list", "list.tsv", "-o", "list.tsv"), "is the input itself"),
     ):
-        assert why in bitextmine("align", *args, cwd=tmp_path, code=2).err
+        assert why in bm("align", *args, code=2).err
     assert (tmp_path / "doc.en").read_bytes() == before
 
 
-def test_a_foreign_file_instead_of_the_journal(bitextmine, document, tmp_path):
+def test_a_foreign_file_instead_of_the_journal(bm, document, tmp_path):
     document(tmp_path)
     notes = tmp_path / ".out.tsv.align"
     notes.write_text("notes\n")
-    assert "move it away" in bitextmine.fails("align", "doc.en", "doc.fr", "-o", "out.tsv", cwd=tmp_path)
+    assert "move it away" in bm.fails("align", "doc.en", "doc.fr", "-o", "out.tsv")
     assert notes.read_text() == "notes\n"
 
 
-def test_formats_of_pairs_reach_align(bitextmine, document, tmp_path):
+def test_formats_of_pairs_reach_align(bm, document, tmp_path):
     """Parquet, which only the common table of formats knows, holds the pairs that tsv has."""
     pytest.importorskip("pyarrow")
     document(tmp_path)
-    rows = [
-        line.split("\t") for line in bitextmine("align", "doc.en", "doc.fr", cwd=tmp_path).out.splitlines()
-    ]
-    bitextmine("align", "doc.en", "doc.fr", "-o", "out.parquet", cwd=tmp_path)
-    kept = bitextmine("filter", "out.parquet", "--preset", "none", cwd=tmp_path).out.splitlines()
+    rows = [line.split("\t") for line in bm("align", "doc.en", "doc.fr").out.splitlines()]
+    bm("align", "doc.en", "doc.fr", "-o", "out.parquet")
+    kept = bm("filter", "out.parquet", "--preset", "none").out.splitlines()
     assert kept[0].split("\t") == ["src", "tgt", "score"]
     assert [line.split("\t")[:2] for line in kept[1:]] == [row[1:] for row in rows if row[1] and row[2]]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-import gzip
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from bitextmine.cli.program import program
-from bitextmine.files.streams import LONGEST_LINE, longest_line
 
 from .helpers import contents
 
@@ -222,23 +219,6 @@ FOREIGN = {
 }
 
 
-def strangers(message: str, command: str) -> list[str]:
-    """The options in a message that neither the command has nor another one named before them: 'embed - --lang fr'."""
-    found = []
-    for match in OPTION.finditer(message):
-        clause = re.split(r"[;:,(']", message[: match.start()])[-1]
-        named = [name for name in OPTIONS if re.search(rf"\b{name}\b", clause)]
-        if not any(match[0] in OPTIONS[name] for name in [command, *named]):
-            found.append(match[0])
-    return found
-
-
-def test_an_option_of_another_command_is_found():
-    assert strangers("no language; pass --lang", "mine") == ["--lang"]
-    assert strangers("no language; pass --lang", "embed") == []
-    assert strangers("embed it with 'bitextmine embed - --lang fr', or pass --out", "index") == ["--out"]
-
-
 def test_messages_name_existing_options():
     known = set().union(*OPTIONS.values()) | FOREIGN | {"--version"}
     for path in PACKAGE.rglob("*.py"):
@@ -246,57 +226,3 @@ def test_messages_name_existing_options():
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and ": var(" not in node.value:
                 for option in OPTION.findall(node.value):
                     assert option in known or re.search(rf"{option}:\s", node.value), f"{path.name}: {option}"
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("corpus.en", "corpus.fr", "other.fr", "a.txt", "pairs.tsv"):
-        Path(name).write_text("Good morning.\tBonjour.\n")
-    Path("packed.de.gz").write_bytes(gzip.compress(b"Guten Tag.\n"))
-    Path("packed.de").write_text("Guten Morgen.\n")
-    Path("latin.es").write_bytes(b"ma\xf1ana\n")
-    Path("long.it").write_text("a" * 5000 + "\n")
-    Path("five.tsv").write_text("".join(f"{i}\tGood\tday\tBon\tjour\n" for i in range(20)))
-    yield
-    longest_line(LONGEST_LINE)  # --max-line applies to the whole process
-
-
-ADVICE = [  # commands that fail, and the option that the message advises
-    ("embed a.txt", "--lang"),
-    ("embed latin.es", "--errors"),
-    ("embed long.it --max-line 1000", "--max-line"),
-    ("embed corpus.fr --cache corpus.en/x", "--cache"),
-    ("embed corpus.fr --out no/where.npy", None),
-    ("index -", "--lang"),
-    ("index latin.es", "--errors"),
-    ("index corpus.fr --type Nonsense", "--type"),
-    ("mine a.txt corpus.fr", "--src"),
-    ("mine --src-file a.txt --tgt fr --name other", "--src"),
-    ("mine --src en --tgt fr", "--name"),
-    ("mine --src en --tgt de", "--tgt-file"),
-    ("mine --src en --tgt es", "--errors"),
-    ("mine --src en --tgt it --max-line 1000", "--max-line"),
-    ("mine --src en --tgt ru --dir nowhere", "--dir"),
-    ("mine --src en --src it --tgt es", "-o"),
-    ("mine corpus.en corpus.fr --memory 1", "--memory"),
-    ("mine corpus.en corpus.fr --rescore -k 1", "--rescore"),
-    ("evaluate retrieval --src-file a.txt --tgt-file corpus.fr", "--src-lang"),
-    ("score five.tsv --columns numbers", "--scol"),
-    ("filter five.tsv --max copy=1", "--scol"),
-    ("filter pairs.tsv --no-header --min cosine=1", "--columns"),
-    ("report five.tsv -o x.html", "--scol"),
-    ("align a.txt corpus.fr --format tmx", "--src-lang"),
-]
-
-
-@pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(("line", "advised"), ADVICE, ids=[line for line, _ in ADVICE])
-def test_advised_options_exist(line, advised):
-    result = CliRunner().invoke(program, line.split(), input="Bonjour.\n", prog_name="bitextmine")
-    assert result.exit_code in (1, 2), result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    message = result.output.rpartition("rror: ")[2]
-    command = max((name for name in OPTIONS if f"{line} ".startswith(f"{name} ")), key=len)
-    assert message and strangers(message, command) == []
-    assert advised is None or advised in message, message

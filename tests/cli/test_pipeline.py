@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
 import os
 import stat
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -55,30 +52,6 @@ def test_a_chain_in_every_format(bm, chain, tmp_path, suffix):
     bm("report", f"kept.{suffix}", "-o", "a.html")
 
 
-def test_written_formats(bm, chain, tmp_path):
-    mined = [line.split("\t") for line in (chain / "pairs.tsv").read_text().splitlines()]
-    for suffix in ("jsonl", "tmx.gz"):
-        bm(*MINE, "--ids", "--dir", chain, "-o", f"pairs.{suffix}")
-    assert [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()] == [
-        {
-            "translation": {"en": src, "fr": tgt},
-            "score": float(score),
-            "src_line": int(src_line),
-            "tgt_line": int(tgt_line),
-        }
-        for score, src_line, tgt_line, src, tgt in mined
-    ]
-    assert json.loads((tmp_path / "pairs.jsonl.json").read_text())["pairs"] == len(mined)
-    tree = ElementTree.fromstring(gzip.decompress((tmp_path / "pairs.tmx.gz").read_bytes()))
-    code = "{http://www.w3.org/XML/1998/namespace}lang"
-    units = [
-        [prop.text for prop in unit.iter("prop")]
-        + [text for tuv in unit.iter("tuv") for text in (tuv.get(code), tuv.findtext("seg"))]
-        for unit in tree.iter("tu")
-    ]
-    assert units == [[*row[:3], "en", row[3], "fr", row[4]] for row in mined]
-
-
 def test_tmx_needs_languages(bm, chain, tmp_path):
     pairs = (chain / "pairs.tsv").read_bytes()
     assert "--src and --tgt" in bm.refused("score", "-o", "x.tmx", *NO_MODEL, stdin=pairs, code=2)
@@ -86,13 +59,6 @@ def test_tmx_needs_languages(bm, chain, tmp_path):
     bm("filter", "x.tmx", "--preset", "none", "-o", "y.jsonl")
     first = json.loads((tmp_path / "y.jsonl").read_text().splitlines()[0])
     assert first["translation"].keys() == {"en", "fr"}
-
-
-def test_corpora_in_bzip2(bm, chain, tmp_path):
-    for lang in ("en", "fr"):
-        (tmp_path / f"corpus.{lang}.bz2").write_bytes(bz2.compress((chain / f"corpus.{lang}").read_bytes()))
-    bm(*MINE, "--ids", "-o", "pairs.tsv")
-    assert (tmp_path / "pairs.tsv").read_bytes() == (chain / "pairs.tsv").read_bytes()
 
 
 def test_pipes(bm, bash, parallel_text, tmp_path):

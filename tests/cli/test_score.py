@@ -109,13 +109,6 @@ def test_chunks_of_a_pipe_do_not_matter(bitextmine, tiny_model):
     assert child.communicate()[0] == whole
 
 
-def test_every_column_is_in_the_help(bitextmine):
-    from bitextmine.scoring.columns.catalogue import COLUMNS
-
-    text = bitextmine("score", "--help").out
-    assert set(COLUMNS) <= {word.strip(",") for line in text.splitlines() for word in line[:22].split()}
-
-
 def test_options_without_effect(score, sieve, tmp_path):
     for command, options in ((score, ("--columns", "copy")), (sieve, ("--max", "copy=0.5"))):
         for side in ("--src", "--tgt"):
