@@ -110,12 +110,9 @@ class Encoder:
         encoder as it is. Vectors always have length 1 (``normalize_embeddings``) and batches are filled by pieces
         (``batch_size``); ``show_progress_bar`` and the arguments in `IGNORED` are accepted and ignored.
 
-        Args:
-            sentences: strings, or MTEB's batches, dicts with a list "text".
-            batch_tokens: the most pieces in a batch.
-            convert_to_tensor: return a torch tensor on ``device``.
-            convert_to_numpy: if False, return a list of tensors.
-            prompt: put before each sentence that is not blank, after the prompt of the model folder, if any.
+        ``sentences`` may also be MTEB's batches, dicts with a list "text". A batch has at most ``batch_tokens`` pieces.
+        ``convert_to_tensor`` returns a torch tensor on ``device``, ``convert_to_numpy=False`` a list of tensors.
+        ``prompt`` is put before each sentence that is not blank, after the prompt of the model folder, if any.
 
         Raises:
             BitextmineError: a sentence is no string; another ``output_value``, ``precision`` or ``truncate_dim`` than

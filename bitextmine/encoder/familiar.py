@@ -1,4 +1,4 @@
-"""Whether an encoder knows the language of a text: by its code, by its letters, and by what an identifier says."""
+"""Warnings of text in languages that an encoder was not trained on, from code, script and identification."""
 
 from __future__ import annotations
 
@@ -19,23 +19,17 @@ __all__ = ["SAMPLE", "sampled", "unfamiliar", "warn_unfamiliar"]
 
 log = logging.getLogger(__name__)
 
-# Lines that are looked at: enough for shares of a fifth, and done in a tenth of a second.
+# Lines sampled: enough for shares of a fifth, and done in a tenth of a second.
 SAMPLE = 1000
 _CHARACTERS = 120
 _MUCH = 0.2  # of a sample
-_LETTERS = 20  # a line of fewer has no language that could be told
-_ASKED = 200  # lines; of fewer the identifier, which takes a second to load, is not asked
-_UNDETERMINED = (
-    "",
-    "und",
-    "mul",
-    "mis",
-    "zxx",
-)  # ISO 639-2: not known, many, none of the others, no language
+_LETTERS = 20  # shorter lines cannot be identified
+_ASKED = 200  # lines; fewer are not worth loading the identifier, which takes a second
+_UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
 
 def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
-    """Some of the first ``seen`` lines, evenly spread: all of up to SAMPLE lines, else SAMPLE / 2 to SAMPLE."""
+    """Return some of the first ``seen`` lines, evenly spread: all of up to SAMPLE, else SAMPLE / 2 to SAMPLE."""
     taken: list[str] = []
     step = 1
     for number, line in enumerate(itertools.islice(lines, seen)):
@@ -47,11 +41,15 @@ def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
 
 
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
-    """What speaks against vectors of these lines, None for nothing and for an encoder that states no languages.
+    """Return a warning about these lines, or None, also for an encoder that states no languages.
 
-    lang: the code that their language is said to have, "" or "und" where nobody said. lines: a sample; more than a
-    fifth of it in a script or, where py3langid is installed and 200 lines or more are long enough, in languages that
-    the encoder was not trained on is too much.
+    A fifth of the sample in an unknown script is too much; so is a fifth in unknown languages, if py3langid is
+    installed and 200 lines are long enough.
+
+    Args:
+        encoder: states its languages.
+        lang: the stated code of the text, "" or "und" if there is none.
+        lines: a sample.
     """
     known = {same_code(code) for code in encoder.languages}
     if not known:
@@ -75,7 +73,7 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     try:
         guesses = Counter(Languages().guess(long))
     except OSError:
-        # No room for its model, which it unpacks into a file: no warning is worth the work that follows.
+        # No room to unpack its model into a file; a warning is not worth failing.
         return None
     others = Counter({code: count for code, count in guesses.items() if code not in known and code != "und"})
     if others.total() <= _MUCH * len(long):
@@ -87,12 +85,12 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
 
 
 def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]) -> None:
-    """The same, as a warning in the log. name: of the text."""
+    """Log the warning of `unfamiliar`, with the name of the text."""
     if (problem := unfamiliar(encoder, lang, lines)) is not None:
         log.warning("%s: %s", name, problem)
 
 
 def _first(counts: Counter[str]) -> str:
-    """The most frequent three."""
+    """Return the most frequent three."""
     names = [name for name, _ in counts.most_common(3)]
     return ", ".join(names) + (" and others" if len(counts) > len(names) else "")

@@ -143,6 +143,8 @@ def write_folder(
     """Write a model folder, config.json last, so that an unfinished folder does not load.
 
     Args:
+        folder: made if it is not there.
+        config: of the model.
         weights: floats, as `write_weights` takes them.
         tokenizer: the SentencePiece model to copy.
         ngrams: those of the model, in the order of its vectors; ValueError if there are not as many.

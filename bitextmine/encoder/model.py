@@ -1,4 +1,4 @@
-"""The network: piece vectors, N transformer layers, mean pooling."""
+"""The network in training: piece vectors, transformer layers, mean pooling."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from bitextmine.encoder.config import EncoderConfig
 
 __all__ = ["PieceVectors", "SentenceModel", "unit_vectors", "with_length"]
 
-# Standard deviation of the initial piece vectors. It must be small: a piece that training never or seldom sees
-# keeps its random vector, and as sentence vectors are sums, such a vector is noise of that size in each
-# sentence.
+# Standard deviation of the initial piece vectors. It must be small: a piece that training hardly sees keeps its random
+# vector, which is noise of that size in every sum.
 INITIAL_STD = 0.01
 
 
@@ -22,29 +21,26 @@ class PieceVectors(nn.Embedding):
     """A vector per piece."""
 
     def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """ids (total pieces,) int64 -> places (total pieces,) int64 and rows (m, dim): the vector of piece i is
-        rows[places[i]]."""
+        """Return places (total pieces,) int64 and rows (m, dim): the vector of piece i is rows[places[i]]."""
         return ids, self.weight
 
 
 class SentenceModel(nn.Module):
     """Encodes sentences given as pieces; one set of parameters for all languages.
 
-    layers = 0: the sum of the sentence's piece vectors (its direction is that of their mean, and only the
-    direction counts), with config.order_columns behind it that tell the places of the pieces (`order`); with
-    config.length_share of length 1 then, and columns for the sentence's length behind that (`lengths`).
-    layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then the
-    mean over the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings the
-    piece vectors to the layers' dimension, with config.recurrent the layers are gone through several times (both after
-    Lan et al. 2020, "ALBERT").
+    layers = 0: the sum of the sentence's piece vectors (only its direction counts), then config.order_columns for the
+    order of the pieces (`columns.order`); with config.length_share this has length 1, and columns for the sentence's
+    length follow (`columns.lengths`).
+    layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then the mean over
+    the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings the piece
+    vectors to the layers' dimension, with config.recurrent the layers are repeated (both after Lan et al. 2020,
+    "ALBERT").
     """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.always_masked = (
-            False  # layers that are compiled see one kind of batch then, and are compiled once
-        )
+        self.always_masked = False  # True: compiled layers see one kind of batch, and are compiled once
         self.embedding = PieceVectors(config.rows, config.stored_dim)
         if config.order_columns:
             self.wave: Tensor
@@ -53,9 +49,7 @@ class SentenceModel(nn.Module):
             self.length_share_in_training = config.length_share
             self.characters: Tensor
             self.length_table: Tensor
-            self.register_buffer(
-                "characters", torch.ones(config.rows, dtype=torch.uint8)
-            )  # `piece_characters`
+            self.register_buffer("characters", torch.ones(config.rows, dtype=torch.uint8))
             self.register_buffer("length_table", torch.from_numpy(length_table().copy()), persistent=False)
         if config.layers:
             self.positions = nn.Embedding(config.max_pieces, config.dim)
@@ -66,32 +60,32 @@ class SentenceModel(nn.Module):
             self.dropout = nn.Dropout(config.dropout)
 
     def initialise(self, std: float = INITIAL_STD, generator: torch.Generator | None = None) -> None:
-        """Draws fresh piece vectors (and positions) with standard deviation ``std``; layers differ by their
-        own initial weights."""
+        """Draw piece vectors (and positions) with standard deviation ``std``; layers keep their initial weights."""
         with torch.no_grad():
             self.embedding.weight.normal_(0.0, std, generator=generator)
             if self.config.layers:
                 self.positions.weight.normal_(0.0, std, generator=generator)
             if self.config.bottleneck:
-                # Columns of length 1, at right angles: what comes out is as long as what goes in.
+                # Orthonormal columns keep the lengths of vectors.
                 nn.init.orthogonal_(self.bottleneck.weight, generator=generator)
 
     @property
     def device(self) -> torch.device:
+        """The device of the parameters."""
         return next(self.parameters()).device
 
     @property
     def bottleneck_weight(self) -> Tensor | None:
-        """(dim, bottleneck), None without one."""
+        """The matrix (dim, bottleneck), None without a bottleneck."""
         return self.bottleneck.weight if self.config.bottleneck else None
 
     def forward(
         self, ids: Tensor, offsets: Tensor, width: int | None = None, full: bool | None = None
     ) -> Tensor:
-        """ids (total pieces,) int64, offsets (n + 1,) int64 -> (n, dim) sentence vectors, not normalised.
+        """Return (n, dim) sentence vectors, not normalised, of ids (total pieces,) and offsets (n + 1,) int64.
 
-        A sentence of no pieces is all zeros. ``width``: the pieces of the longest sentence, ``full``: whether all have
-        as many. Whoever knows both spares a GPU two waits; only a model with layers needs them.
+        A sentence of no pieces is all zeros. ``width`` is the length of the longest sentence, ``full`` is True if all are
+        as long; stating both, in a model with layers, spares a GPU two waits.
         """
         if not self.config.layers:
             places, rows = self.embedding.gathered(ids)
@@ -122,13 +116,15 @@ class SentenceModel(nn.Module):
         return total / lengths.clamp(min=1)[:, None]
 
     def piece_states(self, ids: Tensor) -> Tensor:
-        """ids (...,) int64 -> (..., piece_dim): what is made of each piece, before it has neighbours and a place."""
+        """Return (..., piece_dim) states of ids (...,) int64 before the first layer, without positions."""
         found: Tensor = self.embedding(ids)
         return self.bottleneck(found) if self.config.bottleneck else found
 
     def states(self, padded: Tensor, inside: Tensor, full: bool | None = None) -> Tensor:
-        """padded (n, width) int64 ids, inside (n, width) bool -> (n, width, dim) final states. ``full``: whether all is
-        inside, as far as that is known."""
+        """Return the final states (n, width, dim) of padded ids (n, width); inside (n, width) bool marks the pieces.
+
+        full: True if all are inside (None: unknown).
+        """
         hidden = self.piece_states(padded)
         if not self.config.layers:
             return hidden
@@ -144,15 +140,14 @@ class SentenceModel(nn.Module):
 
 
 def _sums(places: Tensor, rows: Tensor, offsets: Tensor, times: Tensor | None = None) -> Tensor:
-    """places (total pieces,) int64, rows (m, d), offsets (n + 1,) int64 -> (n, d) sums of the sentences' rows, each
-    times its number in ``times`` (total pieces,)."""
+    """Return (n, d) sums of the sentences' rows, weighted by ``times`` (total pieces,)."""
     return functional.embedding_bag(
         places, rows, offsets, mode="sum", include_last_offset=True, per_sample_weights=times
     )
 
 
 def unit_vectors(vectors: Tensor) -> Tensor:
-    """(n, d) -> the same rows with Euclidean length 1, in float32; a row of zeros stays zeros, never NaN."""
+    """Return rows (n, d) with Euclidean length 1, in float32; a row of zeros stays zeros, never NaN."""
     vectors = vectors.float()
     length = vectors.norm(dim=1, keepdim=True)
     # Below this length a row's direction is rounding noise: an empty sentence, or pieces that cancel out.
@@ -160,10 +155,9 @@ def unit_vectors(vectors: Tensor) -> Tensor:
 
 
 def with_length(units: Tensor, characters: Tensor, share: float, table: Tensor) -> Tensor:
-    """Unit rows (n, d) of n sentences and how many characters each has (n,) -> (n, d + COLUMNS) float32 unit rows, of
-    which the last columns, with ``share`` of the squared length, tell that number; ``table`` is `length_table`'s.
+    """Append the columns for the length to unit rows (n, d); a row of zeros stays zeros.
 
-    A row of zeros stays zeros.
+    characters: (n,) lengths; share: of the squared length, for these columns; table: `length_table`.
     """
     columns = table[characters.clamp(max=LONGEST).long()]
     both = torch.cat([units * (1 - share) ** 0.5, columns * share**0.5], dim=1)
@@ -171,8 +165,10 @@ def with_length(units: Tensor, characters: Tensor, share: float, table: Tensor) 
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """Scaled dot-product attention. On a CPU in float32, whatever the layers' precision: its backward pass in bfloat16
-    takes nine times as long (torch 2.13, 256 sentences of 12 pieces), which undoes what other products gain."""
+    """Apply scaled dot-product attention, on a CPU always in float32.
+
+    Its backward pass in bfloat16 takes nine times as long there (torch 2.13, 256 sentences of 12 pieces).
+    """
     if q.device.type != "cpu" or q.dtype == torch.float32:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
     with torch.autocast("cpu", enabled=False):
@@ -196,6 +192,7 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the states (n, width, dim) after this layer."""
         n, width, dim = hidden.shape
         qkv = self.qkv(self.attention_norm(hidden)).view(n, width, 3, self.heads, dim // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)

@@ -185,6 +185,8 @@ def write_weights(
     """Write float weights.
 
     Args:
+        state: tensors by name.
+        path: the file to write.
         dtype: "float32"; "int8": piece vectors int8 with a scale per row, the rest float16; "int4": piece vectors by
             `pack_rows`, those of n-grams in two bits, the rest float16.
         ngrams: number of n-grams, the last rows of the piece vectors.

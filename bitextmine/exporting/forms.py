@@ -1,4 +1,4 @@
-"""What an encoder can be exported to. Imports nothing: `--help` is made from it."""
+"""Export formats; imports nothing, as `--help` is made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An encoder as a graph for ONNX Runtime: padded pieces and their mask in, unit vectors out.
+"""An encoder as a graph for ONNX Runtime, from padded pieces and their mask to unit vectors.
 
 Opset 17. Piece vectors without layers stay int8 with a scale per row, as they are in the model folder.
 """
@@ -25,10 +25,10 @@ TINY = 1e-12
 
 
 def write_graph(config: EncoderConfig, weights: dict[str, np.ndarray], path: Path) -> None:
-    """Writes the graph. Inputs: input_ids and attention_mask, int64 (n, width); output: sentence_embedding, float32
-    (n, dim), rows of length 1, or of zeros for no pieces.
+    """Write the graph; raises BitextmineError if the onnx library is missing.
 
-    Raises BitextmineError without the library.
+    Inputs are input_ids and attention_mask, int64 (n, width); the output is sentence_embedding, float32 (n, dim), rows
+    of length 1, or of zeros for no pieces.
     """
     try:
         import onnx
@@ -72,32 +72,35 @@ def write_graph(config: EncoderConfig, weights: dict[str, np.ndarray], path: Pat
 
 
 class _Graph:
-    """Nodes (kind, inputs, output, attributes) in order, and constants by name."""
+    """Nodes (operator, inputs, output, attributes) in order, and constants by name."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[str, list[str], str, dict[str, Any]]] = []
         self.constants: dict[str, np.ndarray] = {}
 
     def add(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
         output = output or f"{kind.lower()}_{len(self.nodes)}"
         self.nodes.append((kind, list(inputs), output, attributes))
         return output
 
     def constant(self, array: np.ndarray, name: str = "") -> str:
+        """Add a constant and return its name."""
         name = name or f"constant_{len(self.constants)}"
         self.constants[name] = np.ascontiguousarray(array)
         return name
 
     def of(self, *whole: int) -> str:
-        """A list of whole numbers."""
+        """Return a constant of whole numbers."""
         return self.constant(np.array(whole, dtype=np.int64))
 
     def number(self, value: float) -> str:
+        """Return a constant float."""
         return self.constant(np.array(value, dtype=np.float32))
 
 
 def _vectors(graph: _Graph, weights: dict[str, np.ndarray], ids: str, quantized: bool) -> str:
-    """(n, width, d) float32."""
+    """Return the pieces' vectors, (n, width, d) float32."""
     if not (quantized and SCALE in weights):
         return graph.add("Gather", graph.constant(piece_vectors(weights).astype(np.float32), PIECES), ids)
     levels = graph.add("Cast", graph.add("Gather", graph.constant(weights[PIECES], PIECES), ids), to=1)
@@ -106,12 +109,12 @@ def _vectors(graph: _Graph, weights: dict[str, np.ndarray], ids: str, quantized:
 
 
 def _places(graph: _Graph, config: EncoderConfig, mask: str) -> str:
-    """(n, width, 1): what each place counts in the columns for the order, as `columns.order.waves`."""
+    """Return the weight (n, width, 1) of each place in the columns for the order, as `columns.order.waves`."""
     length = graph.add("Max", graph.add("ReduceSum", mask, graph.of(1), keepdims=1), graph.of(1))
     place = graph.add("Sub", graph.add("CumSum", mask, graph.constant(np.array(1))), graph.of(1))
     odd = graph.add("Add", graph.add("Mul", place, graph.of(2)), graph.of(1))
     step = graph.add("Div", graph.add("Mul", odd, graph.of(STEPS)), graph.add("Mul", length, graph.of(2)))
-    # Places of padding lie outside, and count for nothing.
+    # Places of padding lie outside; their pieces have no vector.
     step = graph.add("Min", graph.add("Max", step, graph.of(0)), graph.of(STEPS - 1))
     table = graph.constant(wave() * np.float32(config.order_weight), "wave")
     return graph.add("Unsqueeze", graph.add("Gather", table, step), graph.of(-1))
@@ -120,7 +123,7 @@ def _places(graph: _Graph, config: EncoderConfig, mask: str) -> str:
 def _with_length(
     graph: _Graph, config: EncoderConfig, weights: dict[str, np.ndarray], units: str, some: str
 ) -> str:
-    """As `model.with_length`."""
+    """Append the columns for the length, as `model.with_length`."""
     ids, mask = INPUTS
     each = graph.add("Gather", graph.constant(weights[CHARACTERS].astype(np.int64), CHARACTERS), ids)
     total = graph.add("ReduceSum", graph.add("Mul", each, mask), graph.of(1), keepdims=0)
@@ -134,7 +137,7 @@ def _with_length(
 def _layers(
     graph: _Graph, config: EncoderConfig, weights: dict[str, np.ndarray], hidden: str, there: str
 ) -> str:
-    """(n, width, dim) -> the final states, as `SentenceModel.states`."""
+    """Return the final states (n, width, dim), as `SentenceModel.states`."""
     heads, size = config.heads, config.dim // config.heads
 
     def linear(x: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Exporting an encoder: is it one that can be, and into what."""
+"""Exporting an encoder to a format of another library."""
 
 from __future__ import annotations
 
@@ -21,13 +21,22 @@ OWN = "bitextmine.load_encoder(...) itself takes the arguments of sentence-trans
 def export_encoder(
     model: str | os.PathLike[str], out: str | os.PathLike[str], *, to: str, force: bool = False
 ) -> Path:
-    """Writes an encoder as a folder for another library, which then needs no bitextmine; returns the folder.
+    """Write an encoder as a folder for another library, which then needs no bitextmine.
 
-    to: "sentence-transformers" (modules of its own alone), or "onnx" (model.onnx with inputs input_ids and
-    attention_mask, output sentence_embedding; tokenizer.json). force: write into a folder that is not empty.
+    Args:
+        model: a packaged encoder's name, a folder or a name on the hub.
+        out: the folder to write.
+        to: "sentence-transformers" (with modules of its own alone) or "onnx" (model.onnx, with inputs input_ids and
+            attention_mask and output sentence_embedding, and tokenizer.json).
+        force: write into a folder that is not empty.
 
-    Raises UsageError for another form, and BitextmineError for an encoder that was not made by bitextmine, for one that
-    the other library cannot express (the message says what), for a folder that is taken, and without the libraries.
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: another format.
+        BitextmineError: the encoder is not bitextmine's, or the other library cannot express it; the folder is taken;
+            a library is missing.
     """
     one_of("to", to, FORMS)
     folder = resolve(model)
@@ -41,24 +50,26 @@ def export_encoder(
             f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of "
             f"{to} makes those: an encoder trained with model.ngrams 0 can be exported; {OWN}"
         )
-    columns = {"order_columns": config.order_columns, "length_share": config.length_share}
-    beyond = [f"{name} {value}" for name, value in columns.items() if value]
+    columns = {name: getattr(config, name) for name in ("order_columns", "length_share")}
+    beyond = [name for name, value in columns.items() if value]
     if beyond and to != ONNX:
         raise BitextmineError(
-            f"{model}: has {' and '.join(beyond)}, and no module of sentence-transformers makes such columns: use --to "
-            f"onnx, or train with {' and '.join(f'model.{name.split()[0]} 0' for name in beyond)}; {OWN}"
+            f"{model}: has {' and '.join(f'{name} {columns[name]}' for name in beyond)}, and no module of "
+            "sentence-transformers makes such columns: use --to onnx, or train with "
+            f"{' and '.join(f'model.{name} 0' for name in beyond)}; {OWN}"
         )
     made = not out.exists()
-    _make_folder(out, force)
     try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not force and any(out.iterdir()):
+            raise BitextmineError(f"{out}: the folder is not empty; name another one, or pass --force")
         if to == ONNX:
             from bitextmine.exporting.onnx_graph import write_graph
             from bitextmine.exporting.tokenizer_json import write_tokenizer
 
             write_graph(config, weights, out / "model.onnx")
-            write_tokenizer(
-                folder / TOKENIZER, out / "tokenizer.json", max_pieces=config.max_pieces, pad=False
-            )
+            path = out / "tokenizer.json"
+            write_tokenizer(folder / TOKENIZER, path, max_pieces=config.max_pieces, pad=False)
         else:
             from bitextmine.exporting.sentence_transformers import write_sentence_transformers
 
@@ -71,13 +82,3 @@ def export_encoder(
             raise
         raise BitextmineError(f"{out}: cannot write: {e.strerror or e}") from None
     return out
-
-
-def _make_folder(out: Path, force: bool) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        taken = not force and any(out.iterdir())
-    except OSError as e:
-        raise BitextmineError(f"{out}: cannot make this folder: {e.strerror or e}") from None
-    if taken:
-        raise BitextmineError(f"{out}: there is something in it; name another folder, or give --force")

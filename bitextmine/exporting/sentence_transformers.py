@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import save
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
@@ -27,41 +28,32 @@ NORMS = {"attention_norm": "attention.LayerNorm", "ffn_norm": "LayerNorm"}
 def write_sentence_transformers(
     config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path
 ) -> None:
-    """Writes the folder. weights: as `read_weights` has them. Raises BitextmineError without the libraries."""
+    """Write the folder of weights as `read_weights` returns them; raises BitextmineError if a library is missing."""
+    write_tokenizer(tokenizer, out / "tokenizer.json", max_pieces=config.max_pieces, pad=bool(config.layers))
     if config.layers:
-        _write_layers(config, weights, tokenizer, out)
+        _write_layers(config, weights, out)
         modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
     else:
-        _write_sums(config, weights, tokenizer, out)
+        table = np.ascontiguousarray(piece_vectors(weights), dtype=np.float32)
+        (out / "model.safetensors").write_bytes(save({"embedding.weight": table}))
         modules = [("StaticEmbedding", ""), ("Normalize", "1_Normalize")]
     for kind, path in modules:
-        if path:
-            (out / path).mkdir(exist_ok=True)
+        (out / path).mkdir(exist_ok=True)
         if kind == "Pooling":
-            _write(
-                out / path / "config.json",
-                {"word_embedding_dimension": config.dim, "pooling_mode_mean_tokens": True},
-            )
+            pooling = {"word_embedding_dimension": config.dim, "pooling_mode_mean_tokens": True}
+            _write(out / path / "config.json", pooling)
     _write(
         out / "config_sentence_transformers.json",
         {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
     )
-    kinds = [
+    entries = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(modules)
     ]
-    (out / "modules.json").write_text(json.dumps(kinds, indent=2) + "\n", encoding="utf-8")
+    _write(out / "modules.json", entries)
 
 
-def _write_sums(config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path) -> None:
-    from safetensors.numpy import save
-
-    write_tokenizer(tokenizer, out / "tokenizer.json", max_pieces=config.max_pieces, pad=False)
-    table = np.ascontiguousarray(piece_vectors(weights), dtype=np.float32)
-    (out / "model.safetensors").write_bytes(save({"embedding.weight": table}))
-
-
-def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path) -> None:
+def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], out: Path) -> None:
     import torch
 
     try:
@@ -70,7 +62,6 @@ def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], tokeniz
         raise BitextmineError(
             "export needs the transformers library: pip install 'bitextmine[transformers]'"
         ) from None
-    write_tokenizer(tokenizer, out / "tokenizer.json", max_pieces=config.max_pieces, pad=True)
     _write(
         out / "tokenizer_config.json",
         {
@@ -111,12 +102,12 @@ def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], tokeniz
 
 
 def _as_esm(config: EncoderConfig, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Our tensors under the names of ESM; row 0 of both tables is padding."""
+    """Return the tensors under the names of ESM; row 0 of both tables is padding."""
     w = {name: array for name, array in weights.items() if name not in (PIECES, SCALE)}
-    nothing = np.zeros((1, config.dim), dtype=np.float32)
+    tables = {"word": piece_vectors(weights), "position": w["positions.weight"]}
     found = {
-        "embeddings.word_embeddings.weight": np.concatenate([nothing, piece_vectors(weights)]),
-        "embeddings.position_embeddings.weight": np.concatenate([nothing, w["positions.weight"]]),
+        f"embeddings.{name}_embeddings.weight": np.pad(table, ((1, 0), (0, 0)))
+        for name, table in tables.items()
     }
     for part in ("weight", "bias"):
         found[f"encoder.emb_layer_norm_after.{part}"] = w[f"norm.{part}"]
@@ -131,5 +122,5 @@ def _as_esm(config: EncoderConfig, weights: dict[str, np.ndarray]) -> dict[str, 
     return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def _write(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
