@@ -84,8 +84,8 @@ class SentenceModel(nn.Module):
     ) -> Tensor:
         """Return (n, dim) sentence vectors, not normalised, of ids (total pieces,) and offsets (n + 1,) int64.
 
-        A sentence of no pieces is all zeros. ``width`` is the length of the longest sentence, ``full`` is True if all are
-        as long; stating both, in a model with layers, spares a GPU two waits.
+        A sentence of no pieces is all zeros. ``width`` is the length of the longest sentence, ``full`` is True if all
+        are as long; stating both, in a model with layers, spares a GPU two waits.
         """
         if not self.config.layers:
             places, rows = self.embedding.gathered(ids)
