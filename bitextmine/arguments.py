@@ -1,4 +1,4 @@
-"""Values that a caller gave, checked for their type and range; messages name the argument and what was found."""
+"""Checks of a caller's arguments; each raises UsageError that names the argument and the value found."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ __all__ = ["a_path", "memory_bytes", "one_of", "real_number", "whole_number", "y
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """An int, or what can stand for one, as NumPy's do. UsageError for anything else, and for one below `least`."""
+    """Return an int of at least `least`, also of a NumPy integer."""
     try:
-        found = None if _is_boolean(value) else operator.index(value)
+        found = operator.index("" if _is_boolean(value) else value)
     except TypeError:
-        found = None
-    if found is None:
-        raise UsageError(f"{name}: expected a whole number, found {value!r}")
+        raise UsageError(f"{name}: expected a whole number, found {value!r}") from None
     if found < least:
         raise UsageError(f"{name} must be at least {least}, found {found}")
     return found
 
 
 def real_number(name: str, value: Any) -> float:
-    """A finite float. UsageError for anything else, text included."""
+    """Return a finite float; text is refused."""
     try:
         found = math.nan if isinstance(value, (str, bytes)) or _is_boolean(value) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -38,17 +36,14 @@ def real_number(name: str, value: Any) -> float:
 
 
 def yes_or_no(name: str, value: Any) -> bool:
-    """A bool. UsageError for anything else, as the text "no" would count as true."""
+    """Return a bool; anything else is refused, as the text "no" would count as true."""
     if not _is_boolean(value):
         raise UsageError(f"{name}: expected True or False, found {value!r}")
     return bool(value)
 
 
 def memory_bytes(value: Any, name: str = "memory") -> int | None:
-    """Bytes, from a whole number of them or from text with a unit ("2G", `system.parse_size`); None stays None.
-
-    Raises UsageError for anything else.
-    """
+    """Return bytes, given as a whole number or as text with a unit ("2G", `system.parse_size`); None stays None."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -60,21 +55,18 @@ def memory_bytes(value: Any, name: str = "memory") -> int | None:
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """The value, if it is one of the choices; UsageError otherwise."""
+    """Return the value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise UsageError(f"{name}: unknown value {value!r}; choose one of {', '.join(choices)}")
     return value
 
 
 def a_path(name: str, value: Any) -> str | os.PathLike[str]:
-    """The value, if it can be the name of a file or a folder; UsageError otherwise."""
+    """Return the value if it can be the name of a file or a folder."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise UsageError(f"{name}: expected the name of a file or folder, found {value!r}")
     return value
 
 
 def _is_boolean(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in (
-        "bool",
-        "bool_",
-    )  # NumPy's, which is not imported here
+    return type(value).__name__ in ("bool", "bool_")  # NumPy's as well, which is not imported here

@@ -1,4 +1,4 @@
-"""Where to compute, found out without loading torch where no GPU can be."""
+"""The device to compute on, found without loading torch if there can be no GPU."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ __all__ = ["device_name", "pick_device"]
 
 
 def device_name(device: str = "auto") -> str:
-    """A device as torch calls it: "auto" is the GPU when there is one, else the CPU.
+    """Return a device as torch calls it; "auto" is the GPU if there is one, else the CPU.
 
-    Loads torch only for a GPU that may be there or that is asked for. Raises UsageError for what is no name of a
-    device, BitextmineError for a device that is not there.
+    Raises:
+        UsageError: this is no name of a device.
+        BitextmineError: the device is not there.
     """
     if not isinstance(device, str):
         raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
@@ -29,7 +30,7 @@ def device_name(device: str = "auto") -> str:
 
 
 def pick_device(device: str = "auto") -> torch.device:
-    """The same as torch's own device."""
+    """Return the same as a torch.device."""
     import torch
 
     if device == "auto":
@@ -52,8 +53,7 @@ def pick_device(device: str = "auto") -> torch.device:
 
 
 def _has_driver() -> bool:
-    """Whether a GPU's driver is there, as far as that shows from outside of torch (whose own answer takes a
-    second or more, most of it for loading torch)."""
+    """Return True if a GPU's driver may be there; asking torch would take a second, most of it for loading it."""
     if "torch" in sys.modules or Path("/dev/kfd").exists():  # the latter is AMD's, which torch calls cuda too
         return True
     try:

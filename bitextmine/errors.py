@@ -1,22 +1,25 @@
-"""What the command line turns into a message and an exit code: 1, and 2 for wrong usage."""
+"""Errors that the command line turns into a message and exit code 1, or 2 for wrong usage."""
 
 from __future__ import annotations
 
 
 class BitextmineError(Exception):
-    """Something a user can act on: the message names the file, what was found and what to do."""
+    """An error that a user can act on: the message names the file, the value found and the remedy."""
 
 
 class UsageError(BitextmineError):
-    """Choices that are wrong by themselves, or that do not go together, whatever the files hold."""
+    """Arguments that are wrong whatever the files hold."""
 
 
 class InvalidUtf8(BitextmineError):
     """A line of a text file that is not UTF-8.
 
-    file: its name; line: its number, from 1; problem: which byte, and where in the line; cure: what the file looks like
-    instead, and what to do about that ("" where it looks like nothing known). ``replace`` is how whoever reads the
-    message can ask for such bytes to be read as U+FFFD: by an option, unless the caller knows another way.
+    Args:
+        file: its name.
+        line: its number, from 1.
+        problem: the byte, and its place in the line.
+        cure: the likely encoding and the remedy, "" if nothing is known.
+        replace: the way to have such bytes read as U+FFFD.
     """
 
     def __init__(

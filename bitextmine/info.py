@@ -1,4 +1,4 @@
-"""What a model, an embedding, an index, a mined file or a corpus is, in words."""
+"""Facts about a model, an embedding, an index, a mined file or a corpus."""
 
 from __future__ import annotations
 
@@ -18,25 +18,20 @@ from bitextmine.files.urls import is_remote
 
 __all__ = ["describe"]
 
-_OURS = (
-    ".npy",
-    ".part",
-    ".json",
-    ".faiss",
-    ".tsv",
-    ".parquet",
-    ".gz",
-    ".xz",
-    ".zst",
-)  # and so no model's name
+# Suffixes of files, and so no model's name on the hub.
+_OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
 
 
 def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, str]:
-    """Facts about a file or a folder, in order: what kind of thing it is, then whatever its manifest says.
+    """Return facts about a file or a folder, in order: its kind, then the content of its manifest.
 
-    path: a packaged encoder's name or a model folder; an embedding (.npy, finished or not); an index (.faiss); a
-    mined file with its .json beside it, or that .json; anything else, and "-", is read as a corpus. Raises
-    BitextmineError for what is missing, damaged, or contradicts its manifest.
+    Args:
+        path: an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
+            its .json beside it, or that .json; anything else, and "-", is read as a corpus.
+        errors: invalid UTF-8 in a corpus: ``strict`` or ``replace``.
+
+    Raises:
+        BitextmineError: the file is missing, damaged, or contradicts its manifest.
     """
     if is_remote(path):
         return _in_storage(Remote(os.fspath(path)), errors)
@@ -99,7 +94,7 @@ def _kind(file: Path) -> str:
 
 
 def _npy_of(file: Path) -> Path:
-    """The .npy that a .npy, its .part or its manifest stands for."""
+    """Return the .npy of a .npy, its .part or its manifest."""
     if file.suffix == ".json":
         corpus = file.with_suffix("")
         return Path(f"{corpus}.npy")
@@ -142,7 +137,7 @@ def _embedding_state(file: Path, digest: str) -> str:
 
 
 def _facts(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Entries as words, nested ones by their path; lists of more than words are left to the file."""
+    """Yield entries as text, nested ones by their path; lists of anything but words and numbers are left out."""
     for key, value in content.items():
         name = prefix + key.replace("_", " ")
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Signatures: one line that says how a number or a file was made, as in sacreBLEU (Post, 2018)."""
+"""Signatures: one line that states how a number or a file was made, as in sacreBLEU (Post, 2018)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from bitextmine.version import __version__
 __all__ = ["parse_signature", "signature"]
 
 KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-# What stays readable in a value; the separator, the escape character and control characters do not.
+# Characters that stay readable in a value: all but the separator, the escape character, blanks and control characters.
 SAFE = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in "|%")
 
 
 def signature(**parts: object) -> str:
-    """``signature(k=4, margin="ratio")`` -> ``k:4|margin:ratio|version:0.1.0``.
+    """Return a signature: ``signature(k=4, margin="ratio")`` is ``k:4|margin:ratio|version:0.1.0``.
 
-    Parts keep their order; the tool's version comes last, unless given. None becomes ``none``, booleans
-    ``yes`` and ``no``, floats their shortest exact form. What would break the line (``|``, ``%``, spaces,
-    control and non-ASCII characters) is percent-encoded, so that a signature is one word.
+    Parts keep their order; the tool's version comes last, unless given. None becomes ``none``, booleans ``yes`` and
+    ``no``, floats their shortest exact form. Other characters than `SAFE` are percent-encoded: a signature is one word.
     """
     parts.setdefault("version", __version__)
     for key in parts:
@@ -42,10 +41,7 @@ def _value(value: object) -> str:
 
 
 def parse_signature(text: str) -> dict[str, str]:
-    """The parts of a signature, in order, each value as text.
-
-    Raises BitextmineError for text that is not a signature.
-    """
+    """Return the parts of a signature, in order, each value as text; raises BitextmineError for other text."""
     parts: dict[str, str] = {}
     for part in text.strip().split("|"):
         key, colon, value = part.partition(":")
@@ -56,5 +52,7 @@ def parse_signature(text: str) -> dict[str, str]:
         try:
             parts[key] = unquote(value, errors="surrogatepass")
         except UnicodeDecodeError:
-            raise BitextmineError(f"not a signature: {part!r}: what its % stand for is not UTF-8") from None
+            raise BitextmineError(
+                f"not a signature: {part!r}: its percent-encoded bytes are not UTF-8"
+            ) from None
     return parts

@@ -1,5 +1,4 @@
-"""What the machine has for this process: memory, and amounts of it as people write them; processors, and whether they
-multiply bfloat16."""
+"""Memory and processors that this process may use."""
 
 from __future__ import annotations
 
@@ -25,16 +24,14 @@ __all__ = [
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:i?B)?", re.IGNORECASE)
-_BFLOAT16 = frozenset(
-    ("avx512_bf16", "amx_tile", "bf16")
-)  # as /proc/cpuinfo calls them; the last one is ARM's
+_BFLOAT16 = frozenset(("avx512_bf16", "amx_tile", "bf16"))  # flags in /proc/cpuinfo; the last one is ARM's
 _DIGITS = 6 + 1 + 6  # of an amount: a million terabytes, to the byte
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
 _UNKNOWN = 4 << 30  # taken to be free where the system does not tell
 
 
 def parse_size(text: str) -> int:
-    """Bytes from "512M", "2G", "1.5GiB": powers of 1,024. BitextmineError for anything else.
+    """Return the bytes of "512M", "2G" or "1.5GiB" (powers of 1,024); raises BitextmineError for anything else.
 
     A number alone is refused: some programs take it for bytes, some for megabytes.
     """
@@ -47,7 +44,7 @@ def parse_size(text: str) -> int:
 
 
 def size(count: int) -> str:
-    """Bytes in a form that parse_size() reads, rounded up: 2.5G, 300M, 12K."""
+    """Return bytes as `parse_size` reads them, rounded up: 2.5G, 300M, 12K."""
     for unit in ("T", "G", "M"):
         if count >= _UNITS[unit]:
             tenths = -(-count * 10 // _UNITS[unit])
@@ -57,16 +54,16 @@ def size(count: int) -> str:
 
 
 def available() -> int:
-    """Bytes that this process could take without swapping: what the system has free or can free (Linux:
-    MemAvailable), and no more than is left of the control groups' limits that hold for it (containers, batch jobs)."""
-    free = _system()
-    for limit, used in _limits():
-        free = min(free, max(0, limit - used))
-    return free
+    """Return the bytes that this process could take without swapping.
+
+    They are the system's available memory (Linux: MemAvailable), or less if control groups (containers, batch jobs)
+    leave less.
+    """
+    return min([_system(), *(max(0, limit - used) for limit, used in _limits())])
 
 
 def budget(given: int | None = None) -> int:
-    """The bytes given, else half of what is available()."""
+    """Return the bytes given, else half of `available`."""
     return available() // 2 if given is None else given
 
 
@@ -81,7 +78,7 @@ def _system() -> int:
 
 
 def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list[tuple[int, int]]:
-    """(limit, used) of each control group that this process is in; version 2, and version 1's memory groups."""
+    """Return (limit, used) of each control group of this process: version 2, and version 1's memory groups."""
     try:
         lines = Path(of).read_text().splitlines()
     except OSError:
@@ -104,7 +101,7 @@ def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list
 
 
 def processors() -> int:
-    """How many threads to use: OMP_NUM_THREADS if set, else the processors this process may run on."""
+    """Return the number of threads to use: OMP_NUM_THREADS if set, else the available processors."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -115,8 +112,7 @@ def processors() -> int:
 
 @cache
 def bfloat16_instructions() -> frozenset[str]:
-    """Which instructions for products of bfloat16 the processor has: of "avx512_bf16", "amx_tile" (both x86) and "bf16"
-    (ARM). Empty where the system does not tell. Without any, torch emulates bfloat16, slowly."""
+    """Return the processor's flags for bfloat16 products (`_BFLOAT16`); without any, torch emulates them, slowly."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -126,11 +122,10 @@ def bfloat16_instructions() -> frozenset[str]:
 
 
 def keep_freed_memory() -> None:
-    """Has the C library's allocator keep what is freed, for this process, instead of giving it back to the system.
+    """Have glibc's allocator keep freed memory instead of returning it to the system.
 
-    Large blocks are otherwise mapped anew each time, and every page of them is zeroed when it is first touched. Work
-    that takes and frees the same hundreds of megabytes over and over, as a training step does, spends a quarter of its
-    processor time there. Only glibc can be told; elsewhere nothing happens.
+    Large blocks are otherwise mapped anew each time, and every page is zeroed when it is first touched: a training step
+    spends a quarter of its processor time there. Other C libraries are left as they are.
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
