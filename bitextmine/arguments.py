@@ -15,8 +15,9 @@ __all__ = ["a_path", "memory_bytes", "one_of", "real_number", "whole_number", "y
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """Return an int of at least `least`, also of a NumPy integer."""
+    wanted: Any = "" if _is_boolean(value) else value
     try:
-        found = operator.index("" if _is_boolean(value) else value)
+        found = operator.index(wanted)
     except TypeError:
         raise UsageError(f"{name}: expected a whole number, found {value!r}") from None
     if found < least:
