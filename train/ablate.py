@@ -139,7 +139,7 @@ def train_cell(folder: Path, data: Path) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     begin, cpu = time.monotonic(), time.process_time()
-    train(load_recipe(folder / "recipe.toml", folder=data), folder, show_progress=False)
+    train(load_recipe(folder / "recipe.toml", folder=data), folder)
     last = json.loads((folder / "log.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     return {
         "seconds": round(time.monotonic() - begin, 1),

@@ -12,7 +12,7 @@ piece vectors, turned towards the teacher's space, and layers that do nothing ye
 intervals of differences.
 
 --large is what the recipe europe5 makes without a teacher, uncut: `bitextmine train europe5 --set teacher.model=""
---set 'train.objective={contrastive = 1.0}' --set similarity.steps=0 --set reduce.dim=0 --set reduce.order_columns=0
+--set 'train.objective={contrastive = 1.0}' --set reduce.dim=0 --set reduce.order_columns=0
 --set reduce.norm_power=1`. --small is the same cut to 256 numbers: reduce.dim=256, reduce.order_columns=48.
 
 --data holds the corpora of the recipe europe5; --bench sts/stsb.LANG.dev.csv, everyday/ and news/queries*.tsv.zst. What
@@ -128,7 +128,7 @@ def sums(args: argparse.Namespace) -> list[Cell]:
 def sampled(args: argparse.Namespace) -> list[Path]:
     """OUT/pairs/pairs.en-LANG.tsv: the pairs that students are taught, a sample by hash."""
     from bitextmine.training.recipe import recipe_from_pairs
-    from bitextmine.training.teacher.choosing import chosen_lines
+    from bitextmine.training.teacher.lessons import chosen_lines
 
     made = []
     for lang, names in STUDIED.items():
@@ -218,7 +218,6 @@ UNTAUGHT: dict[str, Any] = {
     "teacher.epochs": 0.0,
     "teacher.languages": [],
     "teacher.corpora": [],
-    "similarity.steps": 0,
 }
 
 
@@ -319,6 +318,7 @@ def make_start(args: argparse.Namespace) -> None:
 
 def run_cell(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
     """Trains a cell and measures it: its row of the results."""
+    from bitextmine.run import Run
     from bitextmine.training.recipe import load_recipe
     from bitextmine.training.trainer import train
 
@@ -333,7 +333,7 @@ def run_cell(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
         share_stages(cell, args)
         (folder / "recipe.toml").write_text(student_recipe(cell, args), encoding="utf-8")
         recipe = load_recipe(folder / "recipe.toml", folder=args.out / "pairs")
-    train(recipe, folder, device=args.device, show_progress=False)
+    train(recipe, folder, Run(device=args.device))
     seconds = time.monotonic() - begin
     return {
         "cell": cell.name,

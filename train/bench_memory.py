@@ -24,7 +24,7 @@ from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.cache import open_caches
 from bitextmine.training.recipe import recipe_from_pairs
-open_caches(Path(sys.argv[3]), recipe_from_pairs([sys.argv[1]]), Tokenizer(sys.argv[2]), show_progress=False)
+open_caches(Path(sys.argv[3]), recipe_from_pairs([sys.argv[1]]), Tokenizer(sys.argv[2]))
 """
 
 

@@ -25,8 +25,8 @@ from torch.nn import functional
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.distribution import piece_counts
-from bitextmine.training.objectives.registry import Objectives
+from bitextmine.training.losses import piece_counts
+from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.views import Views
 from bitextmine.training.optimizer import make_optimizer, set_rates
 from bitextmine.training.recipe import Recipe, recipe_from_pairs
@@ -147,10 +147,10 @@ def measure(name: str, steps: int, batches: int, dropout: float) -> None:
     ).train()
     model.initialise(m.initial_std)
     content = np.ones(size, dtype=bool)
-    objectives = Objectives(recipe, model, content)
+    objectives = Objectives(recipe, Setup(recipe.train, model.config), content)
     heads = [part.head for part in objectives.parts.values() if hasattr(part, "head")]
     plain = Plain(model).train()
-    plain_objectives = Objectives(recipe, model, content)
+    plain_objectives = Objectives(recipe, Setup(recipe.train, model.config), content)
     plain_objectives.load_state_dict(objectives.state_dict())
     plain_heads = [part.head for part in plain_objectives.parts.values() if hasattr(part, "head")]
     data = [make_batch(recipe.train.batch, size, rng) for _ in range(batches)]

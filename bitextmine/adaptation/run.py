@@ -53,6 +53,7 @@ from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
 from bitextmine.mining.options import WorkOptions
 from bitextmine.mining.texts import FileText
+from bitextmine.run import Run
 from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
 from bitextmine.training.trainer import train
@@ -289,7 +290,7 @@ class _Adaptation:
             if count
         ]
         recipe = round_recipe(self.start, self.place, corpora, sum(counts), self.options)
-        train(recipe, folder, device=self.work.device)
+        train(recipe, folder, Run(device=self.work.device))
 
     def _mined(self, number: int) -> dict[str, Any]:
         """Mines with the encoder of a round, and writes what the next one trains on."""

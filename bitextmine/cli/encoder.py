@@ -61,7 +61,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
     """
     from bitextmine.training.reducing import Reduction, reduce_encoder
 
-    kept = reduce_encoder(model, texts, out, Reduction(**reduction), errors=run.errors, force=force)
+    kept = reduce_encoder(model, texts, out, Reduction(**reduction), run, force=force)
     click.echo(f"keeps {kept:.4f} of the squared length")
 
 

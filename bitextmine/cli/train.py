@@ -121,7 +121,7 @@ def train(
     from bitextmine.training import trainer  # only now: a bad recipe is reported without loading torch
 
     try:
-        trainer.train(plan, Path(out), device=run.device, force=force)
+        trainer.train(plan, Path(out), run, force=force)
     except KeyboardInterrupt:
         if not (Path(out) / "work" / "checkpoint.pt").exists():
             assert isinstance(ctx.command, Command)

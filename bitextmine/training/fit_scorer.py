@@ -25,7 +25,6 @@ from safetensors.numpy import save
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bitextmine.console import progress
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
 from bitextmine.encoder.ngrams import Ngrams
@@ -47,6 +46,7 @@ from bitextmine.mining.scorer import (
     pair_cosines,
 )
 from bitextmine.mining.threshold import tune
+from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.training.cache import PairCache, open_caches
@@ -133,7 +133,7 @@ def fit_scorer(
     model: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     force: bool = False,
-    show_progress: bool | None = None,
+    run: Run | None = None,
 ) -> FittedScorer:
     """Writes a scorer (safetensors) to ``out``, a file that ``force`` allows to write over; None: into the folder of
     the model, where `mine` looks for it.
@@ -145,7 +145,7 @@ def fit_scorer(
     fitting; BitextmineError for fewer than two kinds with enough held-out pairs (each is measured with a scorer fitted
     to the others), an encoder without piece vectors, and files that cannot be read or written.
     """
-    fitting = fitting or Fitting()
+    fitting, run = fitting or Fitting(), run or Run()
     _check(fitting)
     model = trained if model is None else model
     place = resolve(model) / SCORER if out is None else Path(out)
@@ -162,7 +162,7 @@ def fit_scorer(
         )
     caches = [
         cache
-        for cache in open_caches(folder, recipe, tokenizer, show_progress=show_progress)
+        for cache in open_caches(folder, recipe, tokenizer, run)
         if cache.corpus.name.startswith(tuple(fitting.corpora)) and len(cache.valid) >= fitting.held_out
     ]
     if len({_kind(cache.corpus.name) for cache in caches}) < 2:
@@ -171,7 +171,7 @@ def fit_scorer(
             "pairs or more, but two kinds of text are needed, to measure on one what was fitted to the other"
         )
     tasks: list[MiningTask] = []
-    with progress(len(caches) * fitting.draws, "mine", "tasks", show_progress) as bar:
+    with run.progress(len(caches) * fitting.draws, "mine", "tasks") as bar:
         for one in caches:
             for _ in range(fitting.draws):
                 rng = np.random.default_rng([fitting.seed, len(tasks)])
@@ -181,7 +181,7 @@ def fit_scorer(
                 bar.update(1)
     _weigh(tasks, fitting.corpora)
     margin, cut = _margin_network(tasks)
-    with progress(len(tasks), "compare pieces", "tasks", show_progress) as bar:
+    with run.progress(len(tasks), "compare pieces", "tasks") as bar:
         for task in tasks:
             task.compare(comparing, margin, cut)
             bar.update(1)

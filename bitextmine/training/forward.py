@@ -1,4 +1,4 @@
-"""A whole batch through the model, in parts of like length."""
+"""Run a whole batch through the model, in parts of similar length."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from torch.utils.checkpoint import checkpoint
 from bitextmine.encoder.batching import length_batches
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.system import bfloat16_instructions
 
-__all__ = ["piece_states", "sentence_vectors"]
+__all__ = ["layer_precision", "piece_states", "product_precision", "sentence_vectors"]
 
 
 def sentence_vectors(
@@ -21,13 +22,17 @@ def sentence_vectors(
     recompute: bool = False,
     precision: torch.dtype = torch.float32,
 ) -> Tensor:
-    """(n, dim) float32 sentence vectors with gradients, not normalised, row i for sentence i.
+    """Return (n, dim) float32 sentence vectors with gradients, not normalised; row i is sentence i.
 
-    ``precision`` is that of the products inside the layers (torch.autocast); weights, norms and sums are float32.
-    ``recompute`` keeps only the vectors and computes the layers of one part of the batch at a time anew in the
-    backward pass (dropout repeats): memory then depends on batch_tokens and not on the batch, for a third
-    more work. These are the cached gradients of Gao et al. 2021 ("Scaling deep contrastive learning batch size under
-    memory limited setup"), reached by checkpointing.
+    Args:
+        model: the encoder.
+        pieces: n sentences.
+        batch_tokens: pieces in the layers at once, padding included.
+        recompute: keep only the vectors, and compute the layers of one part of the batch at a time again in the
+            backward pass (dropout repeats): memory then depends on batch_tokens instead of the batch, for a third more
+            work. These are the cached gradients of Gao et al. 2021 ("Scaling deep contrastive learning batch size
+            under memory limited setup"), by checkpointing.
+        precision: dtype of the products inside the layers (torch.autocast); weights, norms and sums are float32.
     """
     device = model.device
     if not model.config.layers:
@@ -54,7 +59,7 @@ def piece_states(
     batch_tokens: int,
     precision: torch.dtype = torch.float32,
 ) -> Tensor:
-    """(m, dim) float32 states at ``positions`` (m,) int64, increasing, in pieces.ids; precision as above."""
+    """Return (m, dim) float32 states at ``positions`` (m,) int64, increasing, in pieces.ids."""
     device = model.device
     found, order = [], []
     for chosen in length_batches(pieces.lengths, batch_tokens):
@@ -82,3 +87,21 @@ def _autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
 
 def _tensor(array: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+# --- precision -----------------------------------------------------------------------------------------------
+
+
+def product_precision(name: str, device: torch.device) -> torch.dtype:
+    """Return the dtype of the losses' products; "auto" is bfloat16 if the device multiplies it natively."""
+    if name == "auto" and device.type != "cuda":
+        return torch.bfloat16 if "avx512_bf16" in bfloat16_instructions() else torch.float32
+    return layer_precision(name, device)
+
+
+def layer_precision(name: str, device: torch.device) -> torch.dtype:
+    """Return the dtype of the products inside the layers; "auto" is bfloat16 on a GPU that multiplies it natively."""
+    if name == "auto":
+        native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.bfloat16 if native else torch.float32
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]

@@ -1,4 +1,4 @@
-"""Optimiser and learning rate schedule."""
+"""The optimiser and its learning rate schedule."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["falling", "layer_parameters", "make_optimizer", "rate_share", "set_r
 
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
-    """All that is learned but the piece vectors; what the objectives share comes once."""
+    """Return all learned parameters except the piece vectors; those that objectives share come once."""
     rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
     return rest + list(objectives.parameters())
 
 
 def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
-    """AdamW; piece vectors have a learning rate of their own and no decay, biases and norms have no decay."""
+    """Return AdamW; piece vectors have a learning rate of their own, and only matrices of the layers decay."""
     groups: list[dict[str, object]] = [
         {
             "params": list(model.embedding.parameters()),
@@ -39,7 +39,7 @@ def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Traini
 
 
 def rate_share(step: int, steps: int, training: Training) -> float:
-    """Learning rate at ``step`` (from 0) as a share of the peak: a linear rise over the warm-up, then the schedule.
+    """Return the learning rate at ``step`` (from 0) as a share of the peak: linear warm-up, then the schedule.
 
     cosine (half a period) and linear reach the floor with the last step; inverse-sqrt is sqrt(warm-up / step), as in
     Vaswani et al. 2017, and stays above the floor.
@@ -57,11 +57,11 @@ def rate_share(step: int, steps: int, training: Training) -> float:
 
 
 def falling(top: float, floor: float, progress: float) -> float:
-    """From `top` to `floor` as half a period of a cosine, where `progress` goes from 0 to 1."""
+    """Fall from `top` to `floor` as half a period of a cosine while `progress` goes from 0 to 1."""
     return floor + (top - floor) * 0.5 * (1 + math.cos(math.pi * progress))
 
 
 def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
-    """Sets the learning rate of each group to ``share`` of its peak, as `rate_share` gives it."""
+    """Set the learning rate of each group to ``share`` of its peak."""
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * share

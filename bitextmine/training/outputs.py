@@ -1,39 +1,44 @@
-"""What commands make of encoders that there are: nothing is written over unasked, and nothing is left half written."""
+"""Outputs of training: nothing is overwritten unasked, and nothing is left half written."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import staging_folder
+from bitextmine.files.atomic import staging, staging_folder, sync_file, sync_folder
 from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.streams import check_writable
-from bitextmine.training.staging import settle
 
 __all__ = [
     "CARD",
+    "CHECKPOINT",
+    "LOG",
+    "PLOT",
     "RECIPE",
     "check_file_output",
     "check_model_output",
     "check_training_output",
     "model_output",
+    "staged_files",
+    "staged_folder",
 ]
 
-# What a training makes beside the model itself.
+# What a training writes besides the model itself.
 CARD, RECIPE, LOG, PLOT = "README.md", "recipe.json", "log.jsonl", "training.png"
-CHECKPOINT = "work/checkpoint.pt"
+CHECKPOINT = "checkpoint.pt"  # in the folder work
 
-TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
+
+# --- checks --------------------------------------------------------------------------------------------------
 
 
 def check_model_output(out: Path, force: bool) -> None:
-    """Raises BitextmineError where a model folder cannot be made: at a file, and at a folder that is not empty, unless
-    ``force`` says that the model in it may go."""
+    """Raise BitextmineError if a model folder cannot be made; only with ``force`` may the folder hold files."""
     try:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
@@ -45,34 +50,43 @@ def check_model_output(out: Path, force: bool) -> None:
 
 
 def check_training_output(out: Path, force: bool) -> None:
-    """Raises BitextmineError where a model cannot be trained into a folder: at a file, where nothing may be written,
-    and, unless ``force`` says that it may go, where a finished model is without the checkpoint that this run would
-    begin from, or a file that no training made has a name that the model will need."""
+    """Raise BitextmineError if a model cannot be trained into a folder.
+
+    Without ``force`` that includes a finished model whose checkpoint is gone, and files of other programs under the
+    names of a model's files.
+    """
     if out.exists() and not out.is_dir():
         raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
     _check_folder(out)
     if force:
         return
     instead = "train into another --out"
-    made = {CONFIG: Made.MODEL, CARD: Made.CARD, RECIPE: Made.RECIPE, LOG: Made.LOG}
-    for name, kind in made.items():
+    for name, kind in {CONFIG: Made.MODEL, CARD: Made.CARD, RECIPE: Made.RECIPE, LOG: Made.LOG}.items():
         check_ours(out / name, kind, instead)
     begun = (out / RECIPE).exists()
     for name in (WEIGHTS, TOKENIZER, NGRAMS, PLOT):
         if (out / name).exists() and not begun and not (out / CONFIG).exists():
             raise BitextmineError(
-                f"{out / name}: it is there already and no {RECIPE} beside it says that a training made it; move it "
-                f"away, {instead}, or pass --force"
+                f"{out / name}: the file exists, and without a {RECIPE} beside it it is not known to come from a "
+                f"training; move it away, {instead}, or pass --force"
             )
-    if (out / CONFIG).exists() and not (out / CHECKPOINT).exists():
+    if (out / CONFIG).exists() and not (out / "work" / CHECKPOINT).exists():
         raise BitextmineError(
-            f"{out}: a finished model is there, without the checkpoint to go on from; {instead}, or pass --force to "
-            "train anew over it"
+            f"{out}: holds a finished model without the checkpoint to continue from; {instead}, or pass --force to "
+            "overwrite it"
         )
 
 
+def check_file_output(out: Path, force: bool) -> None:
+    """Raise BitextmineError for a folder, and without ``force`` for a file that exists."""
+    if out.is_dir():
+        raise BitextmineError(f"{out}: a folder is there; name a file")
+    if not force and out.is_file():
+        raise BitextmineError(f"{out}: the file exists; name another one, or pass --force to overwrite it")
+    check_writable(out)
+
+
 def _check_folder(folder: Path) -> None:
-    """Raises BitextmineError for a folder that is not there and cannot be made, or cannot be written to."""
     there = folder.resolve()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -82,25 +96,18 @@ def _check_folder(folder: Path) -> None:
         raise _unwritable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
-def check_file_output(out: Path, force: bool) -> None:
-    """Raises BitextmineError for a file that is there, unless ``force`` says that it may go; and for a folder."""
-    if out.is_dir():
-        raise BitextmineError(f"{out}: a folder is there; name a file")
-    if not force and out.is_file():
-        raise BitextmineError(
-            f"{out}: it is there already; name another file, or pass --force to write over it"
-        )
-    check_writable(out)
+# --- writing -------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def model_output(out: Path, force: bool) -> Iterator[Path]:
-    """A folder to fill with a model, which becomes ``out`` when it is complete.
+    """Yield a folder to fill with a model; it becomes ``out`` when the block ends.
 
-    With ``force`` its files take the place of those of the same names in a folder that is there, config.json last, so
-    that a folder cut short is not taken for a whole one; what the model before had beside these (n-grams, a scorer)
-    goes, other files stay.
-    Raises BitextmineError as `check_model_output` does, and for a disk that is full or not to be written to.
+    With ``force`` the files replace those in an existing folder, config.json last, so that an interrupted write is not
+    taken for a model. N-grams and scorer of the earlier model are removed; other files stay.
+
+    Raises:
+        BitextmineError: as `check_model_output`, or the disk is full.
     """
     check_model_output(out, force)
     try:
@@ -108,32 +115,59 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
         with staging_folder(out) as part:
             yield part
             try:
-                settle(part, out)
+                _settle(part, out)
             except OSError as e:
-                if e.errno not in TAKEN:
+                if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
                 if not force:  # made since the check
                     raise _taken(out) from None
-                _move_into(part, out)
+                for name in (CONFIG, NGRAMS, SCORER):
+                    (out / name).unlink(missing_ok=True)
+                for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
+                    path.replace(out / path.name)
     except OSError as e:
         raise _unwritable(out, e) from None
 
 
-def _move_into(part: Path, out: Path) -> None:
-    (out / CONFIG).unlink(missing_ok=True)
-    for name in (NGRAMS, SCORER):
-        (out / name).unlink(missing_ok=True)
-    for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
-        path.replace(out / path.name)
+@contextlib.contextmanager
+def staged_files(names: Sequence[Path]) -> Iterator[list[BinaryIO]]:
+    """Yield files of one folder to write; they get their names when all are safe on disk. OSError passes through."""
+    with contextlib.ExitStack() as stack:
+        staged = [stack.enter_context(staging(name)) for name in names]
+        yield [file for _, file in staged]
+        for _, file in staged:
+            sync_file(file)
+        for (temporary, _), name in zip(staged, names, strict=True):
+            temporary.replace(name)
+        sync_folder(names[0].parent)
+
+
+@contextlib.contextmanager
+def staged_folder(place: Path) -> Iterator[Path]:
+    """Yield a folder to fill; it gets its name when complete, unless another run was faster. OSError passes through."""
+    with staging_folder(place) as part:
+        yield part
+        try:
+            _settle(part, place)
+        except OSError:
+            if not place.exists():
+                raise
+
+
+def _settle(part: Path, place: Path) -> None:
+    """Rename a folder once its files are safe on disk; OSError if ``place`` is a folder with files."""
+    for path in part.iterdir():
+        with path.open("rb") as file:
+            sync_file(file)
+    part.replace(place)
+    sync_folder(place.parent)
 
 
 def _taken(out: Path) -> BitextmineError:
     return BitextmineError(
-        f"{out}: the folder is not empty; name another one, or pass --force to write over the model in it"
+        f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
     )
 
 
 def _unwritable(out: Path, e: OSError) -> BitextmineError:
-    return BitextmineError(
-        f"{out}: cannot be written: {e.strerror or e}; free some space, or name another place"
-    )
+    return BitextmineError(f"{out}: cannot write: {e.strerror or e}; free some space, or name another place")

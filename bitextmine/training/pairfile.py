@@ -1,4 +1,4 @@
-"""Tokenised sentence pairs on disk, read by row: memory does not grow with their number."""
+"""Tokenised sentence pairs on disk, read by row, in memory independent of their number."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from bitextmine.errors import BitextmineError
 
 __all__ = ["RECORD", "PairFile", "PairWriter", "TokenPairs", "blocks", "sentence_keys"]
 
-# One pair in the index: where its pieces begin in the other file (counted in pieces), how many are the source's and
-# the target's, and a key for each of the two sentences.
+# A pair in the index: the start of its pieces in the other file (in pieces), their numbers on the source and target
+# side, and a key for each of the two sentences.
 RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (2,))])
 
 
@@ -27,8 +27,8 @@ RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (
 class TokenPairs:
     """n tokenised pairs in memory.
 
-    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal for sentences of equal pieces. teacher: what a
-    teacher makes of them, if there is one: (2, n, d) float32, rows of length 1.
+    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal for sentences of equal pieces; teacher: None, or
+    the teacher's vectors of them, (2, n, d) float32 with unit rows.
     """
 
     src: Pieces
@@ -41,14 +41,14 @@ class TokenPairs:
 
 
 class PairFile:
-    """The pairs of an index file: of a whole corpus, or of a choice of its rows.
+    """The pairs of an index file: a whole corpus, or a selection of its rows.
 
     ``pieces`` holds piece ids, uint16 or uint32, the source's before the target's, pair after pair; ``index`` a
-    RECORD for each pair, 32 bytes. Both can be mapped into memory with np.memmap, and are read with pread instead:
-    a map of pairs drawn at random counts most of the file as this process' memory after a few batches, takes as
-    long, and ends the process where the disk fails.
+    RECORD for each pair, 32 bytes. Both are read with pread: a memory map of pairs drawn at random soon counts most of
+    the file as this process's memory, is no faster, and ends the process if the disk fails.
 
-    Raises BitextmineError for a file that is missing or cut short.
+    Raises:
+        BitextmineError: a file is missing or cut short.
     """
 
     def __init__(self, pieces: Path, index: Path, dtype: np.dtype) -> None:
@@ -69,7 +69,7 @@ class PairFile:
         return self._n
 
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
-        """The pairs of ``rows`` (m,) int, in that order, each sentence cut to ``max_pieces``."""
+        """Return the pairs of ``rows`` (m,) int, in that order, each sentence cut to ``max_pieces``."""
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and (rows.min() < 0 or rows.max() >= self._n):
             raise IndexError(f"rows {rows.min()} to {rows.max()} of {self._n}")
@@ -78,7 +78,7 @@ class PairFile:
         return self._pairs(np.frombuffer(raw, dtype=RECORD), max_pieces)
 
     def records(self, start: int, stop: int) -> np.ndarray:
-        """The records (m,) of RECORD of rows ``start`` to ``stop``, as far as there are any."""
+        """Return the records of rows ``start`` to ``stop``, as far as they exist."""
         stop = min(stop, self._n)
         size = RECORD.itemsize
         where, length = np.array([start * size]), np.array([max(0, stop - start) * size])
@@ -98,7 +98,6 @@ class PairFile:
         )
 
     def _read(self, file: int, path: Path, starts: np.ndarray, sizes: np.ndarray) -> bytes:
-        """``sizes`` bytes from each of ``starts``, one after another."""
         try:
             raw = b"".join(map(os.pread, repeat(file), sizes.tolist(), starts.tolist()))
         except OSError as e:
@@ -108,9 +107,7 @@ class PairFile:
         return raw
 
     def _damaged(self, path: Path) -> BitextmineError:
-        return BitextmineError(
-            f"{path}: the token cache is cut short; remove {path.parent}, and it is made again"
-        )
+        return BitextmineError(f"{path}: the token cache is cut short; remove {path.parent} to make it again")
 
 
 def _close(file: int) -> None:
@@ -119,14 +116,14 @@ def _close(file: int) -> None:
 
 
 class PairWriter:
-    """Writes pairs in the form that PairFile reads. OSError passes through."""
+    """Writes the two files that PairFile reads. OSError passes through."""
 
     def __init__(self, pieces: BinaryIO, index: BinaryIO, dtype: np.dtype) -> None:
         self._pieces, self._index, self._dtype = pieces, index, dtype
         self._start = 0
 
     def write(self, src: Pieces, tgt: Pieces, keys: np.ndarray) -> None:
-        """Adds n pairs; ``keys`` (2, n) uint64."""
+        """Append n pairs; ``keys`` (2, n) uint64."""
         lengths = np.stack([src.lengths, tgt.lengths], axis=1)
         records = np.zeros(len(lengths), dtype=RECORD)
         records["lengths"] = lengths
@@ -142,14 +139,16 @@ class PairWriter:
 
 
 def blocks(file: PairFile, rows: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The records of a file, ``rows`` at a time, each with the number of its first row."""
+    """Yield the records of a file, ``rows`` at a time, with the number of the first row."""
     for start in range(0, len(file), rows):
         yield start, file.records(start, start + rows)
 
 
 def sentence_keys(pieces: Pieces) -> np.ndarray:
-    """(n,) uint64, a 64-bit hash of each sentence's pieces, their order included (polynomial in an odd base,
-    finished by splitmix64's mixer); computed by column, so that it is fast without a compiler."""
+    """Return (n,) uint64, a hash of each sentence's pieces in order.
+
+    Polynomial in an odd base, finished by splitmix64's mixer; computed by column, so that it is fast in NumPy.
+    """
     keys = np.full(len(pieces), 0x9E3779B97F4A7C15, dtype=np.uint64)
     lengths = pieces.lengths
     order = np.argsort(-lengths, kind="stable")

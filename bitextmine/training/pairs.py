@@ -1,4 +1,4 @@
-"""Sentence pairs from TSV or paired files."""
+"""Read sentence pairs from TSV and other tables or from paired files, and check corpora before training."""
 
 from __future__ import annotations
 
@@ -21,21 +21,18 @@ __all__ = ["check_corpora", "corpus_files", "filter_codes", "find_corpora", "pai
 
 log = logging.getLogger(__name__)
 
-# Pairs from the beginning of a corpus that its languages are guessed by, and the fewest that tell anything.
+# Pairs at the start of a corpus to identify its languages by, and the fewest that suffice.
 GUESSED, FEWEST = 400, 50
 
 
 def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
-    """The file of a TSV corpus, or the two of a paired one.
-
-    Raises BitextmineError for a file that is missing, and for one that can be read only once, as a pipe.
-    """
+    """Return the file of a TSV corpus, or the two of a paired one; BitextmineError for a pipe."""
     paths = [recipe.corpus(name) for name in corpus.files]
     for path in paths:
         try:
-            regular = path.is_file() or not path.exists()  # what is missing is told better when it is opened
+            regular = path.is_file() or not path.exists()  # opening a missing file gives a better message
         except OSError as e:
-            raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from None
+            raise BitextmineError(f"{path}: cannot read: {e.strerror}") from None
         if not regular and not path.is_dir():
             raise BitextmineError(
                 f"{path}: not a regular file; a corpus is read more than once: save it first"
@@ -44,12 +41,13 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
 
 
 def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
-    """The pairs of a corpus in file order, ``size`` of them at a time, as sources and targets; streams.
+    """Yield the sources and targets of a corpus in file order, ``size`` pairs at a time.
 
-    A suffix .jsonl, .tmx or .parquet tells another form than TSV.
+    The suffixes .jsonl, .tmx and .parquet name other formats than TSV.
 
-    Raises BitextmineError for a line without a second column, for a row that is no pair, for invalid UTF-8 (unless
-    data.errors is "replace"), for paired files of different lengths, and for files that cannot be read.
+    Raises:
+        BitextmineError: a line has one column, a row is not a pair, paired files differ in length, UTF-8 is invalid
+            (unless data.errors is "replace"), or a file cannot be read.
     """
     paths = corpus_files(recipe, corpus)
     try:
@@ -81,7 +79,7 @@ def _columns(path: Place, errors: str, size: int) -> Iterator[tuple[list[str], l
 
 
 def _rows(path: Place, langs: Sequence[str], size: int) -> Iterator[tuple[list[str], list[str]]]:
-    """The pairs of a file in another form than TSV; the languages that it names say which side is which."""
+    """Yield the pairs of a file in another format than TSV; swap its columns if it names the languages that way."""
     table = open_table(path)
     if table.rows.empty:
         return
@@ -115,11 +113,11 @@ def _side_by_side(src: Place, tgt: Place, errors: str, size: int) -> Iterator[tu
         yield sources, targets
 
 
-# --- before training ----------------------------------------------------------------------------------------
+# --- checks before training ----------------------------------------------------------------------------------
 
 
 def find_corpora(recipe: Recipe) -> None:
-    """Raises BitextmineError for files of corpora that are not there: before hours of work on the others."""
+    """Raise BitextmineError if files are missing, before hours of work on the others."""
     paths = [path for corpus in recipe.data.corpora for path in map(recipe.corpus, corpus.files)]
     missing = [path for path in paths if not path.exists()]
     if missing:
@@ -131,11 +129,14 @@ def find_corpora(recipe: Recipe) -> None:
 
 
 def check_corpora(recipe: Recipe) -> None:
-    """Looks at the beginning of every corpus, so that what is plainly wrong is told at once.
+    """Check the start of every corpus, so that obvious errors are reported at once.
 
-    Raises BitextmineError for what pair_chunks raises on the first lines, for a language filter that cannot work,
-    and for columns that are in each other's language; warns of a column that is mostly in another one. Languages are
-    looked at where py3langid is installed and data.check_languages is not off.
+    Languages are checked if py3langid is installed and data.check_languages is on; a column mostly in another language
+    is a warning.
+
+    Raises:
+        BitextmineError: the first lines cannot be read (see `pair_chunks`), the language filter cannot work, or the
+            columns are in each other's language.
     """
     d = recipe.data
     known = functools.cache(lambda: languages.Languages("data.language_filter"))
@@ -149,16 +150,17 @@ def check_corpora(recipe: Recipe) -> None:
 
 
 def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tuple[str, str]:
-    """What the language identifier calls a corpus' two languages (``number``: of the corpus in the recipe).
+    """Return the identifier's codes of a corpus's two languages; ``number`` is the corpus's in the recipe.
 
-    Raises BitextmineError for a language that it does not know, and for two that it takes for one (en-GB, en-US).
+    Raises:
+        BitextmineError: a language is unknown to it, or both are the same to it (en-GB, en-US).
     """
     codes = [known.code(lang) for lang in corpus.langs]
     for lang, code in zip(corpus.langs, codes, strict=True):
         if code is None:
             raise BitextmineError(
-                f"recipe: data.corpora {number}: langs: '{lang}' is none of the {len(known.codes)} languages that "
-                f"data.language_filter can tell ({', '.join(sorted(known.codes))}); turn the filter off"
+                f"recipe: data.corpora {number}: langs: '{lang}' is not among the {len(known.codes)} languages that "
+                f"data.language_filter supports ({', '.join(sorted(known.codes))}); turn the filter off"
             )
     if codes[0] == codes[1]:
         raise BitextmineError(
@@ -191,8 +193,7 @@ def _check_languages(
         raise BitextmineError(
             f"{where}: swapped languages: {shares[0][other]}% of the first lines of the {columns[0]} are {b} and "
             f'{shares[1][one]}% of the {columns[1]} are {a}, but langs says {a}, {b}; write langs = ["{b}", "{a}"] '
-            f"(of a file given by --pairs the name tells it: NAME.{b}-{a}.tsv), or data.check_languages = false if "
-            "that is wrong"
+            f"(with --pairs, name the file NAME.{b}-{a}.tsv), or data.check_languages = false if that is wrong"
         )
     for column, lang, code, share in zip(columns, corpus.langs, codes, shares, strict=True):
         best, most = share.most_common(1)[0]

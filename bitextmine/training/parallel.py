@@ -1,9 +1,9 @@
 """Training by several processes, one per GPU, as torchrun starts them.
 
 Every process draws the whole step's batch and encodes its share of the pairs. A loss over sentences is computed by each
-process for its own; a loss over the batch is computed by all of them, from the gathered vectors, and counts in shares.
-Losses and gradients are then summed: the sums are those of a single process, but for the order of additions and for
-dropout, which differs between processes.
+process for its own share; a loss over the batch is computed by all of them, from the gathered vectors, and divided by
+their number. The sums of losses and gradients are then those of a single process, except for the order of additions and
+for dropout, which differs between processes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from bitextmine.errors import UsageError
 
 __all__ = ["ALONE", "World", "join_world"]
 
-# While the first process tokenises the corpora, the others wait.
+# The others wait while the first process tokenises the corpora.
 LONGEST_WAIT = datetime.timedelta(days=2)
 
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """The processes of a run: this one's number, how many there are, and where this one computes."""
+    """The processes of a run: this one's rank, their number, and this one's device."""
 
     rank: int = 0
     size: int = 1
@@ -39,30 +39,32 @@ class World:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and says things."""
+        """Whether this process writes the files and the messages."""
         return self.rank == 0
 
     def share(self, n: int, rank: int | None = None) -> slice:
-        """Which of n rows are those of a process (None: of this one): contiguous, sizes differ by at most 1."""
+        """Return the rows, of n, of a process (None: this one): contiguous, with sizes that differ by at most 1."""
         rank = self.rank if rank is None else rank
         return slice(n * rank // self.size, n * (rank + 1) // self.size)
 
     def gather(self, rows: Tensor, n: int) -> Tensor:
-        """rows (m, d), this process' share -> (n, d), the rows of all processes in order, with a gradient for one's
-        own. Every process must go on to compute the same of them, divided by ``size``."""
+        """Return the rows of all processes in order, (n, d), with a gradient for this process's ``rows`` (m, d).
+
+        Every process must compute the same loss from them, divided by ``size``.
+        """
         if self.size == 1:
             return rows
         out: Tensor = _Gather.apply(rows, n, self)  # type: ignore[no-untyped-call]
         return out
 
     def add_up(self, tensors: Iterable[Tensor]) -> None:
-        """Replaces each tensor by its sum over the processes, the same bits in each of them."""
+        """Replace each tensor by its sum over the processes, with the same bits in each of them."""
         if self.size > 1:
             for tensor in tensors:
                 dist.all_reduce(tensor)
 
     def tell(self, value: Any) -> Any:
-        """What the first process passes (anything that pickles), in every process; waits for all."""
+        """Return the first process's value (anything that pickles) in every process; waits for all."""
         if self.size == 1:
             return value
         box = [value]
@@ -70,7 +72,7 @@ class World:
         return box[0]
 
     def wait(self) -> None:
-        """Until every process is here."""
+        """Wait until every process is here."""
         self.tell(None)
         self.add_up([torch.zeros(())])
 
@@ -92,17 +94,19 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        # The sum of what the processes found, which is the same in each of them.
+        # The sum over the processes, whose gradients are the same.
         return grads[0][ctx.own] * ctx.size, None, None
 
 
 @contextlib.contextmanager
 def join_world(device: str = "auto") -> Iterator[World]:
-    """The processes that torchrun started this one among; alone without it. ``device`` as `pick_device` takes it;
-    with several GPUs "auto" and "cuda" give each process on a machine its own.
+    """Yield the processes that torchrun started together with this one; without torchrun this one alone.
 
-    Raises BitextmineError for a device that is not there, UsageError for one GPU by its number where torchrun starts
-    several processes on a machine.
+    With several GPUs, the devices "auto" and "cuda" give each process on a machine its own.
+
+    Raises:
+        BitextmineError: the device is missing.
+        UsageError: a single GPU is named for several processes.
     """
     size = int(os.environ.get("WORLD_SIZE", "1")) if dist.is_torchelastic_launched() else 1
     if size == 1:
@@ -118,7 +122,7 @@ def join_world(device: str = "auto") -> Iterator[World]:
     if str(place) == "cuda":
         place = pick_device(f"cuda:{os.environ['LOCAL_RANK']}")
         torch.cuda.set_device(place)
-    # gloo for what lies in main memory: scores, losses, waiting.
+    # gloo for tensors in main memory: scores, losses, waiting.
     backend = "cpu:gloo,cuda:nccl" if place.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=LONGEST_WAIT)
     world = World(dist.get_rank(), dist.get_world_size(), place)
@@ -130,5 +134,5 @@ def join_world(device: str = "auto") -> Iterator[World]:
         yield world
     finally:
         logger.setLevel(level)
-    # Not after an error: the others may be in the midst of a sum, and torchrun ends them when this process ends.
+    # Not after an error: the others may be in the middle of a sum, and torchrun ends them with this process.
     dist.destroy_process_group()

@@ -1,17 +1,19 @@
-"""A smaller encoder out of a mean-of-subwords one: its piece vectors turned and cut to fewer dimensions.
+"""Reduce encoders without layers to fewer dimensions, at the end of a training or afterwards.
 
-A sentence vector is a sum of piece vectors: turning the pieces turns the sentences, and nothing is trained again.
+A sentence vector is a sum of piece vectors: rotating the pieces rotates the sentences, and nothing is trained again.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
@@ -19,23 +21,98 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
+from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.weights import CHARACTERS, PIECES, STORAGES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import iter_lines
+from bitextmine.run import Run
+from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.outputs import check_model_output, model_output
+from bitextmine.training.run import TrainingRun
+from bitextmine.training.sampling import sample_pieces
+from bitextmine.training.spelling import finished
 
-__all__ = ["Reduction", "principal_axes", "reduce_encoder", "with_norm_power"]
+__all__ = ["Reduction", "finished_model", "principal_axes", "reduce_encoder", "with_norm_power"]
+
+SENTENCES = 20_000
+
+
+def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], float]:
+    """Return the eigenvectors (d, dim) of the largest eigenvalues of ``moments`` (d, d), and their share of the sum."""
+    values, axes = np.linalg.eigh(moments)
+    values, axes = values[::-1], axes[:, ::-1][:, :dim]
+    return axes.astype(np.float32), float(values[:dim].sum() / values.sum())
+
+
+def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    """Return vectors (n, d) with norms raised to ``power``, scaled to keep the median of the norms above 0."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    some = lengths > 0
+    if not some.any():
+        return vectors
+    factor = np.power(lengths / np.median(lengths[some]), power - 1, out=np.ones_like(lengths), where=some)
+    return vectors * factor
+
+
+# --- at the end of a training --------------------------------------------------------------------------------
+
+
+def finished_model(
+    training: TrainingRun, run: Run | None = None
+) -> tuple[EncoderConfig, Mapping[str, np.ndarray]]:
+    """Return the configuration and the weights to save, reduced as the recipe says."""
+    model = finished(training.model)
+    weights = {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
+    plan = training.recipe.reduce
+    if plan.norm_power != 1:
+        weights[PIECES] = with_norm_power(weights[PIECES], plan.norm_power)
+        model = copy.deepcopy(model)
+        model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    if not plan.dim:
+        return model.config, weights
+    made = dataclasses.replace(
+        model.config,
+        dim=plan.dim,
+        order_columns=plan.order_columns,
+        order_weight=plan.order_weight if plan.order_columns else 0.0,
+    )
+    axes, _ = principal_axes(_moments(training, model, run or Run()), made.piece_dim)
+    return made, {**weights, PIECES: weights[PIECES] @ axes}
+
+
+def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarray:
+    """Return (d, d) float64, the second moments of the training sentences' vectors, corpora weighted as drawn."""
+    model.to(training.world.device).eval()
+    dim = model.config.piece_dim
+    moments = np.zeros((dim, dim))
+    with run.progress(len(training.caches), "cut", "corpora") as bar:
+        for sides, weight in sample_pieces(training.caches, training.recipe.reduce.pairs):
+            for side in sides:
+                pieces = training.ngrams.extend(side) if training.ngrams else side
+                for begin in range(0, len(pieces), SENTENCES):
+                    part = pieces.take(np.arange(begin, min(begin + SENTENCES, len(pieces))))
+                    with torch.no_grad():
+                        vectors = sentence_vectors(model, part, training.recipe.train.batch_tokens)
+                    units = unit_vectors(vectors[:, :dim])
+                    moments += weight * (units.T @ units).cpu().numpy().astype(np.float64)
+            bar.update(1)
+    return moments
+
+
+# --- of an existing encoder ----------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Reduction:
-    """What the smaller encoder is to be.
+    """The shape of the smaller encoder.
 
-    dim: numbers per sentence vector, with the columns for a sentence's length and for the order of its pieces.
-    lines: sentences to read of each text. length_share: as model.length_share of a recipe; order_columns: how many of
-    the dim tell where the pieces stand; order_weight: what these count. None leaves the three as they are (the weight
-    is 0.5 for an encoder that had none). whiten: each axis is divided by the root mean square of the vectors along it
-    to this power, 0 to 1. storage: of the piece vectors, one of STORAGES.
+    Attributes:
+        dim: dimensions of a sentence vector, including the columns for length and order.
+        lines: sentences to read of each text.
+        length_share: as model.length_share of a recipe (None: unchanged).
+        order_columns: columns for word order (None: unchanged).
+        order_weight: their weight (None: unchanged, or 0.5 if the encoder has none).
+        storage: of the piece vectors, one of STORAGES.
     """
 
     dim: int = 256
@@ -43,7 +120,6 @@ class Reduction:
     length_share: float | None = None
     order_columns: int | None = None
     order_weight: float | None = None
-    whiten: float = 0.0
     storage: str = "int8"
 
 
@@ -52,22 +128,21 @@ def reduce_encoder(
     texts: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     reduction: Reduction | None = None,
+    run: Run | None = None,
     *,
-    errors: str = "strict",
     force: bool = False,
 ) -> float:
-    """Writes the model folder ``out`` and returns which share of the squared length of sentence vectors it keeps.
+    """Write the model folder ``out``, and return the share kept of the squared length of the sentence vectors.
 
     The new axes are the eigenvectors of the largest eigenvalues of the second moments of the vectors of the sentences
-    of ``texts`` (an uncentred principal component analysis), so that of all projections this one keeps most of their
-    cosines. As the axes come by their eigenvalues, the first ones serve best for the order. With ``whiten`` they are
-    scaled, all the way as by Su et al. 2021 ("Whitening sentence representations for better semantics and faster
-    retrieval"), but uncentred. force: a model in ``out`` may be written over.
+    in ``texts`` (an uncentred principal component analysis), the projection that best keeps their cosines. As the first
+    axes have the largest eigenvalues, they serve best for the order.
 
-    Raises UsageError for an encoder with layers and for a reduction that it has not the dimensions for;
-    BitextmineError for files that cannot be read or written.
+    Raises:
+        UsageError: the encoder has layers, or too few dimensions for the reduction.
+        BitextmineError: a file cannot be read or written.
     """
-    reduction = reduction or Reduction()
+    reduction, run = reduction or Reduction(), run or Run()
     name, place = os.fspath(model), Path(out)
     check_model_output(place, force)
     folder = resolve(model)
@@ -76,14 +151,14 @@ def reduce_encoder(
     moments = np.zeros((config.piece_dim, config.piece_dim))
     encoder = load_encoder(folder)
     for text in texts:
-        lines = (part for line in iter_lines(text, errors) for part in line.split("\t"))
+        lines = (part for line in iter_lines(text, run.errors) for part in line.split("\t"))
         vectors = encoder.encode(list(itertools.islice(lines, reduction.lines)))[:, : config.piece_dim]
         moments += (vectors.T @ vectors).astype(np.float64)
     if not np.trace(moments) > 0:
         raise BitextmineError(
             f"{', '.join(str(text) for text in texts)}: no text; name files with sentences like those to be encoded"
         )
-    axes, kept = principal_axes(moments, made.piece_dim, reduction.whiten)
+    axes, kept = principal_axes(moments, made.piece_dim)
     weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ axes}
     if made.length_share:
         weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
@@ -93,37 +168,8 @@ def reduce_encoder(
     return kept
 
 
-def principal_axes(
-    moments: NDArray[np.float64], dim: int, whiten: float = 0.0
-) -> tuple[NDArray[np.float32], float]:
-    """(d, dim) the eigenvectors of the largest eigenvalues of ``moments`` (d, d), the largest first, and their share of
-    the sum of all.
-
-    whiten: each is divided by the root of its eigenvalue to this power, scaled so that the first one stays. Where next
-    to nothing is along an axis, a thousandth of the first counts: noise is not to be blown up.
-    """
-    values, axes = np.linalg.eigh(moments)
-    values, axes = values[::-1], axes[:, ::-1][:, :dim]
-    share = float(values[:dim].sum() / values.sum())
-    if whiten:
-        along = np.sqrt(np.maximum(values[:dim] / values[0], 1e-6))
-        axes = axes * along**-whiten
-    return axes.astype(np.float32), share
-
-
-def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
-    """(n, d) float32: the same directions, with lengths raised to ``power`` and scaled so that the median of those
-    above 0 stays; rows of zeros stay."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    some = lengths > 0
-    if not some.any():
-        return vectors
-    factor = np.power(lengths / np.median(lengths[some]), power - 1, out=np.ones_like(lengths), where=some)
-    return vectors * factor
-
-
 def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderConfig:
-    """What the smaller encoder is; UsageError where there can be none."""
+    """Return the configuration of the smaller encoder; UsageError if it is impossible."""
     share = config.length_share if reduction.length_share is None else reduction.length_share
     lengths = COLUMNS if share else 0
     order = config.order_columns if reduction.order_columns is None else reduction.order_columns
@@ -135,36 +181,36 @@ def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderC
         raise UsageError(
             f"{name}: it has {counted(config.layers, 'layer')}; only encoders without layers can be reduced"
         )
-    if order < 0:
-        raise UsageError(f"--order-columns {order}: it must be at least 0")
-    if not 0 <= reduction.whiten <= 1:
-        raise UsageError(f"--whiten {reduction.whiten:g}: it must be from 0 to 1")
     if reduction.lines < 1:
         raise UsageError(f"--lines {reduction.lines}: it must be at least 1")
+    if order < 0:
+        raise UsageError(f"--order-columns {order}: it must be at least 0")
     if reduction.dim <= lengths:
         raise UsageError(
-            f"--dim {reduction.dim}: {lengths} of them tell the length, which leaves none for the pieces; take a "
-            "larger --dim, or --length-share 0"
+            f"--dim {reduction.dim}: {lengths} columns for the length leave none for the pieces; take a larger --dim, "
+            "or --length-share 0"
         )
     if order > dim:
-        # In proportion where the encoder had them all along; else as many as there can be.
+        # In proportion if the encoder's own order columns are kept, else as many as possible.
         fewer = (reduction.dim - lengths) // 2
         if reduction.order_columns is None:
             fewer = min(fewer, order * reduction.dim // config.dim)
         raise UsageError(
-            f"--dim {reduction.dim}: {order} for the order and {lengths} for the length leave {max(dim, 0)} for the "
-            f"pieces, and the order needs as many there; take fewer, as --order-columns {fewer - fewer % 4}, or --dim "
-            f"{2 * order + lengths}"
+            f"--dim {reduction.dim}: {order} columns for the order and {lengths} for the length leave "
+            f"{max(dim, 0)} for the pieces, and the order needs as many there; take fewer, as "
+            f"--order-columns {fewer - fewer % 4}, or --dim {2 * order + lengths}"
         )
     if dim > config.piece_dim:
         raise UsageError(
-            f"--dim {reduction.dim}: {name} has of --dim at most {config.piece_dim} for the pieces; with {lengths} for "
-            f"the length and {order} for the order take at most --dim {config.piece_dim + lengths + order}"
+            f"--dim {reduction.dim}: {name} has {config.piece_dim} columns for the pieces; with {lengths} for the "
+            f"length and {order} for the order take at most --dim {config.piece_dim + lengths + order}"
         )
     if reduction.storage not in STORAGES:
         raise UsageError(f"--storage {reduction.storage}: not one of {', '.join(STORAGES)}")
     if reduction.storage == "int4" and dim % 4:
-        raise UsageError(f"--dim {reduction.dim}: in four bits a multiple of 4 for the pieces, found {dim}")
+        raise UsageError(
+            f"--dim {reduction.dim}: int4 needs a multiple of 4 columns for the pieces, found {dim}"
+        )
     try:
         return dataclasses.replace(
             config, dim=reduction.dim, length_share=share, order_columns=order, order_weight=weight

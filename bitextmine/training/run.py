@@ -1,4 +1,4 @@
-"""A training run at some step: what it is made of, how it learns, and the state that it goes on from."""
+"""A training at some step: model, objectives, optimiser, and the state that it resumes from."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
 from bitextmine.training.forward import sentence_vectors
-from bitextmine.training.frequencies import piece_frequencies
-from bitextmine.training.hard import with_hard_negatives
+from bitextmine.training.log import Tally
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.registry import make_objectives
+from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.teaching import Distil
 from bitextmine.training.optimizer import falling, layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.runlog import Tally
-from bitextmine.training.sampling import Batch, Sampler, hash_seed, with_ngrams
+from bitextmine.training.sampling import (
+    Batch,
+    Sampler,
+    hash_seed,
+    piece_frequencies,
+    split_table,
+    with_ngrams,
+)
 from bitextmine.training.spelling import commonest_ngrams, piece_ngrams, spell
-from bitextmine.training.splits import split_table
 from bitextmine.training.start import Start
 from bitextmine.training.teacher.lessons import Lessons
-from bitextmine.training.validation import SMALLEST_POOL, is_measured, validate
 from bitextmine.training.vocabulary import content_pieces
 
-__all__ = ["NotFinite", "Run", "compile_layers"]
+__all__ = ["SMALLEST_POOL", "Inputs", "NotFinite", "TrainingRun", "compile_layers", "is_measured", "validate"]
 
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
-TURNED = 500  # lines of each corpus that a map from student to teacher begins with
-LESSONS = 7  # makes the order of what is taught another one than that of the batches
 VALID_EVERY = 500
+SMALLEST_POOL = 50  # P@1 among fewer pairs means nothing
+ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
+LESSONS = 7  # gives taught pairs another order than the batches
 NOT_FINITE = (
     "training stops. Try a lower train.learning_rate and train.embedding_learning_rate, or a higher "
     "train.temperature"
@@ -58,156 +62,125 @@ class NotFinite(BitextmineError):
     """A loss or a weight is NaN or infinite."""
 
 
-class Run:
-    """A training run at some step: the model, its optimiser, and what it has seen."""
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Everything a training is made of; teacher_pieces: (V, d) float32, the teacher's piece vectors."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        caches: list[PairCache],
-        tokenizer: Tokenizer,
-        world: World = ALONE,
-        start: Start | None = None,
-        lessons: Lessons | None = None,
-        pieces_taught: np.ndarray | None = None,
-    ) -> None:
-        m, t = recipe.model, recipe.train
-        self.recipe, self.caches, self.world, self.lessons = recipe, caches, world, lessons
-        languages = tuple(sorted({lang for cache in caches for lang in cache.corpus.langs}))
-        pieces = tokenizer.pieces()
-        shared = piece_ngrams(pieces) if m.spelling else None
-        if start is not None:
-            self.ngram_names = list(start.ngrams)
-        else:
-            self.ngram_names = (
-                commonest_ngrams(caches, pieces, shared[0], m.ngrams) if shared and m.ngrams else []
-            )
-            if len(self.ngram_names) < m.ngrams:
-                log.info(
-                    "%d n-grams instead of %d: the corpora have no more", len(self.ngram_names), m.ngrams
-                )
-        torch.manual_seed(t.seed)
-        self.model = (
-            self._fresh(languages, pieces) if start is None else self._started(start, languages, pieces)
-        )
-        if m.length_share:
-            self.model.length_share_in_training = t.length_share_in_training or m.length_share
-        if shared:
-            spell(self.model, *shared, self.ngram_names, keep=start is not None)
+    recipe: Recipe
+    caches: list[PairCache]
+    tokenizer: Tokenizer
+    world: World = ALONE
+    start: Start | None = None
+    lessons: Lessons | None = None
+    teacher_pieces: np.ndarray | None = None
+
+
+class TrainingRun:
+    """A training at some step: the model, its optimiser, and the number of pairs seen."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        recipe, t = inputs.recipe, inputs.recipe.train
+        self.inputs, self.recipe, self.caches, self.world = inputs, recipe, inputs.caches, inputs.world
+        pieces = inputs.tokenizer.pieces()
+        self.model, self.ngram_names = _make_model(inputs, pieces)
         self.model.to(self.world.device).train()
-        self.objectives = make_objectives(
-            recipe, self.model, content_pieces(tokenizer), lessons.dim if lessons else 0, pieces_taught
-        ).to(self.world.device)
+        self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
+        lessons = inputs.lessons
+        setup = Setup(
+            t, self.model.config, recipe.teacher, lessons.dim if lessons else 0, inputs.teacher_pieces
+        )
+        self.objectives = Objectives(recipe, setup, content_pieces(inputs.tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
-            head.start_at(piece_frequencies(caches, tokenizer.vocab_size))
+            head.start_at(piece_frequencies(self.caches, inputs.tokenizer.vocab_size))
         self.optimizer = make_optimizer(self.model, self.objectives, t)
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
-        # Where nothing is learned but what the teacher teaches, its pairs are all there is.
-        self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
-        per_pass, size = sum(len(cache.train) for cache in caches), t.batch
-        if self.only_taught and lessons:
-            per_pass, size = len(lessons), recipe.teacher.batch
-        self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
-        taught = math.ceil(recipe.teacher.epochs * per_pass / size) if lessons else 0
-        self.steps = self.untaught + taught
-        splits = split_table(tokenizer) if t.piece_splits else None
-        self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        split_steps = round(self.untaught * (1 - t.piece_splits_end))
-        self.sampler = Sampler(caches, recipe, splits, split_steps, self.ngrams)
-        self.lesson_sampler = None
-        self.taught_from = self.untaught if taught else 0
-        if lessons:
-            settings = dataclasses.replace(
-                recipe,
-                train=dataclasses.replace(
-                    t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS), hard_negatives=0.0
-                ),
-            )
-            split_lessons = split_steps - self.taught_from
-            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, split_lessons, self.ngrams)
-            if start is not None:
-                self._turn(lessons)
+        self._plan_steps(lessons)
+        self._make_samplers(lessons)
+        if lessons and inputs.start is not None:
+            self._align_maps(lessons)
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
-        self.waited = 0  # measurements since then
+        self.waited = 0  # measurements since the best
         self.tally = Tally()
-        if t.patience and not any(is_measured(cache) for cache in caches):
+        self._check_sizes(lessons)
+        if t.compile and recipe.model.layers:
+            compile_layers(self.model)
+
+    def _plan_steps(self, lessons: Lessons | None) -> None:
+        t, teacher = self.recipe.train, self.recipe.teacher
+        # If the teacher's pairs are all that is learned from, they make up the passes.
+        self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
+        per_pass, size = sum(len(cache.train) for cache in self.caches), t.batch
+        if self.only_taught and lessons:
+            per_pass, size = len(lessons), teacher.batch
+        self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
+        taught = math.ceil(teacher.epochs * per_pass / size) if lessons else 0
+        self.taught_from = self.untaught if taught else 0
+        self.steps = self.untaught + taught
+
+    def _make_samplers(self, lessons: Lessons | None) -> None:
+        recipe, t = self.recipe, self.recipe.train
+        splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
+        split_steps = round(self.untaught * (1 - t.piece_splits_end))
+        self.sampler = Sampler(self.caches, recipe, splits, split_steps, self.ngrams)
+        self.lesson_sampler = None
+        if lessons:
+            own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
+            settings = dataclasses.replace(recipe, train=own)
+            self.lesson_sampler = Sampler(
+                lessons.corpora, settings, splits, split_steps - self.taught_from, self.ngrams
+            )
+
+    def _check_sizes(self, lessons: Lessons | None) -> None:
+        t = self.recipe.train
+        if t.patience and not any(is_measured(cache) for cache in self.caches):
             raise BitextmineError(
                 f"recipe: train.patience: no corpus has the {SMALLEST_POOL} held-out pairs that P@1 is measured on; "
                 "leave it at 0, or raise data.valid_pairs (at most a twentieth of a corpus is held out)"
             )
-        fewest = min(min(len(cache.train), t.batch) for cache in caches)
+        sizes = [min(len(cache.train), t.batch) for cache in self.caches]
         if lessons:
-            fewest = min(fewest, *(min(len(one.train), recipe.teacher.batch) for one in lessons.corpora))
-        if fewest < self.world.size:
+            sizes += [min(len(one.train), self.recipe.teacher.batch) for one in lessons.corpora]
+        if min(sizes) < self.world.size:
             raise BitextmineError(
-                f"recipe: train.batch: a batch of {fewest} pairs cannot be shared by {self.world.size} processes"
+                f"recipe: train.batch: a batch of {min(sizes)} pairs cannot be shared by {self.world.size} processes"
             )
-        if t.compile and m.layers:
-            compile_layers(self.model)
 
-    def _fresh(self, languages: Sequence[str], pieces: Sequence[str]) -> SentenceModel:
-        """A model that knows nothing yet."""
-        m = self.recipe.model
-        config = EncoderConfig(
-            len(pieces),
-            m.dim,
-            m.layers,
-            m.heads,
-            m.ffn,
-            m.dropout,
-            m.max_pieces,
-            tuple(languages),
-            len(self.ngram_names),
-            m.length_share,
-            m.order_columns,
-            m.order_weight if m.order_columns else 0.0,
-            m.bottleneck,
-            m.recurrent,
-        )
-        model = SentenceModel(config)
-        model.initialise(m.initial_std)
-        if m.length_share:
-            model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(self.ngram_names))))
-        return model
+    def _align_maps(self, lessons: Lessons) -> None:
+        """Initialise maps from student to teacher by both encoders' vectors of some lines of each corpus.
 
-    def _started(self, start: Start, languages: Sequence[str], pieces: Sequence[str]) -> SentenceModel:
-        """A model that knows what another encoder does."""
-        model = SentenceModel(start.grown_config(len(pieces), languages, self.recipe.model.dropout))
-        start.load_into(model, pieces)
-        return model
-
-    def _turn(self, lessons: Lessons) -> None:
-        """Where the student's vectors, which say something already, are brought to the teacher's by a map, has that
-        begin well: by what both make of some lines of each corpus."""
+        The student's vectors are meaningful already, so that a random map would distort them.
+        """
         maps = [part for part in self.objectives.parts.values() if isinstance(part, Distil) and part.map]
         if not maps:
             return
+        most = self.recipe.model.max_pieces
         self.model.eval()
         sides: list[list[torch.Tensor]] = [[], []]
         for taught in lessons.corpora:
-            some = np.arange(min(len(taught.train), TURNED))
-            drawn = taught.train.take(some, self.recipe.model.max_pieces)
+            drawn = taught.train.take(np.arange(min(len(taught.train), ALIGNED)), most)
             assert drawn.teacher is not None
             for pieces, teacher in zip((drawn.src, drawn.tgt), drawn.teacher, strict=True):
-                seen = with_ngrams(pieces, self.ngrams, self.recipe.model.max_pieces)
+                seen = with_ngrams(pieces, self.ngrams, most)
                 with torch.no_grad():
                     found = sentence_vectors(self.model, seen, self.recipe.train.batch_tokens)
                 sides[0].append(unit_vectors(found))
                 sides[1].append(torch.from_numpy(teacher).to(found.device))
         for part in maps:
-            part.turn(torch.cat(sides[0]), torch.cat(sides[1]))
+            part.align(torch.cat(sides[0]), torch.cat(sides[1]))
         self.model.train()
+
+    # --- state -----------------------------------------------------------------------------------------------
 
     @property
     def done(self) -> bool:
-        """Whether all steps are done, or there is no more patience."""
+        """True after the last step, or when patience has run out."""
         patience = self.recipe.train.patience
         return self.step >= self.steps or bool(patience and self.waited >= patience)
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs, as tensors and plain values."""
+        """Return what `restore` needs, as tensors and plain values."""
         return {
             "step": self.step,
             "pairs": self.pairs,
@@ -222,8 +195,8 @@ class Run:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Goes to where `state` was; BitextmineError for one of other training data."""
-        if saved.get("ngrams", []) != self.ngram_names:
+        """Go to a `state`; BitextmineError if it comes from other training data."""
+        if saved["ngrams"] != self.ngram_names:
             raise BitextmineError(
                 "the checkpoint is of other training data: its n-grams are not those of the corpora as they are now; "
                 "train into another folder, or remove this one's work/checkpoint.pt"
@@ -233,14 +206,29 @@ class Run:
         self.objectives.load_state_dict(saved["objectives"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.best, self.waited = saved["best"], saved["waited"]
-        self.tally = Tally(saved.get("tally"))
+        self.tally = Tally(saved["tally"])
         self.sampler.skip(self.step)
         if self.lesson_sampler:
             self.lesson_sampler.skip(max(0, self.step - self.taught_from))
 
+    def keep_best(self) -> None:
+        """With train.patience, go back to the weights of the best P@1."""
+        if self.best:
+            self.model.load_state_dict(self.best["model"])
+            self.step, self.pairs, self.scores = (self.best[key] for key in ("step", "pairs", "scores"))
+
+    def check_weights(self) -> None:
+        """Raise NotFinite if a weight is not finite: such weights must not become a checkpoint."""
+        if not all(bool(torch.isfinite(weight).all()) for weight in self.learned):
+            raise NotFinite(f"step {self.step}: weights are no longer finite; {NOT_FINITE}")
+
+    # --- steps -----------------------------------------------------------------------------------------------
+
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Trains to the end, a step per item; the items of every LOG_EVERY steps and of every measurement of
-        P@1 carry the log's fields, "loss" among them."""
+        """Train to the end, yielding one item per step.
+
+        The items of every LOG_EVERY steps and of each measurement of P@1 hold the log's fields, "loss" among them.
+        """
         t = self.recipe.train
         every = t.valid_every or VALID_EVERY
         if not t.valid_every and not t.patience:
@@ -252,15 +240,12 @@ class Run:
                 batch, lesson = pending.result()
                 if self.step + 1 < self.steps:
                     pending = ahead.submit(self.draw, self.step + 1)
-                if batch is not None:
-                    batch = with_hard_negatives(self.model, batch, t, self.world)
                 share = self._rate()
                 before = self.pairs
                 losses = self.learn(batch, share, lesson)
                 self.tally.add(losses, self.pairs - before)
                 entry: dict[str, Any] = {"step": self.step}
-                last = self.step == self.steps
-                measure = last or self.step % every == 0
+                measure = self.step == self.steps or self.step % every == 0
                 if measure or self.step % LOG_EVERY == 0:
                     entry |= {
                         **self.tally.means(),
@@ -273,48 +258,16 @@ class Run:
                     self.tally = Tally()
                 yield entry
 
-    def _rate(self) -> float:
-        """The learning rate of the next step, as a share of the peak."""
-        t = self.recipe.train
-        if self.step < self.untaught:
-            return rate_share(self.step, self.untaught, t)
-        done = (self.step - self.untaught) / (self.steps - self.untaught)
-        return falling(self.recipe.teacher.rate, t.floor, done)
-
     def draw(self, step: int) -> tuple[Batch | None, Batch | None]:
-        """The batch of a step, and what the teacher teaches on in it; None where nothing is learned of either."""
+        """Return a step's batch and the taught pairs; None where no objective learns from them."""
         batch = None if self.only_taught else self.sampler.draw(step)
         lesson = step - self.taught_from
         return batch, self.lesson_sampler.draw(lesson) if self.lesson_sampler and lesson >= 0 else None
 
-    def keep_best(self) -> None:
-        """With train.patience: goes back to the weights of the best P@1."""
-        if self.best:
-            self.model.load_state_dict(self.best["model"])
-            self.step, self.pairs, self.scores = (self.best[key] for key in ("step", "pairs", "scores"))
-
-    def check_weights(self) -> None:
-        """Raises BitextmineError when a weight is no longer finite: such weights must not become a checkpoint."""
-        if not all(bool(torch.isfinite(weight).all()) for weight in self.learned):
-            raise NotFinite(f"step {self.step}: weights are no longer finite; {NOT_FINITE}")
-
-    def _measure(self) -> None:
-        # By the first process for all: they must agree on when to stop.
-        measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
-        self.scores = self.world.tell(measured)
-        if not self.recipe.train.patience:
-            return
-        if not self.best or self.scores["mean"] > self.best["scores"]["mean"]:
-            weights = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
-            self.best = {"step": self.step, "pairs": self.pairs, "scores": self.scores, "model": weights}
-            self.waited = 0
-        else:
-            self.waited += 1
-
     def learn(self, batch: Batch | None, share: float, lesson: Batch | None = None) -> dict[str, float]:
-        """One step at ``share`` of the peak learning rates; the loss and its parts."""
+        """Take one step at ``share`` of the peak learning rates; return the loss and its parts."""
         t = self.recipe.train
-        # Dropout by step and process, so that a run resumes without the generators' states.
+        # Dropout depends on step and process, so that a run resumes without the generators' states.
         torch.manual_seed(hash_seed(t.seed, self.step, self.world.rank))
         set_rates(self.optimizer, share)
         self.optimizer.zero_grad(set_to_none=True)
@@ -328,28 +281,148 @@ class Run:
             raise NotFinite(f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); {NOT_FINITE}")
         total.backward()
         if self.world.size > 1:
-            for parameter in self.learned:  # what a share has no gradient for, another may have
+            for parameter in self.learned:  # one process may have a gradient where another has none
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             self.world.add_up(parameter.grad for parameter in self.learned if parameter.grad is not None)
         if t.clip and (rest := layer_parameters(self.model, self.objectives)):
             torch.nn.utils.clip_grad_norm_(rest, t.clip)
         self.optimizer.step()
         self.step += 1
-        # A lesson is of pairs that are trained on anyway.
+        # Taught pairs are trained on anyway.
         self.pairs += len(batch) if batch is not None else len(lesson) if lesson is not None else 0
         return losses
 
+    def _rate(self) -> float:
+        """Return the next step's learning rate as a share of the peak."""
+        t = self.recipe.train
+        if self.step < self.untaught:
+            return rate_share(self.step, self.untaught, t)
+        done = (self.step - self.untaught) / (self.steps - self.untaught)
+        return falling(self.recipe.teacher.rate, t.floor, done)
+
+    def _measure(self) -> None:
+        # The first process measures for all: they must agree on when to stop.
+        measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
+        self.scores = self.world.tell(measured)
+        if not self.recipe.train.patience:
+            return
+        if not self.best or self.scores["mean"] > self.best["scores"]["mean"]:
+            weights = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+            self.best = {"step": self.step, "pairs": self.pairs, "scores": self.scores, "model": weights}
+            self.waited = 0
+        else:
+            self.waited += 1
+
+
+# --- the model -----------------------------------------------------------------------------------------------
+
+
+def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, list[str]]:
+    """Return the model before the first step, and the names of its n-grams."""
+    m, t, start = inputs.recipe.model, inputs.recipe.train, inputs.start
+    languages = sorted({lang for cache in inputs.caches for lang in cache.corpus.langs})
+    shared = piece_ngrams(pieces) if m.spelling else None
+    ngrams: list[str] = []
+    if start is not None:
+        ngrams = list(start.ngrams)
+    elif shared and m.ngrams:
+        ngrams = commonest_ngrams(inputs.caches, pieces, shared[0], m.ngrams)
+        if len(ngrams) < m.ngrams:
+            log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
+    torch.manual_seed(t.seed)
+    if start is None:
+        model = _random_model(inputs.recipe, languages, pieces, len(ngrams))
+    else:
+        model = SentenceModel(start.grown_config(len(pieces), languages, m.dropout))
+        start.load_into(model, pieces)
+    if m.length_share:
+        model.length_share_in_training = t.length_share_in_training or m.length_share
+    if shared:
+        spell(model, *shared, ngrams, keep=start is not None)
+    return model, ngrams
+
+
+def _random_model(
+    recipe: Recipe, languages: Sequence[str], pieces: Sequence[str], ngrams: int
+) -> SentenceModel:
+    m = recipe.model
+    config = EncoderConfig(
+        vocab_size=len(pieces),
+        dim=m.dim,
+        layers=m.layers,
+        heads=m.heads,
+        ffn=m.ffn,
+        dropout=m.dropout,
+        max_pieces=m.max_pieces,
+        languages=tuple(languages),
+        ngrams=ngrams,
+        length_share=m.length_share,
+        order_columns=m.order_columns,
+        order_weight=m.order_weight if m.order_columns else 0.0,
+        bottleneck=m.bottleneck,
+        recurrent=m.recurrent,
+    )
+    model = SentenceModel(config)
+    model.initialise(m.initial_std)
+    if m.length_share:
+        model.characters.copy_(torch.from_numpy(piece_characters(pieces, ngrams)))
+    return model
+
 
 def compile_layers(model: SentenceModel) -> None:
-    """Has torch compile the layers on their first use, once for all lengths; the weights keep their names.
+    """Have torch compile the layers on first use, once for all lengths; the weights keep their names.
 
-    Raises BitextmineError when the CPU's layers would need a C++ compiler that is not there.
+    Raises:
+        BitextmineError: the CPU's layers need a C++ compiler, and there is none.
     """
     if model.device.type == "cpu" and not shutil.which(os.environ.get("CXX", "g++")):
         raise BitextmineError(
             "recipe: train.compile: no C++ compiler found (g++, or $CXX); leave it at false"
         )
-    # Batches with and without a mask would each be compiled for, and torch gives up after eight kinds of batch.
+    # Batches with and without a mask would be compiled separately, and torch gives up after eight kinds of batch.
     model.always_masked = True
     for layer in model.layers:
         layer.compile(dynamic=True)
+
+
+# --- validation ----------------------------------------------------------------------------------------------
+
+
+def is_measured(cache: PairCache) -> bool:
+    """Return True if a corpus has enough held-out pairs to measure P@1 on."""
+    return len(cache.valid) >= SMALLEST_POOL
+
+
+def validate(
+    model: SentenceModel, caches: Sequence[PairCache], recipe: Recipe, ngrams: Ngrams | None = None
+) -> dict[str, float]:
+    """Return P@1 in per cent by cosine, mean of both directions, per corpus and as their "mean".
+
+    The pool is a corpus's held-out pairs; corpora with fewer than SMALLEST_POOL are left out. The model is in
+    evaluation mode meanwhile, without dropout.
+    """
+    was_training = model.training
+    model.eval()
+    found: dict[str, float] = {}
+    most = recipe.model.max_pieces
+    with torch.inference_mode():
+        for cache in filter(is_measured, caches):
+            pairs = cache.valid.take(np.arange(len(cache.valid)), most)
+            src, tgt = (
+                unit_vectors(
+                    sentence_vectors(model, with_ngrams(side, ngrams, most), recipe.train.batch_tokens)
+                )
+                for side in (pairs.src, pairs.tgt)
+            )
+            similar = src @ tgt.T
+            keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
+            right = torch.arange(len(pairs), device=similar.device)
+            hits = []
+            for best, key in ((similar.argmax(1), keys[1]), (similar.argmax(0), keys[0])):
+                # Another row with the same sentence is as right as the row's own.
+                hits.append(((best == right) | (key[best] == key)).float().mean().item())
+            found[cache.corpus.name] = 50 * (hits[0] + hits[1])
+    if found:
+        found["mean"] = sum(found.values()) / len(found)
+    model.train(was_training)
+    return found

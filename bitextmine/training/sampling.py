@@ -1,37 +1,53 @@
-"""Which pairs make which batch: a pure function of the seed and the step, so that a run can resume anywhere."""
+"""Draw batches as a pure function of the seed and the step, so that a run can resume anywhere."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from bitextmine.encoder.ngrams import Ngrams
+from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.training.cache import PairCache
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Corpus, Recipe
-from bitextmine.training.splits import Splits, split_pieces
 
-__all__ = ["Batch", "Sampler", "drop_pieces", "permuted", "with_ngrams"]
+__all__ = [
+    "Batch",
+    "Sampler",
+    "drop_pieces",
+    "hash_seed",
+    "permuted",
+    "piece_frequencies",
+    "sample_pieces",
+    "split_pieces",
+    "split_table",
+    "with_ngrams",
+]
+
+# Pairs of each corpus that frequencies are estimated on.
+PAIRS_PER_CORPUS = 20_000
+# Alternative splits kept per piece, the likeliest first.
+CHOICES = 4
+# A half may be split again: a piece becomes up to 2 ** ROUNDS parts.
+ROUNDS = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
     """n pairs: row i of src and row i of tgt are translations.
 
-    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row where sentences are equal. The last
-    ``candidates`` rows are those that hard negatives are chosen from, with which the batch has ``wanted`` pairs.
-    teacher: None, or what a teacher makes of the sentences: (2, n, d) float32, rows of length 1.
+    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row for equal sentences; teacher: None, or
+    the teacher's vectors of the sentences, (2, n, d) float32 with unit rows.
     """
 
     corpus: int
     src: Pieces
     tgt: Pieces
     keys: np.ndarray
-    candidates: int = 0
-    wanted: int = 0
     teacher: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -39,10 +55,10 @@ class Batch:
 
 
 def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """Elements ``positions`` (m,) int64 of a pseudo-random permutation of range(n), in memory independent of n.
+    """Return elements ``positions`` (m,) int64 of a pseudo-random permutation of range(n), in memory independent of n.
 
-    A four-round Feistel network on the smallest even number of bits that holds n, walked again while the
-    result falls outside (Black & Rogaway 2002, "Ciphers with arbitrary finite domains").
+    A four-round Feistel network on the smallest even number of bits that holds n, applied again while the result falls
+    outside (Black & Rogaway 2002, "Ciphers with arbitrary finite domains").
     """
     half = max(1, (max(1, int(n - 1)).bit_length() + 1) // 2)
     mask = np.uint64((1 << half) - 1)
@@ -64,6 +80,14 @@ def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
     return out.astype(np.int64)
 
 
+class DrawnPairs(Protocol):
+    """Pairs by row."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs: ...
+
+
 class Drawn(Protocol):
     """A corpus to draw from."""
 
@@ -74,22 +98,12 @@ class Drawn(Protocol):
     def train(self) -> DrawnPairs: ...
 
 
-class DrawnPairs(Protocol):
-    """Its pairs, by row."""
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs: ...
-
-
 class Sampler:
-    """Draws batches, each from one corpus: sentences of one kind of text are the hardest negatives of each other.
+    """Draws batches of one corpus each: sentences of the same kind of text are the hardest negatives of each other.
 
-    A corpus is chosen with a probability in proportion to its pairs times its weight, and gives its pairs in
-    a random order that changes with every pass. In the first ``split_steps`` steps some pieces come in halves, as
-    ``splits`` has them. With train.hard_negatives a share of each batch is left to be chosen, and the batch has
-    candidates for it, which the corpus gives in another random order. With ``ngrams`` words in several pieces have
-    theirs.
+    A corpus is chosen with a probability proportional to its pairs times its weight, and gives its pairs in a random
+    order that changes with every pass. In the first ``split_steps`` steps some pieces are split as ``splits`` says.
+    ``ngrams`` adds n-grams to words in several pieces.
     """
 
     def __init__(
@@ -104,41 +118,35 @@ class Sampler:
         self.splits, self.split_steps, self.share = splits, split_steps, recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
-        self.hard_negatives, self.hard_pool = recipe.train.hard_negatives, recipe.train.hard_pool
         self.sizes = np.array([len(cache.train) for cache in caches], dtype=np.float64)
         mass = self.sizes * np.array([cache.corpus.weight for cache in caches])
         self.shares = mass / mass.sum()
-        # Taken so far, per corpus: pairs, and candidates.
-        self.drawn = np.zeros((2, len(caches)), dtype=np.int64)
+        self.drawn = np.zeros(len(caches), dtype=np.int64)  # pairs so far, per corpus
 
     def skip(self, steps: int) -> None:
-        """Goes to where ``steps`` batches have been drawn."""
+        """Go to the state after ``steps`` batches."""
         self.drawn[:] = 0
         for step in range(steps):
             corpus = self._choose(step)
-            self.drawn[:, corpus] += self._sizes(corpus)
+            self.drawn[corpus] += self._size(corpus)
 
     def draw(self, step: int) -> Batch:
-        """The batch of ``step``; steps are drawn in order."""
+        """Return the batch of ``step``; steps are drawn in order."""
         corpus = self._choose(step)
-        cache = self.caches[corpus]
-        rows = [self._next(corpus, kind, size) for kind, size in enumerate(self._sizes(corpus))]
-        pairs = cache.train.take(np.concatenate(rows), self.max_pieces)
+        pairs = self.caches[corpus].train.take(self._next(corpus), self.max_pieces)
         rng = np.random.default_rng([self.seed, step, 1])
         src, tgt = self._vary(pairs.src, step, rng), self._vary(pairs.tgt, step, rng)
-        return Batch(corpus, src, tgt, pairs.keys, len(rows[1]), self._size(corpus), pairs.teacher)
+        return Batch(corpus, src, tgt, pairs.keys, pairs.teacher)
 
-    def _next(self, corpus: int, kind: int, size: int) -> np.ndarray:
-        """The next rows (size,) int64 of a corpus, as pairs (kind 0) or candidates (1), each in its own order."""
-        n = len(self.caches[corpus].train)
-        positions = np.arange(self.drawn[kind, corpus], self.drawn[kind, corpus] + size)
-        self.drawn[kind, corpus] += size
+    def _next(self, corpus: int) -> np.ndarray:
+        """Return the next rows (m,) int64 of a corpus."""
+        n, size = len(self.caches[corpus].train), self._size(corpus)
+        positions = np.arange(self.drawn[corpus], self.drawn[corpus] + size)
+        self.drawn[corpus] += size
         rows = np.empty(size, dtype=np.int64)
         for epoch in np.unique(positions // n):
             inside = positions // n == epoch
-            # Pairs come in the order that they had before there were candidates.
-            seed = hash_seed(self.seed, corpus, int(epoch), *([kind] if kind else []))
-            rows[inside] = permuted(positions[inside] % n, n, seed)
+            rows[inside] = permuted(positions[inside] % n, n, hash_seed(self.seed, corpus, int(epoch)))
         return rows
 
     def _vary(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
@@ -153,30 +161,108 @@ class Sampler:
         # A small corpus gives smaller batches: the same pair twice in one batch teaches nothing.
         return int(min(self.batch, self.sizes[corpus]))
 
-    def _sizes(self, corpus: int) -> tuple[int, int]:
-        """How many pairs a batch of this corpus draws, and how many candidates."""
-        size = self._size(corpus)
-        chosen = min(size - 1, round(self.hard_negatives * size))
-        return size - chosen, int(min(chosen * self.hard_pool, self.sizes[corpus]))
-
 
 def with_ngrams(pieces: Pieces, ngrams: Ngrams | None, max_pieces: int) -> Pieces:
-    """The sentences as the finished model will see them: with their n-grams, and cut to ``max_pieces``."""
+    """Return the sentences as the finished model sees them: with their n-grams, and cut to ``max_pieces``."""
     extended = pieces if ngrams is None else ngrams.extend(pieces)
     long = (extended.lengths > max_pieces).any()
     return extended.take(np.arange(len(pieces)), max_pieces) if long else extended
 
 
 def hash_seed(*numbers: int) -> int:
-    """One seed out of several numbers."""
+    """Return one seed made of several numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
 def drop_pieces(pieces: Pieces, share: float, rng: np.random.Generator) -> Pieces:
-    """Leaves out each piece with probability ``share``; a sentence that would lose all keeps its first."""
+    """Drop each piece with probability ``share``; a sentence that would lose all keeps its first."""
     if share <= 0 or not len(pieces.ids):
         return pieces
     keep = rng.random(len(pieces.ids), dtype=np.float32) >= share
     starts = pieces.offsets[:-1][pieces.lengths > 0]
     keep[starts] |= ~np.logical_or.reduceat(keep, starts)
     return pieces.keep(keep)
+
+
+# --- subword regularisation ----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Splits:
+    """Halves of each piece: parts (V, CHOICES, 2) int32, of which choices (V,) int64 rows are filled."""
+
+    parts: np.ndarray
+    choices: np.ndarray
+
+
+def split_table(tokenizer: Tokenizer) -> Splits:
+    """Return the ways to write each piece as two others, those with the highest sum of log-probabilities."""
+    pieces, scores = tokenizer.pieces(), tokenizer.scores()
+    known = {piece: i for i, piece in enumerate(pieces) if piece and piece != SPACE}
+    parts = np.zeros((len(pieces), CHOICES, 2), dtype=np.int32)
+    choices = np.zeros(len(pieces), dtype=np.int64)
+    for piece, i in known.items():
+        found = []
+        for at in range(1, len(piece)):
+            left, right = known.get(piece[:at]), known.get(piece[at:])
+            if left is not None and right is not None:
+                found.append((-(scores[left] + scores[right]), left, right))
+        found.sort()
+        choices[i] = min(len(found), CHOICES)
+        for row, (_, left, right) in enumerate(found[:CHOICES]):
+            parts[i, row] = left, right
+    return Splits(parts, choices)
+
+
+def split_pieces(pieces: Pieces, splits: Splits, share: float, rng: np.random.Generator) -> Pieces:
+    """Split each piece in two with probability ``share``, by one of its choices at random, `ROUNDS` times.
+
+    Rare words then appear in parts that other words have, too, so that words unseen in training are better understood
+    by their parts (Kudo 2018, "Subword regularization", with cheaper sampling: no lattice, so that tokenised text can
+    be kept).
+    """
+    if share <= 0:
+        return pieces
+    for _ in range(ROUNDS):
+        ids = pieces.ids
+        at = np.flatnonzero((rng.random(len(ids), dtype=np.float32) < share) & (splits.choices[ids] > 0))
+        chosen = (rng.random(len(at)) * splits.choices[ids[at]]).astype(np.int64)
+        halves = splits.parts[ids[at], chosen]
+        times = np.ones(len(ids), dtype=np.int64)
+        times[at] = 2
+        starts = np.zeros(len(ids) + 1, dtype=np.int64)
+        np.cumsum(times, out=starts[1:])
+        new = np.repeat(ids, times)
+        new[starts[at]], new[starts[at] + 1] = halves[:, 0], halves[:, 1]
+        pieces = Pieces(new, starts[pieces.offsets])
+    return pieces
+
+
+# --- piece frequencies ---------------------------------------------------------------------------------------
+
+
+def piece_frequencies(
+    caches: Sequence[PairCache], vocab_size: int, pairs: int = PAIRS_PER_CORPUS
+) -> np.ndarray:
+    """Return (vocab_size,) float64, above 0, sum 1: the share of each piece among those that training will see.
+
+    Estimated on up to ``pairs`` pairs of each corpus. A piece that they lack counts as seen half a time.
+    """
+    total = np.zeros(vocab_size)
+    for sides, weight in sample_pieces(caches, pairs):
+        for side in sides:
+            total += weight * np.bincount(side.ids, minlength=vocab_size)
+    smallest = total[total > 0].min(initial=1.0)
+    total = np.where(total > 0, total, smallest / 2)
+    return np.asarray(total / total.sum())
+
+
+def sample_pieces(
+    caches: Sequence[PairCache], pairs: int = PAIRS_PER_CORPUS
+) -> Iterator[tuple[tuple[Pieces, Pieces], float]]:
+    """Yield up to ``pairs`` training pairs of each corpus and the number of pairs each of them stands for."""
+    for cache in caches:
+        n = len(cache.train)
+        rows = permuted(np.arange(min(n, pairs)), n, 0)
+        drawn = cache.train.take(np.sort(rows))
+        yield (drawn.src, drawn.tgt), n * cache.corpus.weight / len(rows)

@@ -1,5 +1,4 @@
-"""Which of the tokenised pairs training draws and which are held out: repeats found by sorting on disk, in memory that
-does not grow with the corpora."""
+"""Choose the pairs to train on and to hold out; repeats are found by sorting on disk, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ __all__ = ["Chosen", "choose"]
 
 # Rows handled at once; about 100 bytes each are in memory at a time.
 BLOCK = 1 << 19
-# What is known of a pair while repeats are looked for: its two sentences' keys, the smaller first, and its row,
-# counted through all corpora. 24 bytes a pair, on disk.
+# A pair during the search for repeats: its two sentences' keys, the smaller first, and its row, counted through all
+# corpora. 24 bytes a pair, on disk.
 TWIN = np.dtype([("low", "<u8"), ("high", "<u8"), ("row", "<u8")])
 
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """What became of a corpus' pairs: how many training draws, are held out, repeat an earlier pair, and are left
-    out because they share a sentence with a held-out one."""
+    """Counts of a corpus's pairs: to train on, held out, repeating an earlier pair, and dropped because they share a
+    sentence with a held-out pair."""
 
     train: int
     valid: int
@@ -41,16 +40,19 @@ def choose(
     valid_pairs: int,
     on_pairs: Callable[[int], object] = lambda n: None,
 ) -> list[Chosen]:
-    """Writes, for each corpus, an index of the pairs to train on and one of those held out, both in the corpus' order.
+    """Write an index of the pairs to train on and one of the held-out pairs for each corpus, in the corpus's order.
 
-    deduplicate: of pairs with the same two sentences (by 128 bits of hash of their pieces, whichever is the source)
-    only the first stays, over all corpora. valid_pairs: up to so many pairs of each corpus are held out, at most a
-    twentieth of it: those whose source has the smallest key, so that the same sentences stay held out when a corpus
-    grows; of equal sources one. No pair that is trained on has a sentence, on either side, that is in a held-out
-    pair of any corpus.
+    No pair to train on has a sentence, on either side, that is in a held-out pair of any corpus. Takes 24 bytes of
+    disk per pair besides the outputs, and about 100 MB of memory and 32 bytes per held-out pair.
 
-    ``on_pairs`` is told of progress: each pair is read twice, or thrice to find repeats. On disk it takes 24 bytes a
-    pair beside the outputs meanwhile, in memory about 100 MB and 32 bytes a held-out pair. OSError passes through.
+    Args:
+        files: the corpora.
+        outputs: paths of the two indexes of each corpus.
+        deduplicate: of pairs with the same two sentences (by 128 bits of hash of their pieces, in either direction)
+            keep the first, over all corpora.
+        valid_pairs: pairs to hold out of each corpus, at most a twentieth of it: those whose source has the smallest
+            key, one per source, so that the same sentences stay held out when a corpus grows.
+        on_pairs: called with numbers of pairs; each is read twice, or three times with deduplicate.
     """
     first = np.cumsum([0, *map(len, files)])
     with tempfile.TemporaryDirectory(dir=outputs[0][0].parent, prefix="repeats.", suffix=".part") as folder:
@@ -74,14 +76,14 @@ def choose(
 
 
 class RepeatedRows:
-    """The rows, of all corpora one after another, that repeat an earlier pair; kept in files by block of rows."""
+    """The rows, counted through all corpora, that repeat an earlier pair; kept in one file per block of rows."""
 
     def __init__(self, folder: Path, total: int) -> None:
         self._rows, self._twins = folder / "rows", folder / "twins"
         self._buckets = 1 << max(0, (total - 1).bit_length() - (BLOCK.bit_length() - 1))
 
     def find(self, files: Sequence[PairFile], first: np.ndarray, on_pairs: Callable[[int], object]) -> None:
-        """Sorts the pairs into buckets by their keys, then looks at one bucket after another."""
+        """Sort the pairs into buckets by key, then find the repeats of each bucket."""
         self._rows.mkdir()
         self._twins.mkdir()
         for file, start in zip(files, first.tolist(), strict=False):
@@ -90,7 +92,7 @@ class RepeatedRows:
                 twins = np.zeros(len(records), dtype=TWIN)
                 twins["low"], twins["high"] = keys.min(axis=1), keys.max(axis=1)
                 twins["row"] = np.arange(start + row, start + row + len(records))
-                # RepeatedRows go here already, or a pair that occurs without end would make its bucket as large.
+                # Repeats are dropped here already, or a very frequent pair would make its bucket as large.
                 twins = self._fresh(twins)
                 bucket = _mix(twins["low"] ^ _mix(twins["high"])) % np.uint64(self._buckets)
                 _append(self._twins, twins, bucket)
@@ -100,7 +102,7 @@ class RepeatedRows:
         shutil.rmtree(self._twins)
 
     def _fresh(self, twins: np.ndarray) -> np.ndarray:
-        """The first of each pair; notes the rows of the others. ``twins`` are in the order of their rows."""
+        """Return the first occurrences and record the rows of the others; ``twins`` are sorted by row."""
         order = np.lexsort((twins["high"], twins["low"]))
         low, high = twins["low"][order], twins["high"][order]
         again = np.zeros(len(twins), dtype=bool)
@@ -110,7 +112,7 @@ class RepeatedRows:
         return twins[~again]
 
     def among(self, start: int, count: int) -> np.ndarray:
-        """(count,) bool: which of the rows from ``start`` on repeat an earlier pair."""
+        """Return (count,) bool: rows from ``start`` on that repeat an earlier pair."""
         found = np.zeros(count, dtype=bool)
         for block in range(start // BLOCK, (start + count - 1) // BLOCK + 1):
             path = self._rows / str(block)
@@ -121,7 +123,7 @@ class RepeatedRows:
 
 
 def _append(folder: Path, items: np.ndarray, bucket: np.ndarray) -> None:
-    """Adds each item to the file of its bucket, in order."""
+    """Append each item to the file of its bucket, in order."""
     order = np.argsort(bucket, kind="stable")
     names, starts = np.unique(bucket[order], return_index=True)
     for name, part in zip(names.tolist(), np.split(items[order], starts)[1:], strict=True):
@@ -142,7 +144,7 @@ def _at(file: PairFile, rows: np.ndarray) -> np.ndarray:
 def _held_out(
     file: PairFile, start: int, repeats: RepeatedRows, wanted: int, on_pairs: Callable[[int], object]
 ) -> np.ndarray:
-    """(m,) int64, increasing: the rows to hold out."""
+    """Return the rows to hold out, (m,) int64, increasing."""
     keys, rows = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     total = 0
     for row, records in blocks(file, BLOCK):

@@ -1,10 +1,9 @@
-"""Piece vectors that know how pieces are spelled: in training each is a vector of its own plus twice the mean of the
-vectors of its n-grams.
+"""Piece vectors with spelling: in training each is a vector of its own plus twice the mean of its n-grams' vectors.
 
-What is spelled alike (amendement, emendamento; kommission, commission) then shares part of its vector, over all
-languages, and a piece that training seldom meets is better than its random start (Bojanowski et al. 2017, "Enriching
-word vectors with subword information"). When training ends the sums are taken once: the finished model has a vector
-per piece. The commonest n-grams may stay as pieces of their own (`Ngrams`).
+Pieces with similar spelling (amendement, emendamento; kommission, commission) then share part of their vectors across
+languages, and rare pieces improve on their random start (Bojanowski et al. 2017, "Enriching word vectors with subword
+information"). When training ends the sums are taken once: the finished model has one vector per piece. The most
+frequent n-grams may be kept as pieces (`Ngrams`).
 """
 
 from __future__ import annotations
@@ -21,21 +20,20 @@ from bitextmine.encoder.model import PieceVectors, SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded, is_word
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.cache import PairCache
-from bitextmine.training.frequencies import sample_pieces
+from bitextmine.training.sampling import sample_pieces
 
 __all__ = ["SpelledVectors", "commonest_ngrams", "finished", "piece_ngrams", "spell"]
 
-# An n-gram of fewer pieces connects none.
+# An n-gram in fewer pieces connects none.
 FEWEST_PIECES = 2
-# How much the mean of a piece's n-grams counts beside its own vector, and how much an n-gram that is a piece itself;
-# train/quality.md has what was tried.
+# Weights, relative to a piece's own vector, of the mean of its n-grams, and of an n-gram that is a piece itself;
+# alternatives are in train/lab-notes.md.
 MEAN_WEIGHT = 2.0
 ACROSS_WEIGHT = 0.25
 
 
 def spellings(piece: str) -> list[str]:
-    """The n-grams of a piece, each once, in order: those of its letters (and of the space before them), and the whole
-    piece where it is longer, all without case and accents."""
+    """Return the distinct n-grams of a piece and, if it is longer, the whole piece, without case and accents."""
     plain = folded(piece)
     found: dict[str, None] = {}
     for length in (*LENGTHS, len(plain)):
@@ -49,7 +47,7 @@ def spellings(piece: str) -> list[str]:
 
 
 def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
-    """The n-grams that FEWEST_PIECES pieces or more share, sorted, and for each piece the numbers of its own."""
+    """Return the n-grams shared by at least FEWEST_PIECES pieces, sorted, and the numbers of each piece's n-grams."""
     each = [spellings(piece) for piece in pieces]
     counts = Counter(ngram for found in each for ngram in found)
     names = sorted(ngram for ngram, count in counts.items() if count >= FEWEST_PIECES)
@@ -60,8 +58,10 @@ def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
 def commonest_ngrams(
     caches: Sequence[PairCache], pieces: Sequence[str], shared: Sequence[str], count: int
 ) -> list[str]:
-    """Up to ``count`` of the n-grams that pieces share (``shared``, by `piece_ngrams`) and that are of LENGTHS: those
-    that most often reach across the cuts of words in what training will see, the commonest first."""
+    """Return the ``count`` n-grams that most often cross the cuts of words in the training text, most frequent first.
+
+    They are chosen from those that pieces share (``shared``, from `piece_ngrams`) and that have one of LENGTHS.
+    """
     names = [name for name in shared if len(name) in LENGTHS]
     letters = Counter(letter for name in names for letter in name)
     kept = {letter for letter, _ in letters.most_common(MOST_LETTERS)}
@@ -77,7 +77,7 @@ def commonest_ngrams(
 
 
 class SpelledVectors(nn.Module):
-    """In place of a model's piece vectors while it is trained. Parameters: own (pieces, d), ngrams (n-grams, d)."""
+    """Replaces a model's piece vectors in training. Parameters: own (pieces, d), ngrams (n-grams, d)."""
 
     ids: Tensor
     offsets: Tensor
@@ -85,8 +85,10 @@ class SpelledVectors(nn.Module):
     def __init__(
         self, vectors: PieceVectors, names: Sequence[str], lists: Pieces, across: Sequence[str]
     ) -> None:
-        """vectors: of the pieces, then of the n-grams ``across`` cuts; their values are where the new ones begin.
-        names, lists: the pieces' n-grams, as `piece_ngrams` has them."""
+        """Start from the vectors of the pieces and of the n-grams ``across``.
+
+        names and lists are the pieces' n-grams, from `piece_ngrams`.
+        """
         super().__init__()
         # Those across come first, so that n-gram g is row g of the parameter and row len(pieces) + g of the table.
         order = [*across, *sorted(set(names) - set(across))]
@@ -102,8 +104,10 @@ class SpelledVectors(nn.Module):
             self.ngrams.normal_(0.0, float(weight.std()) if len(order) else 0.0)
 
     def keep(self, table: Tensor) -> None:
-        """Takes the values at which `table` is ``table`` (pieces + n-grams across, d): the n-grams of ``across`` have
-        their vectors, the others none, and the pieces' own vectors are what is left."""
+        """Set the parameters so that `table` returns ``table`` (pieces + n-grams across, d).
+
+        The n-grams of ``across`` get their vectors, the others zeros, and the pieces' own vectors the remainder.
+        """
         with torch.no_grad():
             across = self.table_rows - self.pieces
             self.ngrams.zero_()
@@ -112,7 +116,7 @@ class SpelledVectors(nn.Module):
             self.own.copy_(table[: self.pieces] - self.table()[: self.pieces])
 
     def rows(self, wanted: Tensor) -> Tensor:
-        """The vectors (m, d) of pieces and n-grams ``wanted`` (m,) int64, increasing."""
+        """Return the vectors (m, d) of pieces and n-grams ``wanted`` (m,) int64, increasing."""
         pieces = wanted[: int((wanted < self.pieces).sum())]
         starts = self.offsets[pieces]
         lengths = self.offsets[pieces + 1] - starts
@@ -127,30 +131,32 @@ class SpelledVectors(nn.Module):
         return torch.cat([own + MEAN_WEIGHT * mean, ACROSS_WEIGHT * across])
 
     def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """As `PieceVectors.gathered`; each vector that the sentences need is put together once."""
+        """Gather as `PieceVectors.gathered` does; each vector needed is computed once."""
         here = torch.zeros(self.table_rows, dtype=torch.bool, device=ids.device)
         here[ids] = True
         place = here.cumsum(0) - 1
         return place[ids], self.rows(here.nonzero()[:, 0])
 
     def table(self) -> Tensor:
-        """(pieces + n-grams across, d): what the finished model has for vectors."""
+        """Return the vectors of the finished model, (pieces + n-grams across, d)."""
         return self.rows(torch.arange(self.table_rows, device=self.own.device)).detach()
 
 
 def spell(
     model: SentenceModel, names: Sequence[str], lists: Pieces, across: Sequence[str], *, keep: bool = False
 ) -> None:
-    """Gives a model without layers vectors that know how pieces are spelled; names, lists: by `piece_ngrams`. keep:
-    the sums are what the model's vectors were."""
+    """Give a model without layers vectors with spelling; with ``keep`` the sums are the model's present vectors.
+
+    names and lists are the pieces' n-grams, from `piece_ngrams`.
+    """
     vectors = SpelledVectors(model.embedding, names, lists, across)
     if keep:
         vectors.keep(model.embedding.weight.detach())
-    model.embedding = vectors  # type: ignore[assignment]  # which has all that a model without layers asks for
+    model.embedding = vectors  # type: ignore[assignment]  # it has all that a model without layers needs
 
 
 def finished(model: SentenceModel) -> SentenceModel:
-    """The model with a vector per piece, as it is to be saved."""
+    """Return the model with one vector per piece, as it is saved."""
     if not isinstance(model.embedding, SpelledVectors):
         return model
     plain = SentenceModel(model.config)

@@ -1,4 +1,4 @@
-"""The encoder that a training goes on from: its weights, as the parameters of a model that is to be trained."""
+"""The encoder that a training continues from: its weights as parameters of the model to train."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bitextmine.training.recipe.start import disagreement, start_config, start_f
 
 __all__ = ["Start", "open_start"]
 
-# Root mean square of the numbers in the piece vectors of encoders as training leaves them. Only directions count
-# without layers, but a learning rate is a length: `encoder join` and `encoder reduce` leave other scales.
+# Root mean square of the entries of piece vectors as training leaves them. Without layers only directions matter, but
+# learning rates depend on the scale, and `encoder reduce` leaves another one.
 USUAL_SIZE = 0.125
 
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """An encoder to train on from. tokenizer: with its n-grams; hash: `folder_hash`."""
+    """An encoder to continue from; hash is its `folder_hash`."""
 
     name: str
     folder: Path
@@ -39,11 +39,11 @@ class Start:
     hash: str
 
     def digest(self, recipe: Recipe) -> str:
-        """As `Recipe.digest`, of the encoder, too."""
+        """Return a digest of the recipe and of this encoder."""
         return hashlib.sha256(f"{recipe.digest()} {self.hash}".encode()).hexdigest()[:16]
 
     def grown_config(self, vocab_size: int, languages: Sequence[str], dropout: float) -> EncoderConfig:
-        """What the model is that goes on from it with so many pieces."""
+        """Return the configuration of the model that continues from it with ``vocab_size`` pieces."""
         return dataclasses.replace(
             self.config,
             vocab_size=vocab_size,
@@ -52,12 +52,11 @@ class Start:
         )
 
     def load_into(self, model: SentenceModel, pieces: Sequence[str]) -> None:
-        """Gives a model of `grown_config` the encoder's weights. pieces: the model's vocabulary, which begins with the
-        encoder's.
+        """Load the encoder's weights into a model of `grown_config`, whose vocabulary ``pieces`` starts with its own.
 
-        A new piece gets what the encoder made of it so far: the sum of the vectors of the pieces and n-grams it was cut
-        into (with layers their mean), so that a sentence keeps its vector but for where else it is cut otherwise.
-        Vectors of a model without layers are scaled to USUAL_SIZE by a power of two, which changes no direction.
+        A new piece gets the sum of the vectors of the pieces and n-grams that the encoder cuts it into (with layers
+        their mean), so that sentences keep their vectors. Vectors of a model without layers are scaled to USUAL_SIZE by
+        a power of two, which changes no direction.
         """
         state = dict(read_weights(self.config, self.folder / WEIGHTS))
         old = piece_vectors(state)
@@ -77,9 +76,9 @@ class Start:
         model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in state.items()})
 
     def _cut_up(self, texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
-        """(texts, d) float32: what the encoder makes of new pieces."""
+        """Return (texts, d) float32, the encoder's vectors of new pieces."""
         found = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
-        # One from inside a word is taken for a word of its own, which is near enough to begin with.
+        # A piece from inside a word is encoded as a word of its own, which is close enough to start from.
         plain, _ = self.tokenizer.encode([text.lstrip(" ") for text in texts])
         for i, (a, b) in enumerate(zip(plain.offsets[:-1], plain.offsets[1:], strict=True)):
             if b > a:
@@ -90,9 +89,10 @@ class Start:
 
 
 def open_start(recipe: Recipe) -> Start | None:
-    """The encoder of model.start_from, None without one.
+    """Return the encoder of model.start_from, None without one.
 
-    Raises BitextmineError where it is missing, damaged, of another kind, or of another shape than the recipe says.
+    Raises:
+        BitextmineError: it is missing, damaged, of another kind, or of another shape than the recipe's.
     """
     if not recipe.model.start_from:
         return None

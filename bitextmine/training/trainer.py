@@ -1,262 +1,235 @@
-"""The training run: from a recipe to a model folder."""
+"""Train an encoder: from a recipe to a model folder."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import hashlib
 import json
 import logging
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from bitextmine.console import counted, progress
+import torch
+
+from bitextmine.console import counted
 from bitextmine.encoder.folder import CONFIG, TOKENIZER, folder_hash, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import cannot_write, locked_folder, replacing
+from bitextmine.files.atomic import FULL_DISK, cannot_write, replacing
+from bitextmine.files.journal import Journal, JournalBusyError, read_head
+from bitextmine.run import Run
 from bitextmine.system import keep_freed_memory
 from bitextmine.training.cache import open_caches
 from bitextmine.training.card import model_card
-from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
-from bitextmine.training.finishing import finished_model
+from bitextmine.training.log import cut_log, plot_log
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.check import check_objectives
-from bitextmine.training.outputs import RECIPE, check_training_output
+from bitextmine.training.outputs import CHECKPOINT, LOG, PLOT, RECIPE, check_training_output
 from bitextmine.training.pairs import check_corpora, find_corpora
 from bitextmine.training.parallel import World, join_world
-from bitextmine.training.plot import plot_log
-from bitextmine.training.recipe import Recipe, check_recipe
-from bitextmine.training.run import NotFinite, Run
-from bitextmine.training.runlog import cut_log
+from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
+from bitextmine.training.reducing import finished_model
+from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun, is_measured
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
-from bitextmine.training.start import open_start
+from bitextmine.training.start import Start, open_start
 from bitextmine.training.teacher.lessons import open_lessons
-from bitextmine.training.teacher.source import open_teacher, teacher_pieces
-from bitextmine.training.validation import SMALLEST_POOL, is_measured
+from bitextmine.training.teacher.source import TeacherSource, open_teacher, teacher_pieces
 from bitextmine.training.vocabulary import open_vocabulary
 
-__all__ = ["train"]
+__all__ = ["load_checkpoint", "save_checkpoint", "train"]
 
 log = logging.getLogger(__name__)
 
 FEW_STEPS = 100
 
 
-def train(
-    recipe: Recipe, out: Path, *, device: str = "auto", force: bool = False, show_progress: bool | None = None
-) -> Path:
-    """Trains an encoder into the folder ``out`` and returns it: config.json, model.safetensors,
-    tokenizer.model, README.md (the model card), recipe.json, log.jsonl and, with matplotlib, training.png.
+def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = False) -> Path:
+    """Train an encoder into the folder ``out`` and return it.
 
-    With model.start_from training goes on from that encoder: from its vectors, its vocabulary (grown by up to
-    vocabulary.grow pieces) and its n-grams. With teacher.model it also learns from that encoder, by those objectives
-    that are taught; the teacher's vectors are computed before, and kept with the token cache. With distil.epochs it is
-    the trainings that `stages` makes of the recipe, one by one; those before the last lie in ``out/work/stages``.
+    The folder gets config.json, model.safetensors, tokenizer.model, README.md (the model card), recipe.json, log.jsonl
+    and, with matplotlib, training.png. With distil.epochs the recipe stands for several trainings (`stages`), of which
+    those before the last lie in ``out/work/stages``.
 
-    A run that was killed is taken up at its last checkpoint by calling this again with the same recipe; on one
-    CPU with the same number of threads it then ends in the same weights as an unbroken run, and its log says the same
-    but for the pairs per second. ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards.
+    Calling this again with the same recipe resumes a killed run at its last checkpoint; on one CPU with the same number
+    of threads it ends in the same weights, and the same log except for the pairs per second, as an unbroken run.
+    ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards.
 
-    Under torchrun the processes share the work of each step; ``train.batch`` is that of all of them, and only the first
-    one writes. They must see the same files.
+    Under torchrun the processes share the work of each step; ``train.batch`` counts the pairs of all of them, and only
+    the first one writes. They must see the same files.
 
-    What lies in ``out`` and is not of this training (a finished model without its checkpoint, a checkpoint of another
-    recipe, files of other programs by the names above) is written over with ``force`` only.
+    Args:
+        recipe: what to train on, and how.
+        out: the model folder.
+        run: device and progress bars.
+        force: overwrite a finished model without its checkpoint, a checkpoint of another recipe, and files of other
+            programs.
 
-    Raises BitextmineError for whatever is wrong with recipe, corpora, disk or a checkpoint of another recipe,
-    and when the loss is no longer finite (the last good checkpoint, where there is one, stays).
+    Raises:
+        BitextmineError: the recipe, the corpora or the disk are at fault, the checkpoint is of another recipe, or the
+            loss is no longer finite (the last good checkpoint stays).
     """
+    run = run or Run()
     check_recipe(recipe)
-    planned = stages(recipe, out, out / "work") if recipe.distil.epochs else []
-    for each in [stage.recipe for stage in planned] or [recipe]:
-        check_objectives(each)
+    planned = stages(recipe, out) if recipe.distil.epochs else [Stage(0, recipe, out)]
+    for stage in planned:
+        check_objectives(stage.recipe)
     if recipe.distil.assistant:
-        check_assistant(recipe, recipe.path(recipe.distil.assistant))
+        check_assistant(recipe.path(recipe.distil.assistant))
     find_corpora(recipe)
     check_training_output(out, force)
-    keep_freed_memory()  # a step frees what the next one takes again
-    with join_world(device) as world, _work_folder(out, world) as work:
-        if not planned:
-            return _train(recipe, out, work, world, force, show_progress)
-        return _train_stages(planned, work, world, force, show_progress)
-
-
-def _train_stages(
-    planned: Sequence[Stage], work: Path, world: World, force: bool, show_progress: bool | None
-) -> Path:
-    """Trains one stage after another, but for those that are finished; returns the folder of the last."""
-    for stage in planned[:-1]:
-        world.wait()  # for what the first process wrote
-        log.info("stage %d of distillation", stage.number)
-        with _work_folder(stage.out, world) as its_own:
-            _train(stage.recipe, stage.out, its_own, world, force, show_progress, stage.made_of, once=True)
-    last = planned[-1]
-    world.wait()
-    log.info("stage %d of distillation", last.number)
-    return _train(last.recipe, last.out, work, world, force, show_progress, last.made_of)
+    keep_freed_memory()  # each step takes what the last one freed
+    with join_world(run.device) as world, _work_folder(out, world):
+        for stage in planned:
+            if stage.number:
+                world.wait()  # until the first process has written the previous stage
+                log.info("stage %d of distillation", stage.number)
+            with _work_folder(stage.out, world) as work:
+                _train_stage(_Job(stage, work, world, run, force, last=stage is planned[-1]))
+    return out
 
 
 @contextlib.contextmanager
 def _work_folder(out: Path, world: World) -> Iterator[Path]:
-    """The folder of the token cache and the checkpoint, which no other training uses meanwhile. A training that fails
-    before it wrote anything leaves no folder."""
+    """Yield the folder of token cache and checkpoint; remove what it made if training fails before writing there."""
     work = out / "work"
     made = [folder for folder in (work, out) if world.first and not folder.exists()]
     try:
         work.mkdir(parents=True, exist_ok=True)
-        lock = locked_folder(work, wait=False) if world.first else contextlib.nullcontext()
-        with contextlib.ExitStack() as held:
-            held.enter_context(lock)
-            entered = held.pop_all()
-    except BlockingIOError:
-        raise BitextmineError(
-            f"{out}: another process trains into this folder; wait for it, or name another"
-        ) from None
     except OSError as e:
         raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
     try:
-        with entered:
-            yield work
+        yield work
     except BitextmineError:
-        with contextlib.suppress(OSError):  # something is in it
+        with contextlib.suppress(OSError):  # not empty
             for folder in made:
                 folder.rmdir()
         raise
 
 
-def _train(
-    recipe: Recipe,
-    out: Path,
-    work: Path,
-    world: World,
-    force: bool,
-    show_progress: bool | None,
-    made_of: Path | None = None,
-    *,
-    once: bool = False,
-) -> Path:
-    """Trains a recipe. made_of: the assistant that its start is first to be made of; once: not again where it is
-    finished."""
-    if made_of is not None:
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """One training of a command."""
+
+    stage: Stage
+    work: Path
+    world: World
+    run: Run
+    force: bool
+    last: bool
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.stage.recipe
+
+    @property
+    def out(self) -> Path:
+        return self.stage.out
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.work / CHECKPOINT
+
+
+def _train_stage(job: _Job) -> None:
+    recipe, world = job.recipe, job.world
+    if job.stage.made_of is not None:
         if world.first:
-            _make_student(recipe, made_of, work, show_progress)
+            _make_student(job, job.stage.made_of)
         world.wait()
     start = open_start(recipe)
     teacher = open_teacher(recipe, str(world.device))
-    digest = recipe.digest() if start is None else start.digest(recipe)
-    digest = digest if teacher is None else teacher.digest(digest)
-    done, checkpoint = work / "finished", work / "checkpoint.pt"
-    if once and done.exists() and done.read_text(encoding="utf-8") == digest and (out / CONFIG).exists():
-        return out
-    # Before anything is written: a checkpoint of another recipe is refused, and what lies here stays whole.
+    digest = _digest(recipe, start, teacher)
+    if not world.first:
+        if not world.tell(None):
+            _train_along(job, start, teacher)
+        return
+    check_corpora(recipe)
     try:
-        saved = load_checkpoint(checkpoint, digest)
-    except BitextmineError:
-        if not force:
-            raise
-        saved = None
-        checkpoint.unlink(missing_ok=True)
+        with _open_journal(job, digest) as journal:
+            finished = not job.last and any("finished" in record for record in journal)
+            if not world.tell(finished and (job.out / CONFIG).exists()):
+                training = _prepare(job, start, teacher, journal)
+                _finish(job, training, journal)
+    except JournalBusyError:
+        raise BitextmineError(
+            f"{job.out}: another process trains into this folder; wait for it, or name another"
+        ) from None
+
+
+def _digest(recipe: Recipe, start: Start | None, teacher: TeacherSource | None) -> str:
+    """Identify a training by its recipe and the contents of the encoders it starts from and learns from."""
+    digest = recipe.digest() if start is None else start.digest(recipe)
+    if teacher is not None:
+        digest = hashlib.sha256(f"{digest} {teacher.hash}".encode()).hexdigest()[:16]
+    return digest
+
+
+def _open_journal(job: _Job, digest: str) -> Journal:
+    """Return the journal of a training; BitextmineError if the checkpoint beside it is of another one."""
+    path, identity = job.work / "journal", {"training": digest}
+    head = read_head(path)
+    if job.checkpoint.exists() and (head is None or head.identity != identity):
+        if not job.force:
+            raise BitextmineError(
+                f"{job.checkpoint}: a checkpoint of another recipe; train into another --out, or give --force to train "
+                "from the start"
+            )
+        job.checkpoint.unlink()  # before the journal says otherwise
+    return Journal(path, "train", identity)
+
+
+def _train_along(job: _Job, start: Start | None, teacher: TeacherSource | None) -> None:
+    """Train as one of the further processes, which write nothing."""
+    job.world.wait()  # until the first process has made vocabulary and caches
+    for _ in _prepare(job, start, teacher, None).entries():
+        pass
+
+
+def _prepare(
+    job: _Job, start: Start | None, teacher: TeacherSource | None, journal: Journal | None
+) -> TrainingRun:
+    """Return the training at its last checkpoint, or before the first step."""
+    recipe, world, checkpoint = job.recipe, job.world, job.checkpoint
+    saved = load_checkpoint(checkpoint) if checkpoint.exists() else None
     if world.first:
-        check_corpora(recipe)
+        tokenizer = open_vocabulary(recipe, job.work, start, journal)
     else:
-        world.wait()  # for what the first process makes: this one will find it made
-    tokenizer = open_vocabulary(recipe, work, start)
-    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress)
+        tokenizer = Tokenizer(job.work / TOKENIZER)
+    caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
     asked = [OBJECTIVES[name] for name in recipe.train.objective]
-    lessons = pieces_taught = None
+    lessons = pieces = None
     if teacher is not None and any(declared.pieces for declared in asked):
-        pieces_taught = teacher_pieces(teacher, tokenizer, recipe.model.dim)
-    taught = any(declared.taught for declared in asked)
-    if teacher is not None and taught:
-        lessons = open_lessons(
-            work / "cache", recipe, caches, tokenizer, teacher, show_progress=show_progress
-        )
+        pieces = teacher_pieces(teacher, tokenizer, recipe.model.dim)
+    if teacher is not None and any(declared.taught for declared in asked):
+        lessons = open_lessons(job.work / "cache", recipe, caches, tokenizer, teacher, job.run)
     if world.first:
         world.wait()
-    run = Run(recipe, caches, tokenizer, world, start, lessons, pieces_taught)
+    training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, lessons, pieces))
     if saved is not None:
-        run.restore(saved)
-        log.info("%s: resuming after step %d of %d", checkpoint, run.step, run.steps)
+        training.restore(saved)
+        log.info("%s: resuming after step %d of %d", checkpoint, training.step, training.steps)
     elif world.first:
-        warn_of_little(run)
+        _warn_of_little(training)
     world.wait()  # until all have read the checkpoint
-    if not world.first:
-        for _ in run.entries():
-            pass
-        return out
-    try:
-        with replacing(out / RECIPE) as file:
-            file.write(f"{json.dumps(recipe.to_json(), indent=1)}\n".encode())
-        cut_log(out / "log.jsonl", run.step or -1)
-        with (out / "log.jsonl").open("a", encoding="utf-8") as log_file:
-            if not run.step:
-                corpora = [{"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in caches]
-                log_file.write(json.dumps({"step": 0, "corpora": corpora}) + "\n")
-                log_file.flush()
-            _follow(run, log_file, checkpoint, digest, show_progress)
-        run.keep_best()
-        config, weights = finished_model(run, show_progress=show_progress)
-        card = model_card(recipe, caches, run.step, run.pairs, run.scores, start, lessons)
-        write_folder(
-            out,
-            config,
-            weights,
-            tokenizer.path,
-            ngrams=run.ngram_names,
-            dtype=recipe.model.storage,
-            card=card,
-        )
-        plot_log(out / "log.jsonl", out / "training.png")
-        if once:
-            with replacing(done) as file:
-                file.write(digest.encode())
-    except NotFinite as e:
-        raise BitextmineError(f"{e}{'. The last good checkpoint stays' * checkpoint.exists()}") from None
-    except OSError as e:
-        kept = ". The last checkpoint is kept" if checkpoint.exists() else ""
-        raise BitextmineError(f"{cannot_write(e, out)}{kept}") from e
-    ngrams = f", {len(run.ngram_names)} n-grams" if recipe.model.ngrams else ""
-    log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, ngrams, config.dim)
-    return out
+    return training
 
 
-def _make_student(recipe: Recipe, assistant: Path, work: Path, show_progress: bool | None) -> None:
-    """Makes the student that a recipe starts from, where it is not there or of another assistant."""
-    m = recipe.model
-    folder = Path(m.start_from)
-    note = folder / "made_of"
-    digest = (
-        f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} "
-        f"{recipe.digest() if m.bottleneck else ''}"
-    )
-    if note.exists() and note.read_text(encoding="utf-8") == digest:
-        return
-    tokenizer = Tokenizer(assistant / TOKENIZER)
-    caches = (
-        open_caches(work / "cache", recipe, tokenizer, show_progress=show_progress) if m.bottleneck else []
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    note.unlink(missing_ok=True)
-    write_student(assistant, m, caches, tokenizer, folder)
-    with replacing(note) as file:
-        file.write(digest.encode())
-
-
-def warn_of_little(run: Run) -> None:
-    """Warns of a run too short to learn much, unless the recipe says how many steps, and of one that cannot be
-    measured."""
-    t, pairs = run.recipe.train, sum(len(cache.train) for cache in run.caches)
-    if run.untaught < FEW_STEPS and not t.steps:
+def _warn_of_little(training: TrainingRun) -> None:
+    """Warn if a run is too short to learn much (unless train.steps asks for that), and if P@1 cannot be measured."""
+    t, pairs = training.recipe.train, sum(len(cache.train) for cache in training.caches)
+    if training.untaught < FEW_STEPS and not t.steps:
         log.warning(
             "only %s (%s, train.batch %d, train.epochs %g), in which an encoder learns little: give more pairs, or "
             "lower --batch or raise --epochs",
-            counted(run.untaught, "step"),
+            counted(training.untaught, "step"),
             counted(pairs, "pair"),
             t.batch,
             t.epochs,
         )
-    if run.recipe.data.valid_pairs and not any(map(is_measured, run.caches)):
+    if training.recipe.data.valid_pairs and not any(map(is_measured, training.caches)):
         log.warning(
             "P@1 is not measured: no corpus has %d held-out pairs (at most data.valid_pairs and a twentieth of a "
             "corpus are held out): give one of %s pairs or more",
@@ -265,31 +238,142 @@ def warn_of_little(run: Run) -> None:
         )
 
 
-def _follow(run: Run, log_file: TextIO, checkpoint: Path, digest: str, show_progress: bool | None) -> None:
-    """Trains to the end, with log, progress bar and checkpoints."""
+def _finish(job: _Job, training: TrainingRun, journal: Journal) -> None:
+    """Train to the end, and write the model."""
+    try:
+        _follow(job, training, journal)
+        training.keep_best()
+        _write_model(job, training)
+        journal.append({"finished": training.step}, sync=True)
+    except NotFinite as e:
+        raise BitextmineError(f"{e}{'. The last good checkpoint stays' * job.checkpoint.exists()}") from None
+    except OSError as e:
+        kept = ". The last checkpoint is kept" if job.checkpoint.exists() else ""
+        raise BitextmineError(f"{cannot_write(e, job.out)}{kept}") from e
+
+
+def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
+    """Train with log, progress bar and checkpoints."""
+    with replacing(job.out / RECIPE) as file:
+        file.write(f"{json.dumps(job.recipe.to_json(), indent=1)}\n".encode())
+    cut_log(job.out / LOG, training.step or -1)
     last_saved = time.monotonic()
-    with progress(run.steps, "train", "steps", show_progress) as bar:
-        bar.update(run.step)
-        for entry in run.entries():
+    with (
+        (job.out / LOG).open("a", encoding="utf-8") as log_file,
+        job.run.progress(training.steps, "train", "steps") as bar,
+    ):
+        if not training.step:
+            corpora = [{"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in training.caches]
+            _log(log_file, {"step": 0, "corpora": corpora})
+        bar.update(training.step)
+        for entry in training.entries():
             bar.update(1)
-            if entry.get("loss") is not None:
-                log_file.write(json.dumps(entry) + "\n")
-                log_file.flush()
+            if "loss" in entry:
+                _log(log_file, entry)
                 said = f"loss {entry['loss']:.3f}"
-                if "mean" in run.scores:
-                    said += f", P@1 {run.scores['mean']:.1f}"
+                if "mean" in training.scores:
+                    said += f", P@1 {training.scores['mean']:.1f}"
                 bar.set_postfix_str(said)
                 if bar.disable and "p_at_1" in entry:
                     rate = entry["pairs_per_second"]
-                    log.info("step %d of %d: %s, %.0f pairs/s", run.step, run.steps, said, rate)
-            if run.done or time.monotonic() - last_saved > run.recipe.train.checkpoint_seconds:
-                run.check_weights()
-                save_checkpoint(checkpoint, {"recipe": digest, **run.state()})
+                    log.info("step %d of %d: %s, %.0f pairs/s", training.step, training.steps, said, rate)
+            if training.done or time.monotonic() - last_saved > job.recipe.train.checkpoint_seconds:
+                training.check_weights()
+                save_checkpoint(job.checkpoint, training.state())
+                journal.append({"checkpoint": CHECKPOINT, "step": training.step})
                 last_saved = time.monotonic()
-    if run.step < run.steps:
+    if training.step < training.steps:
         log.info(
             "stopped after step %d of %d: no better P@1 in %d measurements (train.patience)",
-            run.step,
-            run.steps,
-            run.waited,
+            training.step,
+            training.steps,
+            training.waited,
         )
+
+
+def _log(file: TextIO, entry: dict[str, Any]) -> None:
+    file.write(json.dumps(entry) + "\n")
+    file.flush()
+
+
+def _write_model(job: _Job, training: TrainingRun) -> None:
+    config, weights = finished_model(training, job.run)
+    tokenizer = training.inputs.tokenizer
+    write_folder(
+        job.out,
+        config,
+        weights,
+        tokenizer.path,
+        ngrams=training.ngram_names,
+        dtype=job.recipe.model.storage,
+        card=model_card(training),
+    )
+    plot_log(job.out / LOG, job.out / PLOT)
+    ngrams = f", {len(training.ngram_names)} n-grams" if job.recipe.model.ngrams else ""
+    log.info(
+        "%s: a model of %d pieces%s and %d dimensions", job.out, tokenizer.vocab_size, ngrams, config.dim
+    )
+
+
+def _make_student(job: _Job, assistant: Path) -> None:
+    """Make the student of an assistant, unless it is there."""
+    m = job.recipe.model
+    folder = Path(m.start_from)
+    note = folder / "made_of"
+    data = job.recipe.digest() if m.bottleneck else ""
+    digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
+    if note.exists() and note.read_text(encoding="utf-8") == digest:
+        return
+    tokenizer = Tokenizer(assistant / TOKENIZER)
+    caches = open_caches(job.work / "cache", job.recipe, tokenizer, job.run) if m.bottleneck else []
+    folder.mkdir(parents=True, exist_ok=True)
+    note.unlink(missing_ok=True)
+    write_student(assistant, m, caches, tokenizer, folder)
+    with replacing(note) as file:
+        file.write(digest.encode())
+
+
+# --- checkpoints ---------------------------------------------------------------------------------------------
+
+
+def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Save tensors and plain values atomically; the same content gives the same bytes.
+
+    Raises:
+        BitextmineError: the disk is full; the previous checkpoint stays.
+    """
+    try:
+        with replacing(path) as file:
+            torch.save(_plain(content), file)
+    except (OSError, RuntimeError) as e:
+        # torch reports a failed write as a RuntimeError of its archive writer.
+        if isinstance(e, OSError) and e.errno not in FULL_DISK:
+            raise BitextmineError(f"{path}: cannot write: {e.strerror}") from e
+        raise BitextmineError(
+            f"{path}: cannot write: the disk is full; make room and run the same command again to go on"
+        ) from e
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Load a checkpoint; only tensors and plain values are unpickled. BitextmineError for a damaged file."""
+    try:
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
+    except Exception as e:  # a damaged archive may raise anything
+        raise BitextmineError(
+            f"{path}: not a readable checkpoint ({e}); remove it to train from the start"
+        ) from e
+
+
+def _plain(value: Any) -> Any:
+    """Copy containers and intern strings.
+
+    Pickle writes an object that it has met as a reference: without this the bytes would depend on which equal strings
+    are one object, which differs after a resume.
+    """
+    if isinstance(value, str):
+        return sys.intern(value)
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(item) for item in value)
+    return value

@@ -1,11 +1,11 @@
-"""Training a SentencePiece vocabulary on a sample of the corpora, balanced over their languages."""
+"""Train a SentencePiece vocabulary on a sample of the corpora, balanced over languages, or add pieces to one."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import random
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,13 +17,13 @@ from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
+from bitextmine.files.journal import Journal
 from bitextmine.files.storage import Remote
-from bitextmine.training.growing import grown_vocabulary
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
 from bitextmine.training.start import Start
 
-__all__ = ["content_pieces", "open_vocabulary", "sample_lines", "train_vocabulary"]
+__all__ = ["content_pieces", "grown_vocabulary", "open_vocabulary", "sample_lines", "train_vocabulary"]
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,17 @@ log = logging.getLogger(__name__)
 LONGEST_LINE = 4192
 
 
-def open_vocabulary(recipe: Recipe, work: Path, start: Start | None = None) -> Tokenizer:
-    """The run's vocabulary, in its work folder: a model that is already in the folder of the model stays usable
-    meanwhile. Made where the one that lies there is of another recipe or of other corpora. That of ``start``, and what
-    it grew by, where training goes on from an encoder.
+def open_vocabulary(
+    recipe: Recipe, work: Path, start: Start | None = None, journal: Journal | None = None
+) -> Tokenizer:
+    """Return the vocabulary of a run, trained or grown if need be.
 
-    Raises BitextmineError as `train_vocabulary` does, and for corpora that cannot be read.
+    It lies in the work folder, so that a finished model in the output folder stays usable meanwhile. The journal of the
+    training records the corpora it was made from; for others it is made again. With ``start`` it is that encoder's,
+    grown by up to vocabulary.grow pieces.
+
+    Raises:
+        BitextmineError: as `train_vocabulary`, or a corpus cannot be read.
     """
     path = work / TOKENIZER
     given = start.folder / TOKENIZER if start else recipe.vocabulary.tokenizer
@@ -46,38 +51,36 @@ def open_vocabulary(recipe: Recipe, work: Path, start: Start | None = None) -> T
             with replacing(path) as file:
                 file.write(source.read_bytes())
         return Tokenizer(path)
-    # The note says for which recipe and data the vocabulary was made: another one must not use it.
-    note = work / "vocabulary.json"
-    digest = start.digest(recipe) if start else recipe.digest()
-    made_for = json.dumps([digest, [_sizes(recipe, corpus) for corpus in recipe.data.corpora]])
-    if not (path.exists() and note.exists() and note.read_text(encoding="utf-8") == made_for):
-        note.unlink(missing_ok=True)
+    sizes = [_sizes(recipe, corpus) for corpus in recipe.data.corpora]
+    made = [record["vocabulary"] for record in journal or () if "vocabulary" in record]
+    if made[-1:] != [sizes] or not path.exists():
+        if journal is not None:
+            journal.append({"vocabulary": None})
         if start:
             _grow(recipe, start, path)
-            with replacing(note) as file:
-                file.write(made_for.encode())
-            return Tokenizer(path)
-        log.info("training a vocabulary of %d pieces", recipe.vocabulary.size)
-        lines = sample_lines(recipe)
-        train_vocabulary(recipe, path, (line for part in lines.values() for line in part))
-        with replacing(note) as file:
-            file.write(made_for.encode())
-        found = Tokenizer(path).vocab_size
-        if found < recipe.vocabulary.size / 2:
-            log.warning(
-                "the corpora fill a vocabulary of %d pieces only, not of %d: give more text, or ask for fewer with "
-                "--vocabulary",
-                found,
-                recipe.vocabulary.size,
-            )
+        else:
+            _train_fresh(recipe, path)
+        if journal is not None:
+            journal.append({"vocabulary": sizes}, sync=True)
     return Tokenizer(path)
 
 
+def _train_fresh(recipe: Recipe, path: Path) -> None:
+    wanted = recipe.vocabulary.size
+    log.info("training a vocabulary of %d pieces", wanted)
+    train_vocabulary(recipe, path, (line for part in sample_lines(recipe).values() for line in part))
+    found = Tokenizer(path).vocab_size
+    if found < wanted / 2:
+        log.warning(
+            "the corpora fill a vocabulary of only %d pieces, not %d: add text, or ask for fewer with --vocabulary",
+            found,
+            wanted,
+        )
+
+
 def _grow(recipe: Recipe, start: Start, path: Path) -> None:
-    """Writes the vocabulary of ``start`` with new pieces of the corpora to ``path``."""
     fresh = path.with_name("new-pieces.model")
-    lines = sample_lines(recipe)
-    train_vocabulary(recipe, fresh, (line for part in lines.values() for line in part))
+    train_vocabulary(recipe, fresh, (line for part in sample_lines(recipe).values() for line in part))
     grown, count = grown_vocabulary(start.tokenizer, Tokenizer(fresh), recipe.vocabulary.grow)
     with replacing(path) as file:
         file.write(grown)
@@ -90,17 +93,19 @@ def _sizes(recipe: Recipe, corpus: Corpus) -> list[int]:
     try:
         return [path.size() if isinstance(path, Remote) else path.stat().st_size for path in paths]
     except OSError as e:
-        raise BitextmineError(f"{paths[0]}: cannot be read: {e.strerror}") from None
+        raise BitextmineError(f"{paths[0]}: cannot read: {e.strerror}") from None
 
 
-def sample_lines(recipe: Recipe, show_progress: bool | None = None) -> dict[str, list[str]]:
-    """Up to vocabulary.lines_per_language lines of each language, every line of its corpora with the same chance
-    (reservoir sampling: memory does not grow with the corpora). ``show_progress``: None shows a bar on a terminal."""
+def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
+    """Return up to vocabulary.lines_per_language lines of each language, each line of its corpora equally likely.
+
+    Reservoir sampling: memory does not grow with the corpora.
+    """
     wanted = recipe.vocabulary.lines_per_language
     lines: dict[str, list[str]] = {lang: [] for corpus in recipe.data.corpora for lang in corpus.langs}
     seen = dict.fromkeys(lines, 0)
     rng = random.Random(recipe.train.seed)
-    with progress(None, "sample lines", "pairs", show_progress) as bar:
+    with progress(None, "sample lines", "pairs") as bar:
         for corpus in recipe.data.corpora:
             for sides in pair_chunks(recipe, corpus, 10_000):
                 for pair in zip(*sides, strict=True):
@@ -116,16 +121,18 @@ def sample_lines(recipe: Recipe, show_progress: bool | None = None) -> dict[str,
 
 
 def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
-    """Trains a SentencePiece model of the recipe's size and type on ``lines`` and writes it to ``path``.
+    """Train a SentencePiece model of the recipe's size and type on ``lines`` and write it to ``path``.
 
-    No control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown one. A
-    unigram vocabulary is smaller than asked where the lines cannot fill it; for BPE that is an error.
-    Raises BitextmineError when SentencePiece cannot make a vocabulary of the lines.
+    There are no control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown piece. A
+    unigram vocabulary is smaller than requested if the lines cannot fill it; for BPE that is an error.
+
+    Raises:
+        BitextmineError: SentencePiece cannot train on the lines.
     """
     v = recipe.vocabulary
     kept = [line for line in lines if line.strip()]
     if not kept:
-        raise BitextmineError("the corpora hold no text to train a vocabulary on")
+        raise BitextmineError("the corpora contain no text to train a vocabulary on")
     try:
         with replacing(path) as file:
             sentencepiece.SentencePieceTrainer.train(
@@ -155,5 +162,56 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
 
 
 def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
-    """(V,) bool, the pieces with a letter or a digit in them: those worth predicting."""
+    """Return (V,) bool: pieces with a letter or a digit, which are worth predicting."""
     return np.array([any(map(str.isalnum, piece)) for piece in tokenizer.pieces()])
+
+
+def grown_vocabulary(old: Tokenizer, new: Tokenizer, count: int) -> tuple[bytes, int]:
+    """Append up to ``count`` of the likeliest pieces of ``new`` to the SentencePiece model ``old``.
+
+    Existing pieces keep their numbers. Both are unigram models, whose scores are log-probabilities; the new scores are
+    shifted by the median difference over shared pieces, which makes up for differences in size and text.
+
+    Returns:
+        The model's bytes, and the number of pieces added.
+
+    Raises:
+        BitextmineError: ``old`` is not a unigram model.
+    """
+    known = dict(zip(old.pieces(), old.scores(), strict=True))
+    if len(known) < 2 or _is_ranked(list(known.values())):
+        raise BitextmineError(
+            f"{old.path}: not a unigram vocabulary, so vocabulary.grow cannot add pieces to it; leave that at 0"
+        )
+    found = [pair for pair in zip(new.pieces(), new.scores(), strict=True) if pair[0]]
+    both = [known[piece] - score for piece, score in found if piece in known]
+    shift = float(np.median(both)) if both else 0.0
+    lowest = min(known.values())
+    fresh = sorted(((-score, piece) for piece, score in found if piece not in known))[:count]
+    added = b"".join(_piece(piece, max(lowest, shift - minus)) for minus, piece in fresh)
+    return old.path.read_bytes() + added, len(fresh)
+
+
+def _is_ranked(scores: list[float]) -> bool:
+    # BPE models number their pieces 0, -1, -2 ... after the unknown piece.
+    return scores[1:] == [-float(i) for i in range(len(scores) - 1)]
+
+
+def _piece(piece: str, score: float) -> bytes:
+    """Encode a piece for SentencePiece's protocol buffers: field 1 of the model, which may follow any other field.
+
+    Within it field 1 is the text and field 2 the score, float32.
+    """
+    text = piece.encode()
+    content = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    return b"\x0a" + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    """Encode a base-128 number of protocol buffers."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -21,7 +21,6 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging, staging_folder
 from bitextmine.training import cache as cache_module
-from bitextmine.training import tokenizing
 from bitextmine.training.cache import DROPPED, PairCache, open_caches
 from bitextmine.training.recipe import Corpus, Recipe, recipe_from_pairs
 from bitextmine.training.vocabulary import train_vocabulary
@@ -69,7 +68,7 @@ def test_it_filters_counts_and_holds_out(
     train, valid = rows_of(cache)
     assert len(set(train) | set(valid)) == 700, "each once"
     assert "1,014 pairs read, 700 kept (35 of them held out); dropped: 1 too short" in str(cache)
-    assert "1 sentence of more than 20 pieces (model.max_pieces) cut" in caplog.text
+    assert "1 sentence cut to 20 pieces (model.max_pieces)" in caplog.text
 
 
 def test_no_sentence_of_a_held_out_pair_is_trained_on(
@@ -102,7 +101,7 @@ def test_it_is_made_once_and_shared(
     assert recipe.digest() == make_recipe().digest(), "where the cache is changes nothing"
     first = rows_of(open_caches(tmp_path / "one", recipe, tokenizer)[0])
     assert (tmp_path / "shared").is_dir() and not (tmp_path / "one").exists()
-    monkeypatch.setattr(tokenizing, "_build", None)
+    monkeypatch.setattr(cache_module, "_build", None)
     monkeypatch.setattr(cache_module, "choose", None)
     assert rows_of(open_caches(tmp_path / "two", recipe, tokenizer)[0]) == first
     with pytest.raises(TypeError):  # another text
@@ -130,7 +129,7 @@ def test_text_in_another_language_is_dropped(make_recipe: Make, tmp_path: Path, 
         corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en-GB", "en-US"))
         data = dataclasses.replace(recipe.data, corpora=(corpus,))
         open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
-    with pytest.raises(BitextmineError, match=r"langs: 'xx' is none of the .* languages"):
+    with pytest.raises(BitextmineError, match=r"langs: 'xx' is not among the .* languages"):
         corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en", "xx"))
         data = dataclasses.replace(recipe.data, corpora=(corpus,))
         open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
@@ -212,12 +211,12 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training import cache, selection, tokenizing
+from bitextmine.training import cache, selection
 from bitextmine.training.pairfile import PairWriter
 from bitextmine.training.recipe import recipe_from_pairs
 
 where, model, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-tokenizing.CHUNK_PAIRS = 300
+cache.CHUNK_PAIRS = 300
 
 def counted(call):
     def told(*args, **kwargs):

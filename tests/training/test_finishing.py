@@ -37,9 +37,9 @@ def table(folder: Path) -> np.ndarray:
 def test_cut_to_the_principal_axes_of_what_was_trained_on(
     make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
 ) -> None:
-    whole = train(make_recipe(**SETTINGS), tmp_path / "whole", show_progress=False)
+    whole = train(make_recipe(**SETTINGS), tmp_path / "whole")
     cut = {"reduce__dim": 12 + 8 + COLUMNS, "reduce__order_columns": 8, "reduce__order_weight": 0.5}
-    small = train(make_recipe(**SETTINGS, **cut), tmp_path / "small", show_progress=False)
+    small = train(make_recipe(**SETTINGS, **cut), tmp_path / "small")
     config, _ = read_folder(small)
     assert (config.dim, config.piece_dim, config.order_columns, config.order_weight) == (
         20 + COLUMNS,
@@ -63,9 +63,9 @@ def test_cut_to_the_principal_axes_of_what_was_trained_on(
 def test_long_piece_vectors_shortened_before_the_cut(
     make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
 ) -> None:
-    whole = table(train(make_recipe(**SETTINGS), tmp_path / "whole", show_progress=False))
+    whole = table(train(make_recipe(**SETTINGS), tmp_path / "whole"))
     power = {"reduce__norm_power": 0.6}
-    uncut = train(make_recipe(**SETTINGS, **power), tmp_path / "uncut", show_progress=False)
+    uncut = train(make_recipe(**SETTINGS, **power), tmp_path / "uncut")
     expected = np.zeros_like(whole)
     lengths = [float(np.sqrt(row @ row)) for row in whole]
     middle = float(np.median([length for length in lengths if length]))
@@ -75,9 +75,7 @@ def test_long_piece_vectors_shortened_before_the_cut(
     assert max(lengths) > 1.5 * middle, "or nothing changes"
     np.testing.assert_allclose(table(uncut), expected, atol=1e-5 * np.abs(expected).max())
 
-    small = train(
-        make_recipe(**SETTINGS, **power, reduce__dim=12 + COLUMNS), tmp_path / "small", show_progress=False
-    )
+    small = train(make_recipe(**SETTINGS, **power, reduce__dim=12 + COLUMNS), tmp_path / "small")
     lines = [line for pair in dict.fromkeys(sentence_pairs[:1600]) for line in pair]
     units = load_encoder(uncut).encode(lines).astype(np.float64)[:, :24]
     units /= np.linalg.norm(units, axis=1, keepdims=True)
@@ -89,10 +87,10 @@ def test_long_piece_vectors_shortened_before_the_cut(
 
 def test_killed_after_training_it_is_cut_the_same(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(**SETTINGS, reduce__dim=12 + COLUMNS)
-    out = train(recipe, tmp_path / "out", show_progress=False)
+    out = train(recipe, tmp_path / "out")
     before = (out / "model.safetensors").read_bytes()
     (out / "model.safetensors").unlink()
-    assert (train(recipe, out, show_progress=False) / "model.safetensors").read_bytes() == before
+    assert (train(recipe, out) / "model.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def trained(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.Temp
     (folder / "recipe.toml").write_text(
         "".join(tables) + "[vocabulary]\nsize = 150\n[model]\ndim = 24\n[train]\nbatch = 64\nsteps = 80\n"
     )
-    train(load_recipe(folder / "recipe.toml"), folder / "model", show_progress=False)
+    train(load_recipe(folder / "recipe.toml"), folder / "model")
     return folder
 
 

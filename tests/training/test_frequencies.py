@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from bitextmine.training.cache import open_caches
-from bitextmine.training.frequencies import piece_frequencies
-from bitextmine.training.run import Run
+from bitextmine.training.run import Inputs, TrainingRun
+from bitextmine.training.sampling import piece_frequencies
 from bitextmine.training.vocabulary import open_vocabulary
 
 Make = Callable[..., Any]
@@ -40,7 +40,7 @@ def test_a_run_starts_from_them(make_recipe: Make, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     tokenizer = open_vocabulary(recipe, tmp_path / "work")
     caches = open_caches(tmp_path / "work/cache", recipe, tokenizer)
-    run = Run(recipe, caches, tokenizer)
+    run = TrainingRun(Inputs(recipe, caches, tokenizer))
     (head,) = run.objectives.heads
     expected = piece_frequencies(caches, tokenizer.vocab_size)
     with torch.no_grad():
@@ -48,4 +48,9 @@ def test_a_run_starts_from_them(make_recipe: Make, tmp_path: Path) -> None:
         p = (head(torch.randn(3, recipe.model.dim)) @ no_vectors.T + head.bias).softmax(1)
     for row in p.numpy():
         np.testing.assert_allclose(row, expected, rtol=1e-4)
-    assert Run(make_recipe(train__objective={"contrastive": 1.0}), caches, tokenizer).objectives.heads == ()
+    assert (
+        TrainingRun(
+            Inputs(make_recipe(train__objective={"contrastive": 1.0}), caches, tokenizer)
+        ).objectives.heads
+        == ()
+    )

@@ -14,8 +14,7 @@ from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
 from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.training.objectives.check import check_objectives
-from bitextmine.training.recipe import check_recipe
+from bitextmine.training.recipe import check_objectives, check_recipe
 
 Make = Callable[..., Any]
 
@@ -23,7 +22,7 @@ Make = Callable[..., Any]
 @pytest.mark.parametrize("spelling", [False, True])
 def test_the_finished_model_has_its_own_share(make_recipe: Make, tmp_path: Path, spelling: bool) -> None:
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Run
+    from bitextmine.training.run import Inputs, TrainingRun
     from bitextmine.training.trainer import train
     from bitextmine.training.vocabulary import open_vocabulary
 
@@ -34,17 +33,15 @@ def test_the_finished_model_has_its_own_share(make_recipe: Make, tmp_path: Path,
         train__length_share_in_training=0.4,
         train__steps=20,
     )
-    out = train(recipe, tmp_path / "out", show_progress=False)
+    out = train(recipe, tmp_path / "out")
     config, tokenizer = read_folder(out)
     assert (config.length_share, config.dim, config.piece_dim) == (0.2, 40, 40 - COLUMNS)
     found = read_weights(config, out / WEIGHTS)[CHARACTERS]
     assert (found == piece_characters(tokenizer.pieces())).all()
 
     work = tmp_path / "out" / "work"
-    run = Run(
-        recipe,
-        open_caches(work / "cache", recipe, open_vocabulary(recipe, work), show_progress=False),
-        tokenizer,
+    run = TrainingRun(
+        Inputs(recipe, open_caches(work / "cache", recipe, open_vocabulary(recipe, work)), tokenizer)
     )
     ids, offsets = torch.arange(9), torch.tensor([0, 4, 9])
     with torch.no_grad():

@@ -16,11 +16,11 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import unrolled
-from bitextmine.training import distribution
-from bitextmine.training.distribution import Targets, piece_counts, softmax_divergence
+from bitextmine.training import losses
 from bitextmine.training.forward import sentence_vectors
+from bitextmine.training.losses import Targets, piece_counts, softmax_divergence
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.registry import Objectives
+from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.sentence import align_loss, sim_loss
 from bitextmine.training.objectives.views import MASK, Views, mask_like_bert, mask_one
 from bitextmine.training.recipe import recipe_from_pairs
@@ -82,7 +82,7 @@ def test_eq_4_halves_and_rows_sum_to_1_even_if_the_masked_piece_is_among_the_oth
 @pytest.mark.parametrize("block", [2, 256])
 @pytest.mark.parametrize("seed", range(4))
 def test_divergence_value_and_gradient(block: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distribution, "BLOCK_ROWS", block)
+    monkeypatch.setattr(losses, "DIVERGENCE_ROWS", block)
     rng = np.random.default_rng(seed)
     found = [rng.integers(1, V, rng.integers(0, 6)).tolist() for _ in range(7)]
     targets = piece_counts(Pieces.from_lists(found)).mixed(rng.integers(-1, V, 7), 0.5)
@@ -219,14 +219,15 @@ def objectives_of(model: SentenceModel, **settings: Any) -> Objectives:
     overrides = {"train.objective": weights, "train.piece_dropout": 0.0, "train.precision": "float32"}
     overrides |= {f"train.{key}": value for key, value in settings.items()}
     torch.manual_seed(2)
-    return Objectives(recipe_from_pairs(["x.en-fr.tsv"], overrides), model, CONTENT)
+    recipe = recipe_from_pairs(["x.en-fr.tsv"], overrides)
+    return Objectives(recipe, Setup(recipe.train, model.config), CONTENT)
 
 
 def test_generative_losses_are_the_papers_sums_over_one_distribution_a_sentence() -> None:
     model, batch = make_model(), make_batch()
     objectives = objectives_of(model)
     losses = objectives(model, batch, step=3)
-    views = Views(model, batch, objectives.training_settings, CONTENT, 3)
+    views = Views(model, batch, objectives.settings, CONTENT, 3)
     masked = views.one_masked
     n = len(batch)
     with torch.no_grad():

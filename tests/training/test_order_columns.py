@@ -15,8 +15,7 @@ from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.encoder.columns.order import steps, wave
 from bitextmine.encoder.folder import read_folder
 from bitextmine.errors import BitextmineError
-from bitextmine.training.objectives.check import check_objectives
-from bitextmine.training.recipe import check_recipe
+from bitextmine.training.recipe import check_objectives, check_recipe
 
 Make = Callable[..., Any]
 
@@ -33,7 +32,7 @@ def test_order_is_trained_with(make_recipe: Make, tmp_path: Path, spelling: bool
         model__spelling=spelling,
         train__steps=20,
     )
-    out = train(recipe, tmp_path / "out", show_progress=False)
+    out = train(recipe, tmp_path / "out")
     config, _ = read_folder(out)
     assert (config.dim, config.order_columns, config.order_weight) == (48, 16, 0.5)
     assert config.piece_dim == 48 - 16 - COLUMNS
@@ -49,12 +48,12 @@ def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
     make_recipe: Make, tmp_path: Path, spelling: bool
 ) -> None:
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Run
+    from bitextmine.training.run import Inputs, TrainingRun
     from bitextmine.training.vocabulary import open_vocabulary
 
     recipe = make_recipe(model__dim=24, model__order_columns=8, model__spelling=spelling)
     tokenizer = open_vocabulary(recipe, tmp_path)
-    run = Run(recipe, open_caches(tmp_path / "cache", recipe, tokenizer, show_progress=False), tokenizer)
+    run = TrainingRun(Inputs(recipe, open_caches(tmp_path / "cache", recipe, tokenizer), tokenizer))
     run.model.train()
     sentences = [[3, 9, 3, 20], [], [7], [20, 9, 3, 3, 11]]
     ids = torch.tensor([piece for sentence in sentences for piece in sentence])

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from bitextmine.errors import UsageError
+from bitextmine.run import Run
 from bitextmine.training import parallel
 from bitextmine.training.parallel import World, join_world
 from bitextmine.training.trainer import train
@@ -22,18 +23,19 @@ from bitextmine.training.trainer import train
 RUN = """
 import logging, os, sys
 from pathlib import Path
+from bitextmine.run import Run
 from bitextmine.training import trainer
 logging.basicConfig(level=logging.INFO)
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.run import Run
+from bitextmine.training.run import Inputs, TrainingRun
 folder, out, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-learn = Run.learn
+learn = TrainingRun.learn
 def dying(self, *given):
     if self.step == die_at:
         os._exit(3)
     return learn(self, *given)
-Run.learn = dying
-trainer.train(load_recipe(folder / "recipe.toml"), folder / out, device="cpu", show_progress=False)
+TrainingRun.learn = dying
+trainer.train(load_recipe(folder / "recipe.toml"), folder / out, Run(device="cpu"))
 """
 
 # Parts over sentences and over the batch, a learned number, and shares of different sizes; no dropout, which would
@@ -48,7 +50,6 @@ SETTINGS = {
     "train.learn_temperature": True,
     "train.precision": "float32",
     "train.batch": 33,
-    "train.hard_negatives": 0.25,
     "train.steps": 12,
     "train.valid_every": 1,
     "train.checkpoint_seconds": 0.0,
@@ -93,7 +94,7 @@ def folder(make_recipe: Callable[..., Any], tmp_path: Path) -> Path:
 def test_two_processes_have_the_losses_of_one_and_resume(folder: Path) -> None:
     from bitextmine.training.recipe import load_recipe
 
-    train(load_recipe(folder / "recipe.toml"), folder / "one", device="cpu", show_progress=False)
+    train(load_recipe(folder / "recipe.toml"), folder / "one", Run(device="cpu"))
     torchrun(folder, "two")
     one, two = entries(folder / "one"), entries(folder / "two")
     assert [entry["step"] for entry in two] == list(range(1, 13)), "every step once: one process writes"
@@ -158,7 +159,6 @@ TAUGHT = {
     },
     "stages": {
         "train.objective": {"contrastive": 1.0},  # the default, which [distil] asks for
-        "train.hard_negatives": 0.0,
         "train.steps": 4,
         "model.layers": 2,
         "model.bottleneck": 6,
@@ -181,7 +181,7 @@ def test_two_processes_learn_of_a_teacher_what_one_does(
     recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
     (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
     (tmp_path / "run.py").write_text(RUN)
-    train(load_recipe(tmp_path / "recipe.toml"), tmp_path / "one", device="cpu", show_progress=False)
+    train(load_recipe(tmp_path / "recipe.toml"), tmp_path / "one", Run(device="cpu"))
     torchrun(tmp_path, "two", models=1 if what == "lesson" else 4)
     folders = ["."] if what == "lesson" else [*(f"work/stages/{n}" for n in STAGES), "."]
     for folder in folders:
@@ -217,17 +217,17 @@ def test_a_batch_smaller_than_the_processes_is_an_error(
 ) -> None:
     from bitextmine.errors import BitextmineError
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Run
+    from bitextmine.training.run import Inputs, TrainingRun
     from bitextmine.training.vocabulary import open_vocabulary
 
     recipe = make_recipe(train__batch=2)
     (tmp_path / "work").mkdir()
     tokenizer = open_vocabulary(recipe, tmp_path / "work")
-    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer)
     with pytest.raises(
         BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
     ):
-        Run(recipe, caches, tokenizer, World(0, 3))
+        TrainingRun(Inputs(recipe, caches, tokenizer, World(0, 3)))
 
 
 def test_one_gpu_is_not_for_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:

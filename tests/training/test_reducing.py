@@ -59,26 +59,6 @@ def test_columns_for_the_order_added(tmp_path: Path, save_encoder: Save, lines: 
     )
 
 
-@pytest.mark.parametrize("power", [0.4, 1.0])
-def test_whitened_axes(tmp_path: Path, save_encoder: Save, lines: list[str], power: float) -> None:
-    """As numpy does it: vectors of sentences turned to their principal axes and divided by the spread along them."""
-    save_encoder(tmp_path / "plain", 12, 1)
-    reduce_encoder(
-        tmp_path / "plain",
-        [tmp_path / "text"],
-        tmp_path / "white",
-        Reduction(8, whiten=power, storage="float32"),
-    )
-    encoder = load_encoder(tmp_path / "plain")
-    text = encoder.encode((tmp_path / "text").read_text().splitlines()).astype(np.float64)
-    squares, axes = np.linalg.eigh(text.T @ text)
-    kept = slice(-1, -9, -1)
-    expected = (encoder.encode(lines) @ axes[:, kept]) / np.sqrt(squares[kept]) ** power
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = load_encoder(tmp_path / "white").encode(lines)
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=2e-3)
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -142,14 +122,17 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists(), "before anything is written"
     for dim, options, message in (
         (100_000, {}, f"of --dim at most {shape.piece_dim} for the pieces"),
-        (100, {"order_columns": 60}, "60 for the order"),
-        (203, {"order_columns": 0, "order_weight": 0.0, "storage": "int4"}, "a multiple of 4 for the pieces"),
+        (100, {"order_columns": 60}, "60 columns for the order"),
+        (
+            203,
+            {"order_columns": 0, "order_weight": 0.0, "storage": "int4"},
+            "a multiple of 4 columns for the pieces",
+        ),
         (200, {"storage": "int3"}, "--storage int3"),
         (200, {"lines": 0}, "--lines 0"),
         (200, {"order_columns": -1}, "--order-columns -1"),
         (200, {"order_weight": -1.0}, "order_weight"),
         (200, {"length_share": 2.0}, "length_share"),
-        (200, {"whiten": 1.5}, "--whiten 1.5"),
     ):
         with pytest.raises(UsageError, match=message):
             reduce_encoder(model, ["x"], tmp_path / "x", Reduction(dim, **options))
@@ -174,7 +157,7 @@ def test_what_a_refusal_says_to_do_works(tmp_path: Path, lines: list[str]) -> No
             reduce_encoder(packaged("europe5"), [tmp_path / "text"], tmp_path / f"{name}{dim}", plan)
 
 
-@pytest.mark.parametrize("command", ["join", "reduce", "fit-scorer"])
+@pytest.mark.parametrize("command", ["reduce", "fit-scorer"])
 def test_the_help_names_bounds_and_what_is_required_once(encoder: Run, command: str) -> None:
     said = " ".join(encoder(command, "--help").out.split())
     assert "[required]" in said

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Corpus, Data, Recipe, Training
-from bitextmine.training.sampling import Sampler, drop_pieces, permuted
-from bitextmine.training.splits import split_table
+from bitextmine.training.sampling import Sampler, drop_pieces, permuted, split_table
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -51,9 +50,7 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
     recipe = make_recipe(train__batch=100)
     out = tmp_path / "out"
     (out / "work").mkdir(parents=True)
-    caches = open_caches(
-        out / "work" / "cache", recipe, open_vocabulary(recipe, out / "work"), show_progress=False
-    )
+    caches = open_caches(out / "work" / "cache", recipe, open_vocabulary(recipe, out / "work"))
     n = len(caches[0].train)
     whole = Sampler(caches, recipe)
     batches = [whole.draw(step) for step in range(2 * n // 100)]
@@ -74,7 +71,7 @@ def test_pieces_come_in_halves_until_the_last_steps(make_recipe: Callable[..., A
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
     tokenizer = open_vocabulary(recipe, work)
-    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
+    caches = open_caches(work / "cache", recipe, tokenizer)
     plain, split, again = (
         Sampler(caches, recipe),
         *(Sampler(caches, recipe, split_table(tokenizer), split_steps=3) for _ in range(2)),

@@ -22,8 +22,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
-from bitextmine.training.objectives.check import check_objectives
-from bitextmine.training.recipe import Recipe, check_recipe
+from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
 from bitextmine.training.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -114,7 +113,7 @@ def test_the_commonest_across_cuts(make_recipe: Make, tmp_path: Path) -> None:
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
     tokenizer = open_vocabulary(recipe, work)
-    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
+    caches = open_caches(work / "cache", recipe, tokenizer)
     pieces = tokenizer.pieces()
     shared = piece_ngrams(pieces)[0]
     found = commonest_ngrams(caches, pieces, shared, 3)
@@ -154,7 +153,7 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
         train__steps=120,
         train__piece_splits=0.1,
     )
-    out = train(recipe, tmp_path / "out", show_progress=False)
+    out = train(recipe, tmp_path / "out")
     config, tokenizer = read_folder(out)
     assert config.ngrams == ngrams and (out / NGRAMS).exists() == bool(ngrams)
     assert (tokenizer.ngrams is None) == (not ngrams)
@@ -166,8 +165,7 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
 
 def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: Make, tmp_path: Path) -> None:
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Run
-    from bitextmine.training.validation import validate
+    from bitextmine.training.run import Inputs, TrainingRun, validate
     from bitextmine.training.vocabulary import open_vocabulary
 
     recipe = make_recipe(
@@ -180,7 +178,7 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: M
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
     tokenizer = open_vocabulary(recipe, work)
-    run = Run(recipe, open_caches(work / "cache", recipe, tokenizer, show_progress=False), tokenizer)
+    run = TrainingRun(Inputs(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer))
     batch = run.sampler.draw(0)
     assert max(batch.src.ids.max(), batch.tgt.ids.max()) >= tokenizer.vocab_size
     assert max(batch.src.lengths.max(), batch.tgt.lengths.max()) == 10
@@ -211,7 +209,7 @@ def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     make_recipe: Make, tmp_path: Path
 ) -> None:
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Run
+    from bitextmine.training.run import Inputs, TrainingRun
     from bitextmine.training.vocabulary import open_vocabulary
 
     recipe = make_recipe(
@@ -224,8 +222,11 @@ def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
     tokenizer = open_vocabulary(recipe, work)
-    caches = open_caches(work / "cache", recipe, tokenizer, show_progress=False)
-    whole, part = Run(recipe, caches, tokenizer), Run(recipe, caches, tokenizer)
+    caches = open_caches(work / "cache", recipe, tokenizer)
+    whole, part = (
+        TrainingRun(Inputs(recipe, caches, tokenizer)),
+        TrainingRun(Inputs(recipe, caches, tokenizer)),
+    )
     assert len(whole.ngram_names) == 4 and part.ngram_names == whole.ngram_names
     for _ in whole.entries():
         if whole.step == 7:

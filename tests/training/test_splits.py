@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training.splits import CHOICES, ROUNDS, split_pieces, split_table
+from bitextmine.training.sampling import CHOICES, ROUNDS, split_pieces, split_table
 
 PACKAGED = Path(__file__).parents[2] / "bitextmine/encoder/packaged/europe5-fast/tokenizer.model"
 TOKENIZER = Tokenizer(PACKAGED)

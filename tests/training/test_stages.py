@@ -21,7 +21,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
-from bitextmine.training.objectives.registry import Objectives
+from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.recipe import Distil, Teacher, recipe_from_pairs
 from bitextmine.training.sampling import Batch
 from bitextmine.training.stages import stages
@@ -62,7 +62,7 @@ lessons.BLOCK = 100
 def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
     global left
     if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
-        event == "open" and str(args[0]).endswith("/keys") and args[1] == "a"
+        event == "open" and str(args[0]).endswith("/vectors") and args[1] == "ab"
     ):
         left -= 1
         if left == 0:
@@ -73,7 +73,7 @@ for line in sys.stdin:
     if not (child := os.fork()):
         sys.addaudithook(die)
         try:
-            train(load_recipe(Path(sys.argv[1])), Path(out), show_progress=False)
+            train(load_recipe(Path(sys.argv[1])), Path(out))
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -122,9 +122,7 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
 
     make_recipe()
     path = write_recipe(tmp_path, tiny_model, steps=120)
-    folder = train(
-        load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out", show_progress=False
-    )
+    folder = train(load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out")
     unseen = sentence_pairs[5000:5100]
     for made, least in ((folder / "work" / "stages" / "1-assistant", 0.5), (folder, 0.5)):
         student = load_encoder(made)
@@ -154,7 +152,7 @@ def test_a_student_may_have_fewer_layers_without_recurrence(
     make_recipe()
     settings = {"distil.layers": 1, "model.recurrent": 0, "model.bottleneck": 0}
     recipe = load_recipe(write_recipe(tmp_path, tiny_model, steps=2), settings)
-    folder = train(recipe, tmp_path / "out", show_progress=False)
+    folder = train(recipe, tmp_path / "out")
     assistant, student = (folder / "work" / "stages" / name for name in ("1-assistant", "student"))
     (large, _), (small, _), (made, _) = map(read_folder, (assistant, student, folder))
     assert (large.layers, small.layers, made.layers, made.recurrent) == (2, 1, 1, 0)
@@ -172,7 +170,9 @@ def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors() -> None:
     batch = Batch(0, sides[0], sides[1], np.arange(8, dtype=np.uint64).reshape(2, 4))
     theirs = rng.standard_normal((23, 8)).astype(np.float32)
     recipe = recipe_from_pairs(["x.en-fr.tsv"], {"train.objective": {"embedding": 1.0}, "teacher.model": "x"})
-    objectives = Objectives(recipe, model, np.ones(23, dtype=bool), 0, theirs)
+    objectives = Objectives(
+        recipe, Setup(recipe.train, model.config, teacher_pieces=theirs), np.ones(23, dtype=bool)
+    )
     loss = objectives(model, batch, step=1)["embedding"]
     with torch.no_grad():
         ours = (model.embedding.weight @ model.bottleneck.weight.T).double().numpy()
@@ -209,7 +209,7 @@ def test_a_recipe_with_stages_is_these_trainings(
         teacher=Teacher("minilm", ("en",)),
         model=dataclasses.replace(recipe.model, storage="int8"),
     )
-    found = stages(recipe, tmp_path / "out", tmp_path / "out" / "work")
+    found = stages(recipe, tmp_path / "out")
     assert [stage.number for stage in found] == said
     assert found[-1].out == tmp_path / "out" and found[-1].recipe.model.storage == "int8"
     assert all(stage.recipe.model.storage == "float32" for stage in found[:-1])
@@ -237,10 +237,10 @@ def test_a_recipe_with_stages_is_these_trainings(
 BAD = [
     ({"distil.epochs": [1, 1]}, r"distil\.epochs: found \[1\.0, 1\.0\]; it must be four numbers"),
     ({"distil.epochs": [0, 0, 0, 0]}, r"distil\.epochs: .*not all of them 0"),
-    ({"distil.epochs": [1, -1, 1, 1]}, r"distil\.epochs: .*at least 0"),
+    ({"distil.epochs": [1, -1, 1, 1]}, r"distil\.epochs 2: found -1; it must be a number, at least 0"),
     ({"distil.epochs": [1, 1, 1, 1], "model.layers": 0}, r"distil\.epochs: found with model\.layers 0"),
     ({"distil.epochs": [0, 1, 1, 1]}, r"distil\.epochs: found no stage 1 and no distil\.assistant"),
-    ({"distil.epochs": [1, 1, 1, 1], "teacher.model": ""}, r"teacher\.model: found none, but stages 1 and 4"),
+    ({"distil.epochs": [1, 1, 1, 1], "teacher.model": ""}, r"teacher\.model: found none, but it teaches"),
     ({"distil.epochs": [1, 1, 1, 1], "teacher.epochs": 0.5}, r"teacher\.epochs: found 0\.5 with \[distil\]"),
     (
         {"distil.epochs": [1, 1, 1, 1], "train.objective": {"ugt": 1.0}},
@@ -250,10 +250,10 @@ BAD = [
     ({"distil.contrast": "hard"}, r'distil\.contrast: found .hard.; it must be "soft" or "bool"'),
     ({"model.recurrent": 3}, r"model\.recurrent: 3 does not divide model\.layers 2"),
     ({"model.bottleneck": 32}, r"model\.bottleneck: found 32 with model\.dim 32"),
-    ({"model.layers": 0, "model.bottleneck": 8}, r"only models with layers have one"),
+    ({"model.layers": 0, "model.bottleneck": 8}, r"and needs layers"),
     (
         {"distil.epochs": [1, 1, 1, 1], "distil.layers": 3},
-        r"distil\.layers: 3 of an assistant of model\.layers 2",
+        r"distil\.layers: found 3, but the assistant has model\.layers 2",
     ),
     (
         {"distil.epochs": [1, 1, 1, 1], "model.recurrent": 2, "distil.layers": 1},

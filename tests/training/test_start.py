@@ -21,7 +21,7 @@ from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.recipe import Recipe, recipe_from_pairs
 from bitextmine.training.recipe.start import RATES
-from bitextmine.training.run import Run
+from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
 from bitextmine.training.start import open_start
 from bitextmine.training.trainer import train
@@ -43,15 +43,15 @@ def from_(make_recipe: Make, tmp_path: Path, start: str, **overrides: Any) -> Re
     return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
 
 
-def begun(recipe: Recipe, work: Path) -> Run:
+def begun(recipe: Recipe, work: Path) -> TrainingRun:
     """A run of that recipe before its first step."""
     work.mkdir(parents=True, exist_ok=True)
     start = open_start(recipe)
     tokenizer = open_vocabulary(recipe, work, start)
-    return Run(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer, start=start)
+    return TrainingRun(Inputs(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer, start=start))
 
 
-def vectors_of(run: Run, tokenizer: Tokenizer, lines: list[str]) -> np.ndarray:
+def vectors_of(run: TrainingRun, tokenizer: Tokenizer, lines: list[str]) -> np.ndarray:
     pieces, _ = tokenizer.encode(lines, run.recipe.model.max_pieces)
     if run.ngrams is not None:
         pieces = run.ngrams.extend(pieces)
@@ -106,7 +106,7 @@ def test_what_training_made_can_be_trained_on(
     )
     second = train(recipe, tmp_path / "b")
     assert (second / TOKENIZER).read_bytes() == (first / TOKENIZER).read_bytes()
-    assert "going on from the encoder a" in (second / "README.md").read_text()
+    assert "continuing from the encoder a" in (second / "README.md").read_text()
     right = []
     for folder in (first, second):
         en, fr = (
@@ -214,7 +214,7 @@ def test_vectors_are_stored_as_those_of_the_encoder(make_recipe: Make, tmp_path:
     """An encoder in four bits is not twice as large for having learned more."""
     recipe = from_(make_recipe, tmp_path, "europe5", train__steps=2)
     assert recipe.model.storage == "int4"
-    out = train(recipe, tmp_path / "out", device="cpu", show_progress=False)
+    out = train(recipe, tmp_path / "out")
     before = (packaged("europe5") / WEIGHTS).stat().st_size
     assert (out / WEIGHTS).stat().st_size == pytest.approx(before, rel=1e-3)
     assert "for de, en, es, fr, it" in (out / "README.md").read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
 from bitextmine.training.sampling import Batch
 from bitextmine.training.teacher import lessons as lessons_module
-from bitextmine.training.teacher.choosing import chosen_lines, shares, text_key
+from bitextmine.training.teacher.lessons import chosen_lines, shares, text_key
 from bitextmine.training.teacher.store import VectorStore
 from bitextmine.training.trainer import train
 
@@ -100,8 +100,7 @@ ORACLES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 def loss_of(name: str, student: torch.Tensor, teacher: np.ndarray, keys: np.ndarray) -> torch.Tensor:
     from bitextmine.encoder.config import EncoderConfig
-    from bitextmine.training.objectives.protocol import Setup
-    from bitextmine.training.objectives.registry import objective_class
+    from bitextmine.training.objectives.registry import Setup, objective_class
     from bitextmine.training.recipe import Teacher, Training
 
     torch.manual_seed(3)
@@ -223,18 +222,21 @@ def test_the_store_gives_what_was_put_in_and_drops_what_was_cut_short(tmp_path: 
         store.add(keys[:4], vectors[:4])
         store.add(keys[4:], vectors[4:])
     again = VectorStore(tmp_path, identity, 3)
-    order = rng.permutation(10)
-    assert (again.rows(again.places(keys[order])) == vectors[order]).all()
-    assert (again.places(keys + np.uint64(1)) == -1).all()
-    assert len(VectorStore(tmp_path, {"model": "x", "hash": "z"}, 3)) == 0, "another teacher's are others"
+    with again.filling():
+        order = rng.permutation(10)
+        assert (again.rows(again.places(keys[order])) == vectors[order]).all()
+        assert (again.places(keys + np.uint64(1)) == -1).all()
+    other = VectorStore(tmp_path, {"model": "x", "hash": "z"}, 3)
+    with other.filling():
+        assert len(other) == 0, "another teacher's vectors are kept apart"
     with (again.folder / "vectors").open("ab") as file:
-        file.write(b"half")  # killed in a row; then before the keys had been written whole
-    with (again.folder / "keys").open("r+b") as file:
-        file.truncate(9 * 8 + 3)
+        file.write(b"half")  # killed within a row, before the journal had its key
+    journal = (again.folder / "journal").read_bytes()
+    (again.folder / "journal").write_bytes(journal[:-3])
     left = VectorStore(tmp_path, identity, 3)
-    assert len(left) == 9
     with left.filling():
-        left.add(keys[9:], vectors[9:])
+        assert len(left) == 4
+        left.add(keys[4:], vectors[4:])
     assert (left.rows(left.places(keys)) == vectors).all()
     assert (left.folder / "vectors").read_bytes() == vectors.tobytes()
     with (again.folder / "vectors").open("r+b") as file:
@@ -259,7 +261,7 @@ def test_taught_alone_a_student_finds_translations_or_follows_its_teacher(
 ) -> None:
     settings = {"train__objective": {name: 1.0}, "teacher__model": str(tiny_model), "train__steps": 150}
     recipe = make_recipe(**TAUGHT, **settings, train__valid_every=150)
-    folder = train(recipe, tmp_path / "out", show_progress=False)
+    folder = train(recipe, tmp_path / "out")
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert entries[-1][name] < entries[1][name]
     student, unseen = load_encoder(folder), sentence_pairs[5000:5100]
@@ -290,7 +292,7 @@ def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_fro
         train__steps=4,
         vocabulary__size=150,
     )
-    train(recipe, tmp_path / "out", show_progress=False)
+    train(recipe, tmp_path / "out")
     english = {line.split("\t")[0] for line in (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()}
     assert 250 < len(asked) <= 300 and set(asked) <= english and len(set(asked)) == len(asked)
     asked.clear()
@@ -307,7 +309,7 @@ def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_fro
         model__start_from=str(tiny_model),
         model__dim=32,
     )
-    train(more, tmp_path / "more", show_progress=False)
+    train(more, tmp_path / "more")
     assert 0 < len(asked) < 80, "but for other lines, and those of another vocabulary's held-out pairs"
 
 
@@ -322,10 +324,10 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
         teacher__model=str(tiny_model), teacher__lines=5000, train__objective={"structure": 1.0}
     )
     tokenizer = open_vocabulary(recipe, tmp_path)
-    caches = open_caches(tmp_path, recipe, tokenizer, show_progress=False)
+    caches = open_caches(tmp_path, recipe, tokenizer)
     teacher = open_teacher(recipe)
     assert teacher is not None
-    found = lessons_module.open_lessons(tmp_path, recipe, caches, tokenizer, teacher, show_progress=False)
+    found = lessons_module.open_lessons(tmp_path, recipe, caches, tokenizer, teacher)
     held_out = caches[0].valid.take(np.arange(len(caches[0].valid))).keys
     (taught,) = found.corpora
     assert len(held_out[0]) == 60 and not np.isin(taught.train.pairs.keys, held_out).any()
@@ -342,9 +344,9 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     import torch
 
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
-    from bitextmine.training.run import Run
+    from bitextmine.training.run import Inputs, TrainingRun
     from bitextmine.training.teacher.source import open_teacher
+    from bitextmine.training.trainer import load_checkpoint, save_checkpoint
     from bitextmine.training.vocabulary import open_vocabulary
 
     both = {"contrastive": 1.0, "structure": 5.0}
@@ -363,18 +365,16 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
         ),
     ]
     tokenizer = open_vocabulary(recipes[0], tmp_path)
-    caches = open_caches(tmp_path, recipes[0], tokenizer, show_progress=False)
+    caches = open_caches(tmp_path, recipes[0], tokenizer)
     teacher = open_teacher(recipes[1])
     assert teacher is not None
-    lessons = lessons_module.open_lessons(
-        tmp_path, recipes[1], caches, tokenizer, teacher, show_progress=False
-    )
+    lessons = lessons_module.open_lessons(tmp_path, recipes[1], caches, tokenizer, teacher)
     alone, early, late, again = (
-        Run(recipe, caches, tokenizer, lessons=None if i == 0 else lessons)
+        TrainingRun(Inputs(recipe, caches, tokenizer, lessons=None if i == 0 else lessons))
         for i, recipe in enumerate(recipes)
     )
 
-    def steps(run: Run, begin: int, end: int) -> list[Any]:
+    def steps(run: TrainingRun, begin: int, end: int) -> list[Any]:
         drawn = [run.draw(step) for step in range(begin, end)]
         for batch, lesson in drawn:
             run.learn(batch, 1.0, lesson)
@@ -388,8 +388,8 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     for name, weights in alone.model.state_dict().items():
         assert torch.equal(weights, late.model.state_dict()[name])
     assert steps(late, 6, 8) == first[:2] and None not in first
-    save_checkpoint(tmp_path / "c.pt", {"recipe": "x", **late.state()})
-    again.restore(load_checkpoint(tmp_path / "c.pt", "x") or {})
+    save_checkpoint(tmp_path / "c.pt", late.state())
+    again.restore(load_checkpoint(tmp_path / "c.pt"))
     assert steps(again, 8, 10) == first[2:]
     steps(late, 8, 10)
     for name, weights in late.model.state_dict().items():
@@ -412,7 +412,7 @@ def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
         teacher__epochs=0.16,
         teacher__rate=0.5,
     )
-    folder = train(recipe, tmp_path / "out", show_progress=False)
+    folder = train(recipe, tmp_path / "out")
     lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
     entries = [entry for entry in lines if "learning_rate" in entry]
     expected = [1.0, *(0.1 + 0.9 * (1 + math.cos(math.pi * i / 3)) / 2 for i in range(3))]
@@ -461,7 +461,7 @@ def test_a_teacher_that_cannot_teach_is_told(
 ) -> None:
     settings = {"train__objective": {"structure": 1.0}, "teacher__model": "europe5-fast", **wrong}
     with pytest.raises(BitextmineError, match=said):
-        train(make_recipe(**settings), tmp_path / "out", show_progress=False)
+        train(make_recipe(**settings), tmp_path / "out")
     assert not (tmp_path / "out" / "config.json").exists()
 
 
@@ -470,7 +470,7 @@ def test_a_teacher_that_is_not_there_leaves_no_folder(make_recipe: Make, tmp_pat
     (tmp_path / "there").mkdir()
     for name in ("out", "there"):
         with pytest.raises(BitextmineError, match="missing"):
-            train(recipe, tmp_path / name, show_progress=False)
+            train(recipe, tmp_path / name)
     assert not (tmp_path / "out").exists()
     assert not list((tmp_path / "there").iterdir())
 
@@ -492,7 +492,7 @@ def test_nan_from_a_teacher_is_told_with_the_line(
     with pytest.raises(
         BitextmineError, match=r"its vector of line \d+ of pairs\.en-fr\.tsv .* NaN"
     ) as caught:
-        train(recipe, tmp_path / "out", show_progress=False)
+        train(recipe, tmp_path / "out")
     number = int(str(caught.value).split("of line ")[1].split()[0])
     line = (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[number - 1]
     assert sick[0] in line.split("\t") and repr(sick[0]) in str(caught.value)
@@ -520,7 +520,7 @@ def test_vectors_of_another_tool_teach_row_by_row(
     teacher = load_encoder(tiny_model)
     sides = {name: [pair[i] for pair in sentence_pairs[:1600]] for i, name in enumerate(("src", "tgt"))}
     arrays = {name: 3 * teacher.encode(lines).astype(np.float64) for name, lines in sides.items()}
-    folder = train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out", show_progress=False)
+    folder = train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out")
     unseen = sentence_pairs[5000:5100]
     assert np.corrcoef(cosines(load_encoder(folder), unseen), cosines(teacher, unseen))[0, 1] > 0.6
 
@@ -537,13 +537,13 @@ def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp
         ({"src": 0 * good}, r"precomputed: its vectors are all zeros"),
     ):
         with pytest.raises(BitextmineError, match=said):
-            train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out", show_progress=False)
+            train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out")
     recipe = precomputed(make_recipe, tmp_path, {"src": good})
     (tmp_path / "src.npy").write_bytes(good.tobytes())
     with pytest.raises(
         BitextmineError, match=r"src\.npy: no \.npy; 'bitextmine embed --vectors' with --dim makes"
     ):
-        train(recipe, tmp_path / "out", show_progress=False)
+        train(recipe, tmp_path / "out")
     (tmp_path / "src.npy").unlink()
     with pytest.raises(BitextmineError, match=r"src\.npy: cannot read the teacher's vectors: No such file"):
-        train(recipe, tmp_path / "out", show_progress=False)
+        train(recipe, tmp_path / "out")

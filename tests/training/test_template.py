@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
+import typing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.training.objectives.check import check_objectives
 from bitextmine.training.recipe import (
     Corpus,
     Data,
@@ -22,12 +22,14 @@ from bitextmine.training.recipe import (
     Teacher,
     Training,
     Vocabulary,
+    check_objectives,
     load_recipe,
     recipe_from_pairs,
     recipe_names,
     recipe_settings,
     recipe_template,
 )
+from bitextmine.training.recipe.check import key_types
 
 SECTIONS = {
     "data": Data,
@@ -154,7 +156,7 @@ def test_a_name_is_not_a_file_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_
         f"{section}.{field.name}"
         for section, cls in SECTIONS.items()
         for field in dataclasses.fields(cls)
-        if field.metadata.get("limits") and "choices" not in field.metadata["limits"]
+        if typing.get_origin(key_types(cls).get(field.name)) is typing.Annotated
     ],
 )
 def test_a_number_outside_its_limits_is_named(key: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import locked_folder
+from bitextmine.files.journal import Journal
 from bitextmine.training.trainer import train
 
 Make = Callable[..., Any]
@@ -72,7 +72,7 @@ for line in sys.stdin:
     if not (child := os.fork()):
         sys.addaudithook(die)
         try:
-            train(load_recipe(Path(sys.argv[1])), Path(out), show_progress=False)
+            train(load_recipe(Path(sys.argv[1])), Path(out))
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -96,7 +96,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
         f"[vocabulary]\n{vocabulary}\n"
         f"[model]\ndim = 16\n{model}\n"
-        "[train]\nsteps = 60\nbatch = 64\nhard_negatives = 0.25\nvalid_every = 16\ncheckpoint_seconds = 0.0\n"
+        "[train]\nsteps = 60\nbatch = 64\nvalid_every = 16\ncheckpoint_seconds = 0.0\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -159,16 +159,17 @@ def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: 
 def test_a_folder_that_another_process_trains_into_is_refused(make_recipe: Make, tmp_path: Path) -> None:
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
-    with locked_folder(work), pytest.raises(BitextmineError, match="another process trains into this folder"):
-        train(make_recipe(), tmp_path / "out")
-    assert not list(work.iterdir())
+    with Journal(work / "journal", "train", {}):
+        with pytest.raises(BitextmineError, match="another process trains into this folder"):
+            train(make_recipe(), tmp_path / "out")
+        assert [path.name for path in work.iterdir()] == ["journal"]
     train(make_recipe(train__steps=2), tmp_path / "out")
 
 
 def test_a_loss_that_is_not_finite_stops_and_names_the_step(
     make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bitextmine.training.objectives.contrastive import Contrastive
+    from bitextmine.training.objectives.sentence import Contrastive
 
     call = Contrastive.forward
     count = 0

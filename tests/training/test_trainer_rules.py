@@ -23,19 +23,17 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.run import Run
 from bitextmine.training import run as run_module
 from bitextmine.training import trainer
 from bitextmine.training.cache import open_caches
-from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
-from bitextmine.training.forward import piece_states, sentence_vectors
+from bitextmine.training.forward import layer_precision, piece_states, product_precision, sentence_vectors
+from bitextmine.training.log import plot_log
 from bitextmine.training.optimizer import rate_share
 from bitextmine.training.pairs import find_corpora
-from bitextmine.training.plot import plot_log
-from bitextmine.training.precision import layer_precision, product_precision
 from bitextmine.training.recipe import Training
-from bitextmine.training.run import Run, compile_layers
-from bitextmine.training.trainer import train
-from bitextmine.training.validation import validate
+from bitextmine.training.run import Inputs, TrainingRun, compile_layers, validate
+from bitextmine.training.trainer import load_checkpoint, save_checkpoint, train
 from bitextmine.training.vocabulary import open_vocabulary
 
 Make = Callable[..., Any]
@@ -81,15 +79,15 @@ def test_what_early_stopping_remembers_survives_a_checkpoint(make_recipe: Make, 
     recipe = make_recipe(train__patience=3, train__steps=8, train__valid_every=2)
     (tmp_path / "work").mkdir()
     tokenizer = open_vocabulary(recipe, tmp_path / "work")
-    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
-    whole, first, second = (Run(recipe, caches, tokenizer) for _ in range(3))
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer)
+    whole, first, second = (TrainingRun(Inputs(recipe, caches, tokenizer)) for _ in range(3))
     for _ in whole.entries():
         pass
     for entry in first.entries():
         if entry["step"] == 5:
             break
-    save_checkpoint(tmp_path / "c.pt", {"recipe": "x", **first.state()})
-    second.restore(load_checkpoint(tmp_path / "c.pt", "x") or {})
+    save_checkpoint(tmp_path / "c.pt", first.state())
+    second.restore(load_checkpoint(tmp_path / "c.pt"))
     for _ in second.entries():
         pass
     assert (second.waited, second.scores, second.best["step"]) == (
@@ -113,16 +111,16 @@ def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
     make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A finite loss may have a gradient that is not: the loss tells a step too late."""
-    learn = Run.learn
+    learn = TrainingRun.learn
 
-    def poisoned(self: Run, *args: Any) -> dict[str, float]:
+    def poisoned(self: TrainingRun, *args: Any) -> dict[str, float]:
         losses = learn(self, *args)
         if self.step == 5:
             with torch.no_grad():
                 self.model.embedding.weight[3, 2] = float("nan")
         return losses
 
-    monkeypatch.setattr(Run, "learn", poisoned)
+    monkeypatch.setattr(TrainingRun, "learn", poisoned)
     recipe = make_recipe(train__checkpoint_seconds=0.0)
     with pytest.raises(BitextmineError, match="step 5: weights are no longer finite"):
         train(recipe, tmp_path / "out")
@@ -140,16 +138,16 @@ from pathlib import Path
 from bitextmine.errors import BitextmineError
 from bitextmine.training import trainer
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.run import Run
-learn = Run.learn
+from bitextmine.training.run import Inputs, TrainingRun
+learn = TrainingRun.learn
 def then_full(self, *args):
     losses = learn(self, *args)
     if self.step == 6:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
     return losses
-Run.learn = then_full
+TrainingRun.learn = then_full
 try:
-    trainer.train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]), show_progress=False)
+    trainer.train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]))
 except BitextmineError as error:
     print(error)
 """
@@ -166,9 +164,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(make_recipe: Make, tmp_path: Pat
         check=True,
     )
     said = done.stdout.decode()
-    assert (
-        "checkpoint.pt: cannot be written: the disk is full; make room and run the same command again" in said
-    )
+    assert "checkpoint.pt: cannot write: the disk is full; make room and run the same command again" in said
     work = tmp_path / "out" / "work"
     assert torch.load(work / "checkpoint.pt", weights_only=True)["step"] == 5
     assert not [path for path in work.iterdir() if path.suffix == ".part" or path.name.startswith(".")]
@@ -260,8 +256,8 @@ def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(
     recipe = make_recipe(**LAYER, model__dropout=0.5)
     (tmp_path / "work").mkdir()
     tokenizer = open_vocabulary(recipe, tmp_path / "work")
-    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer, show_progress=False)
-    run = Run(recipe, caches, tokenizer)
+    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer)
+    run = TrainingRun(Inputs(recipe, caches, tokenizer))
     modes = []
     run.model.layers[0].register_forward_hook(lambda module, *rest: modes.append(module.training))
     assert validate(run.model, caches, recipe) == validate(run.model, caches, recipe)
@@ -362,7 +358,7 @@ def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(
         **LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0}
     )
-    folder = train(recipe, tmp_path / "out", device="cuda")
+    folder = train(recipe, tmp_path / "out", Run(device="cuda"))
     last = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])
     assert last["p_at_1"]["mean"] > 50
 
@@ -432,7 +428,7 @@ def test_too_little_text_is_told(
     rows = [f"{en}\t{fr}" for en, fr in sentence_pairs[:400]]
     recipe = make_recipe(rows, train__steps=0, train__batch=256, vocabulary__size=4000)
     with caplog.at_level("INFO"):
-        train(recipe, tmp_path / "out", show_progress=False)
+        train(recipe, tmp_path / "out")
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     for words in (
         r"^the corpora fill a vocabulary of \d+ pieces only, not of 4000: .*--vocabulary$",
@@ -443,7 +439,7 @@ def test_too_little_text_is_told(
     assert not any("nan" in record.getMessage() for record in caplog.records)
     assert any(record.getMessage().startswith("step ") for record in caplog.records)
     caplog.clear()
-    train(make_recipe(), tmp_path / "enough", show_progress=False)
+    train(make_recipe(), tmp_path / "enough")
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
@@ -470,15 +466,15 @@ def test_measuring_changes_no_weight(make_recipe: Make, tmp_path: Path) -> None:
 def test_a_checkpoint_is_only_told_of_where_there_is_one(
     make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = Run.learn
+    learn = TrainingRun.learn
 
-    def poisoned(self: Run, *args: Any) -> dict[str, float]:
+    def poisoned(self: TrainingRun, *args: Any) -> dict[str, float]:
         losses = learn(self, *args)
         with torch.no_grad():
             self.model.embedding.weight[3, 2] = float("nan" if self.step == 3 else 0)
         return losses
 
-    monkeypatch.setattr(Run, "learn", poisoned)
+    monkeypatch.setattr(TrainingRun, "learn", poisoned)
     for seconds, told in ((3600.0, False), (0.0, True)):
         with pytest.raises(BitextmineError, match=r"no longer finite|the loss is") as stopped:
             train(make_recipe(train__checkpoint_seconds=seconds), tmp_path / f"out{told}")

@@ -1,4 +1,4 @@
-"""What training minimises: objectives by name, weighed by the recipe's train.objective table.
+"""Training objectives by name, weighted by the recipe's train.objective table.
 
-`catalogue` names them, without torch; `protocol` is what each of them is; `registry` makes those of a run.
+`catalogue` declares them, without torch; `registry` defines what an objective is and makes those of a run.
 """

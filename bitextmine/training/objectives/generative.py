@@ -1,8 +1,8 @@
-"""The generative objectives of Mao et al. 2021 and their forerunners: predicting pieces.
+"""The generative objectives of Mao et al. 2021 and their precursors, which predict pieces.
 
-Each is the Kullback-Leibler divergence of the model's distribution over the vocabulary from a target
-distribution; they differ in the targets. All but `mlm` read one distribution per sentence, from its pooled state.
-Every target sums to 1: counts of a repeated piece are added, and targets come from unmasked sentences.
+Each is the Kullback-Leibler divergence of the model's distribution over the vocabulary from a target distribution; they
+differ in the targets. All but `mlm` read one distribution per sentence, from its pooled state. Every target sums to 1:
+counts of a repeated piece are added, and targets come from unmasked sentences.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 from torch import Tensor
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.distribution import Targets, divergence, one_piece, piece_counts
-from bitextmine.training.objectives.protocol import Objective, Setup
+from bitextmine.training.losses import Targets, divergence, one_piece, piece_counts
+from bitextmine.training.objectives.registry import Objective, Setup
 from bitextmine.training.objectives.views import Views
 
 __all__ = ["Mlm", "Smlm", "Ugt", "Xtr"]
@@ -28,7 +28,7 @@ class Generative(Objective):
     def divergence(
         self, views: Views, states: Tensor, targets: Targets, weights: np.ndarray | float = 1.0
     ) -> Tensor:
-        """The weighted sum of the rows' divergences, per pair of the step's batch."""
+        """Return the weighted sum of the rows' divergences, per pair of the step's batch."""
         weights = np.asarray(weights) / views.pairs
         return divergence(
             self.head, views.model.embedding.weight, states, targets, weights, views.model.bottleneck_weight
@@ -36,10 +36,13 @@ class Generative(Objective):
 
 
 class Mlm(Generative):
-    """Masked language model (Devlin et al. 2019): the masked pieces from the states at their own positions. The
-    mean over a pair's masked pieces, then over pairs."""
+    """Masked language model (Devlin et al. 2019): masked pieces from the states at their positions.
+
+    The mean over a pair's masked pieces, then over pairs.
+    """
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         masked = views.bert_masked
         counts = np.bincount(masked.row, minlength=len(views.batch))
         share = 1 / counts[masked.row]
@@ -47,31 +50,37 @@ class Mlm(Generative):
 
 
 class Smlm(Generative):
-    """Single-word masked language model (Eq. 1; Sabet et al. 2019): the one masked piece, from the masked sentence
-    and from its translation. The side is drawn per pair, which halves the work and has half of Eq. 1's sum over
-    both sides as its mean."""
+    """Single-word masked language model (Eq. 1; Sabet et al. 2019).
+
+    The one masked piece, from the masked sentence and from its translation. The side is drawn per pair, which halves
+    the work; the expectation is half of Eq. 1's sum over both sides.
+    """
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         masked = views.one_masked
         targets = one_piece(np.concatenate([masked.piece, masked.piece]))
         return self.divergence(views, masked.vectors, targets)
 
 
 class Xtr(Generative):
-    """Cross-lingual token-level reconstruction (Eq. 2 and 3): the pieces of the other side, each with its share of
-    that sentence's pieces."""
+    """Cross-lingual token-level reconstruction (Eq. 2 and 3): the pieces of the other side, with their shares of it."""
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         vectors = views.one_masked.vectors
         targets = piece_counts(_other_side(views))
         return self.divergence(views, vectors, targets)
 
 
 class Ugt(Generative):
-    """Unified generative task (Eq. 2 with Eq. 4): as `Xtr`, but for the masked sentence half of the mass lies on the
-    masked piece and the other half on the translation's pieces."""
+    """Unified generative task (Eq. 2 with Eq. 4).
+
+    As `Xtr`, but for the masked sentence half of the mass is on the masked piece, half on the translation's pieces.
+    """
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         masked = views.one_masked
         n = len(views.batch)
         piece = np.full(2 * n, -1, dtype=np.int64)
@@ -81,5 +90,5 @@ class Ugt(Generative):
 
 
 def _other_side(views: Views) -> Pieces:
-    """Of 2n sentences, sources first, the translations."""
+    """Return the translations of 2n sentences, sources first."""
     return Pieces.join([views.batch.tgt, views.batch.src])

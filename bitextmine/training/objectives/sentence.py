@@ -1,49 +1,106 @@
-"""The sentence-level objectives of Mao et al. 2021: alignment (Eq. 5) and similarity (Eq. 6)."""
+"""Sentence-level objectives: in-batch softmax on cosine, and alignment and similarity of Mao et al. 2021."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from bitextmine.training.objectives.protocol import Objective
+from bitextmine.encoder.model import unit_vectors
+from bitextmine.training.forward import product_precision
+from bitextmine.training.losses import symmetric_softmax_loss
+from bitextmine.training.objectives.registry import Objective, Setup
 from bitextmine.training.objectives.views import Views
 
-__all__ = ["Align", "Sim", "align_loss", "sim_loss"]
+__all__ = ["Align", "Contrastive", "Sim", "align_loss", "false_negatives", "sim_loss"]
 
 # Eq. 6 is infinite where two probabilities differ by 1; at this distance from it the loss is 9.2 and finite.
 SATURATED = 1e-4
+
+
+class Contrastive(Objective):
+    """Softmax over the batch of cosine / temperature, in both directions.
+
+    With an optional additive margin on the true pairs (Yang et al. 2019) and an optional learned temperature. The
+    batch's other pairs are the negatives, except those with the same source or target sentence.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        training = setup.training
+        self.margin = training.margin
+        self.precision = training.precision
+        log_temperature = torch.tensor(math.log(training.temperature))
+        if training.learn_temperature:
+            self.log_temperature = nn.Parameter(log_temperature)
+        else:
+            self.register_buffer("log_temperature", log_temperature)
+
+    def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
+        vectors = unit_vectors(views.gather(views.vectors))
+        n = views.pairs
+        # Below 0.01 a learned temperature would make float32's exponentials underflow.
+        temperature = self.log_temperature.clamp(math.log(0.01), 0.0).exp()
+        precision = product_precision(self.precision, vectors.device)
+        masked = false_negatives(views.keys)
+        loss = symmetric_softmax_loss(vectors[:n], vectors[n:], temperature, masked, precision, self.margin)
+        return views.shared(loss)
+
+
+def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows i and columns j (m,), i != j, whose source i and target j are no true negatives.
+
+    Source i is also source j, or target i is also target j; keys (2, n). Sorted by i, then j.
+    """
+    n = keys.shape[1]
+    found = []
+    for side in keys:
+        order = np.argsort(side, kind="stable")
+        starts = np.flatnonzero(np.concatenate([[True], side[order][1:] != side[order][:-1], [True]]))
+        for group in np.flatnonzero(np.diff(starts) > 1):
+            same = order[starts[group] : starts[group + 1]]
+            found.append(np.repeat(same, len(same)) * n + np.tile(same, len(same)))
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    i, j = np.divmod(np.unique(np.concatenate(found)), n)
+    return i[i != j], j[i != j]
 
 
 class Align(Objective):
     """Eq. 5 on the pooled states of the batch with one piece of each pair masked."""
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         n = views.pairs
         vectors = views.gather(views.one_masked.vectors.float())
         return views.shared(align_loss(vectors[:n], vectors[n:]))
 
 
 class Sim(Objective):
-    """Eq. 6 on the same."""
+    """Eq. 6 on the same states."""
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         n = views.pairs
         vectors = views.gather(views.one_masked.vectors.float())
         return views.shared(sim_loss(vectors[:n], vectors[n:]))
 
 
 def align_loss(u: Tensor, v: Tensor) -> Tensor:
-    """Eq. 5, mean over j: u, v (n, d) float32, inner products, softmax over the batch in both directions."""
+    """Return Eq. 5, the mean over j: inner products of u, v (n, d) float32, softmax over the batch both ways."""
     scores = u @ v.T
     own = scores.diagonal()
     return (scores.logsumexp(1) + scores.logsumexp(0) - 2 * own).mean()
 
 
 def sim_loss(u: Tensor, v: Tensor) -> Tensor:
-    """Eq. 6, mean over j1 of the sum over j2: how far the batch's similarities among the sources differ from those
-    among the targets, as -log cos(pi/2 (p - q)) of the row-wise softmax probabilities. u, v (n, d) float32."""
+    """Return Eq. 6, the mean over j1 of the sum over j2 of -log cos(pi/2 (p - q)); u, v (n, d) float32.
+
+    p and q are the row-wise softmax probabilities of the similarities among the sources and among the targets.
+    """
     p, q = (u @ u.T).softmax(1), (v @ v.T).softmax(1)
     difference = (p - q).clamp(-1 + SATURATED, 1 - SATURATED)
     return -torch.log(torch.cos(math.pi / 2 * difference)).sum(1).mean()

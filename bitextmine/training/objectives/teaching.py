@@ -1,12 +1,11 @@
-"""What is learned of a teacher: its vectors, or how alike it finds the sentences of a batch.
+"""Objectives that learn from a teacher: its vectors, or its cosines between the sentences of a batch.
 
-The first four are of "Multi-stage Distillation Framework for Cross-Lingual Semantic Similarity Matching" (Ding et al.
-2022): Eq. 2, 4 and 6, which are one, Eq. 5, Eq. 8 and Eq. 9. All read finished vectors, of length 1, as encoders give
-them, and all are means over the batch, whatever its size. A teacher that reads one language only gives both sentences
-of a pair the vector of that one (Reimers & Gurevych 2020).
+`Distil`, `Mcl`, `MclBool` and `MclCe` are Eq. 2 (also 4 and 6), 5, 8 and 9 of "Multi-stage Distillation Framework for
+Cross-Lingual Semantic Similarity Matching" (Ding et al. 2022). All read finished unit vectors, and all are means over
+the batch, whatever its size. A teacher that reads one language gives both sentences of a pair the vector of that one
+(Reimers & Gurevych 2020).
 
-What compares all sentences of a batch with each other never makes that matrix where it can do without: the sum of the
-squares of U U' is that of U' U, which is small.
+The n x n matrix of cosines is avoided where possible: the sum of the squares of U U' is that of U' U, which is small.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bitextmine.encoder.model import unit_vectors
-from bitextmine.training.objectives.contrastive import false_negatives
-from bitextmine.training.objectives.protocol import Objective, Setup
+from bitextmine.training.objectives.registry import Objective, Setup
+from bitextmine.training.objectives.sentence import false_negatives
 from bitextmine.training.objectives.views import Views
 
 __all__ = [
@@ -42,26 +41,29 @@ __all__ = [
 
 
 class Taught(Objective):
-    """An objective over a step's lesson: pairs that a teacher's vectors are known of."""
+    """An objective over pairs with a teacher's vectors."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.temperature = setup.teacher.temperature
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         student = unit_vectors(views.gather(views.vectors))
         teacher = torch.from_numpy(np.concatenate(list(views.teacher))).to(student.device)
         return views.shared(self.loss(student, teacher, views.keys))
 
     def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        """student (2n, d), teacher (2n, e): unit rows, float32, sources first; keys (2, n) -> a scalar."""
+        """Return a scalar from student (2n, d) and teacher (2n, e), unit rows, sources first, and keys (2, n)."""
         raise NotImplementedError
 
 
 class Distil(Taught):
-    """Eq. 2, 4 and 6: the student's vectors are the teacher's. Where they differ in dimension a linear map, learned
-    beside it, leads from the student's to the teacher's; it begins as one that changes no cosine (as far as there is
-    room for it)."""
+    """Eq. 2, 4 and 6: the student's vectors become the teacher's.
+
+    If they differ in dimension, a linear map from the student's to the teacher's is learned beside the encoder; it
+    starts out orthogonal.
+    """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -70,9 +72,11 @@ class Distil(Taught):
         if self.map is not None:
             nn.init.orthogonal_(self.map.weight)
 
-    def turn(self, student: Tensor, teacher: Tensor) -> None:
-        """Has the map begin as that of all that change no cosine which brings student (m, d) nearest to teacher (m, e):
-        Schoenemann 1966, "A generalized solution of the orthogonal Procrustes problem"."""
+    def align(self, student: Tensor, teacher: Tensor) -> None:
+        """Set the map to the orthogonal one that brings student (m, d) nearest to teacher (m, e).
+
+        Schoenemann 1966, "A generalized solution of the orthogonal Procrustes problem".
+        """
         if self.map is not None:
             left, _, right = torch.linalg.svd(teacher.T @ student, full_matrices=False)
             with torch.no_grad():
@@ -83,8 +87,10 @@ class Distil(Taught):
 
 
 class Embedding(Objective):
-    """Eq. 3: what the student makes of the pieces of a sentence, before its layers, is what the teacher makes of them.
-    The mean over a sentence's pieces, summed over both sides, the mean over pairs."""
+    """Eq. 3: the student's piece vectors, before its layers, become the teacher's.
+
+    The mean over a sentence's pieces, summed over both sides, the mean over pairs.
+    """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -95,6 +101,7 @@ class Embedding(Objective):
         self.register_buffer("table", torch.from_numpy(table), persistent=False)
 
     def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step."""
         pieces = views.whole
         lengths = pieces.lengths
         share = np.repeat(1 / np.maximum(lengths, 1), lengths)
@@ -113,7 +120,7 @@ class Mcl(Taught):
 
 
 class MclBool(Taught):
-    """Eq. 8: the same with 1 for translations and 0 for others; the teacher is not asked."""
+    """Eq. 8: the same with 1 for translations and 0 for others, without the teacher."""
 
     def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         n = len(student) // 2
@@ -129,41 +136,44 @@ class MclCe(Taught):
 
 
 class Structure(Taught):
-    """Sentences are as alike as the teacher finds them, whatever their language (similarity-preserving distillation,
-    Tung & Mori 2019, on cosines as they are)."""
+    """The cosines of all sentences, whatever their language, become the teacher's.
+
+    Similarity-preserving distillation (Tung & Mori 2019), on plain cosines.
+    """
 
     def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return structure_loss(student, teacher)
 
 
 class StructureKl(Taught):
-    """The same with what is near weighed most: for each sentence a softmax over the others."""
+    """The same by softmax over the other sentences, so that near ones count most."""
 
     def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return structure_kl_loss(student, teacher, self.temperature)
 
 
 class StructureCorrelation(Taught):
-    """The same up to where a teacher's cosines lie and how far they spread (after Huang et al. 2022, "Knowledge
-    distillation from a stronger teacher")."""
+    """The same up to the mean and spread of the teacher's cosines.
+
+    After Huang et al. 2022, "Knowledge distillation from a stronger teacher".
+    """
 
     def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return correlation_loss(student, teacher)
 
 
 def distil_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """Eq. 2: the mean over n pairs of |t - s|^2, summed over both sides; student, teacher (2n, d), sources first."""
+    """Return Eq. 2, the mean over n pairs of |t - s|^2, summed over both sides; (2n, d), sources first."""
     return 2 * (teacher - student).square().sum(1).mean()
 
 
 def embedding_loss(student: Tensor, teacher: Tensor, weights: Tensor) -> Tensor:
-    """The sum over pieces of weights (m,) times |teacher - student|^2, both (m, d)."""
+    """Return the sum over pieces of weights (m,) times |teacher - student|^2, both (m, d)."""
     return weights @ (teacher - student).square().sum(1)
 
 
 def mcl_loss(src: Tensor, tgt: Tensor, teacher: Tensor) -> Tensor:
-    """Eq. 5: the mean over i and j of (cos(teacher_i, teacher_j) - cos(src_i, tgt_j))^2; unit rows (n, d), (n, d) and
-    (n, e)."""
+    """Return Eq. 5, the mean over i and j of (cos(teacher_i, teacher_j) - cos(src_i, tgt_j))^2, of unit rows."""
     squares = ((src.T @ src) * (tgt.T @ tgt)).sum()
     products = ((src.T @ teacher) * (tgt.T @ teacher)).sum()
     constant = (teacher.T @ teacher).square().sum()
@@ -171,8 +181,10 @@ def mcl_loss(src: Tensor, tgt: Tensor, teacher: Tensor) -> Tensor:
 
 
 def mcl_bool_loss(src: Tensor, tgt: Tensor, keys: np.ndarray) -> Tensor:
-    """Eq. 8: as `mcl_loss` with 1 instead of the teacher's cosine where i and j are the same pair or share a sentence
-    (keys (2, n), equal where sentences are), else 0."""
+    """Return Eq. 8: `mcl_loss` with 1 instead of the teacher's cosine if i and j share a sentence, else 0.
+
+    keys (2, n) are equal for equal sentences.
+    """
     rows, columns = (torch.from_numpy(side).to(src.device) for side in false_negatives(keys))
     own = (src * tgt).sum(1).sum() + (src[rows] * tgt[columns]).sum()
     squares = ((src.T @ src) * (tgt.T @ tgt)).sum()
@@ -180,20 +192,18 @@ def mcl_bool_loss(src: Tensor, tgt: Tensor, keys: np.ndarray) -> Tensor:
 
 
 def mcl_ce_loss(src: Tensor, tgt: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Eq. 9, the mean over i: - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / temperature)."""
+    """Return Eq. 9, the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / t)."""
     weights = teacher @ teacher.T
     return -(weights * functional.log_softmax(src @ tgt.T / temperature, dim=1)).sum(1).mean()
 
 
 def structure_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """The mean over all i and j of (cos(teacher_i, teacher_j) - cos(student_i, student_j))^2; unit rows (m, d) and
-    (m, e)."""
+    """Return the mean over i and j of (cos(teacher_i, teacher_j) - cos(student_i, student_j))^2, of unit rows."""
     return mcl_loss(student, student, teacher)
 
 
 def structure_kl_loss(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """The mean over i of the Kullback-Leibler divergence of the student's softmax over j != i of cos / temperature from
-    the teacher's."""
+    """Return the mean over i of D(teacher || student), for the softmax over j != i of cosine / temperature."""
     own = torch.eye(len(student), dtype=torch.bool, device=student.device)
     low = torch.finfo(torch.float32).min
     wanted = (teacher @ teacher.T / temperature).masked_fill(own, low).log_softmax(1)
@@ -202,12 +212,11 @@ def structure_kl_loss(student: Tensor, teacher: Tensor, temperature: float) -> T
 
 
 def correlation_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """1 - the correlation (Pearson's), over all i != j, of cos(student_i, student_j) with cos(teacher_i, teacher_j)."""
+    """Return 1 - Pearson's correlation of cos(student_i, student_j) and cos(teacher_i, teacher_j) over all i != j."""
     m = len(student)
     count = m * (m - 1)
 
     def moments(a: Tensor, b: Tensor) -> Tensor:
-        """The mean of the products of cosines, each pair's own left out."""
         squares = (a * a).sum(1) * (b * b).sum(1)
         return ((a.T @ b).square().sum() - squares.sum()) / count
 

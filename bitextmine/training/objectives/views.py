@@ -1,4 +1,4 @@
-"""The ways in which objectives look at a batch, each encoded once a step however many objectives share it."""
+"""Views of a batch for the objectives: each is encoded once a step, however many objectives share it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from torch import Tensor
 
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.forward import piece_states, sentence_vectors
+from bitextmine.training.forward import layer_precision, piece_states, sentence_vectors
 from bitextmine.training.parallel import ALONE, World
-from bitextmine.training.precision import layer_precision
 from bitextmine.training.recipe import Training
 from bitextmine.training.sampling import Batch, drop_pieces
 
 __all__ = ["MASK", "MaskedPieces", "OneMasked", "Views", "mask_like_bert", "mask_one"]
 
-# The vocabulary's unknown piece stands for a masked one: for both, a piece is there and nobody says which. It is
-# never in a target (targets are read from the unmasked sentences), unless the text itself has it.
+# The vocabulary's unknown piece serves as the mask. It is never in a target (targets come from unmasked sentences),
+# unless the text itself has it.
 MASK = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class OneMasked:
-    """A batch in which each pair has one piece masked, on a side chosen at random (paper, section 3.2).
+    """A batch in which each pair has one piece masked, on a random side (Mao et al. 2021, section 3.2).
 
-    side (n,) 0 = source, 1 = target: where; piece (n,) int64: which piece was there (-1: that side has none);
-    pieces: 2n sentences, sources first; vectors (2n, d): their pooled states, not normalised.
+    side (n,): 0 source, 1 target; piece (n,) int64: the masked piece (-1: that side has none); pieces: 2n sentences,
+    sources first; vectors (2n, d): their pooled states, not normalised.
     """
 
     side: np.ndarray
@@ -40,8 +39,7 @@ class OneMasked:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedPieces:
-    """BERT-style masking: states (m, d) at the chosen positions, piece (m,) int64 that stood there, and row (m,)
-    int64, the pair (0..n-1) of each."""
+    """BERT-style masking: states (m, d) at the chosen positions, masked pieces (m,) int64, pairs row (m,) int64."""
 
     states: Tensor
     piece: np.ndarray
@@ -49,16 +47,15 @@ class MaskedPieces:
 
 
 class Views:
-    """A batch as the objectives of one step see it, each view encoded when it is first asked for.
+    """A batch as the objectives of one step see it; views are encoded on first use.
 
     Of several processes each encodes its share of the pairs: ``batch``, ``whole`` (its sentences, sources first) and
     the views hold that share, ``pairs`` and ``keys`` (2, pairs) are of the whole step. A loss over single pairs is
     summed over the share and divided by ``pairs``; a loss over the batch takes `gather`ed vectors and goes through
     `shared`. The sum over the processes is then the loss.
 
-    content (V,) bool tells the pieces worth predicting (letters or digits in them). Random choices come from
-    the step's seed, each view with a stream of its own, so that they do not depend on which objectives run, nor on
-    how many processes there are.
+    content (V,) bool marks the pieces worth predicting (with letters or digits). Random choices come from the step's
+    seed, with a stream per view, so that they depend neither on the objectives nor on the number of processes.
     """
 
     def __init__(
@@ -85,12 +82,12 @@ class Views:
 
     @property
     def teacher(self) -> np.ndarray:
-        """(2, pairs, d) float32, rows of length 1: what a teacher makes of the step's sentences."""
-        assert self._teacher is not None, "only a lesson has a teacher"
+        """The teacher's vectors of the step's sentences, (2, pairs, d) float32 with unit rows."""
+        assert self._teacher is not None, "only taught pairs have a teacher"
         return self._teacher
 
     def gather(self, vectors: Tensor) -> Tensor:
-        """(2m, d) of this process' pairs, sources first -> (2 pairs, d) of the step's, in their order."""
+        """Return the vectors of the step's pairs (2 pairs, d) from this process's (2m, d), sources first."""
         if self.world.size == 1:
             return vectors
         m = len(self.batch)
@@ -99,7 +96,7 @@ class Views:
         return torch.cat([src, tgt])
 
     def shared(self, loss: Tensor) -> Tensor:
-        """This process' share of a loss that every process computes."""
+        """Return this process's share of a loss that every process computes."""
         return loss / self.world.size
 
     def _own(self, pieces: Pieces) -> Pieces:
@@ -112,7 +109,7 @@ class Views:
         t = self.training
         if self._teacher is None or not self.model.config.length_share:
             return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
-        # A teacher's cosines are what those of the finished model shall be.
+        # The teacher's cosines are targets for those of the finished model.
         was = self.model.length_share_in_training
         self.model.length_share_in_training = self.model.config.length_share
         try:
@@ -122,11 +119,12 @@ class Views:
 
     @cached_property
     def vectors(self) -> Tensor:
-        """(2m, d) pooled states of the sentences with some pieces dropped, sources first; not normalised."""
+        """Pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
         return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
 
     @cached_property
     def one_masked(self) -> OneMasked:
+        """The batch with one piece of each pair masked."""
         side, position, piece = mask_one(self._all, self.content, self._rng(2))
         ids = self._all.ids.copy()
         ids[position[position >= 0]] = MASK
@@ -135,6 +133,7 @@ class Views:
 
     @cached_property
     def bert_masked(self) -> MaskedPieces:
+        """The batch masked as BERT does."""
         ids, positions = mask_like_bert(self._all, self.content, self._rng(3))
         pieces = self._own(Pieces(ids, self._all.offsets))
         if self.world.size > 1:
@@ -149,11 +148,12 @@ class Views:
 def mask_one(
     whole: Pieces, content: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For 2n sentences (sources first) chooses a side per pair and a piece in that side's sentence.
+    """Choose, for 2n sentences (sources first), a side per pair and a piece of that side's sentence.
 
-    Returns side (n,) 0 or 1; position (n,) int64 in whole.ids; piece (n,) int64; the last two -1 where the
-    sentence is empty. Each content piece of the sentence is as likely; a sentence without any (punctuation only)
-    offers all its pieces.
+    Each content piece of the sentence is equally likely; a sentence without any (punctuation only) offers all pieces.
+
+    Returns:
+        side (n,) 0 or 1, position (n,) int64 in whole.ids, piece (n,) int64; the last two are -1 for empty sentences.
     """
     n = len(whole) // 2
     side = rng.integers(0, 2, n)
@@ -174,8 +174,10 @@ def mask_one(
 def mask_like_bert(
     whole: Pieces, content: np.ndarray, rng: np.random.Generator, share: float = 0.15
 ) -> tuple[np.ndarray, np.ndarray]:
-    """BERT's masking (Devlin et al. 2019): 15% of the pieces, of which 80% become MASK, 10% a random piece and
-    10% stay; every sentence with pieces has at least one. Returns the new ids and the chosen positions."""
+    """Mask like BERT (Devlin et al. 2019); return the new ids and the chosen positions.
+
+    Of 15% of the pieces 80% become MASK, 10% a random piece and 10% stay; each sentence with pieces has at least one.
+    """
     chosen = rng.random(len(whole.ids)) < share
     starts = whole.offsets[:-1][whole.lengths > 0]
     if len(starts):

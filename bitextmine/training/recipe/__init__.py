@@ -1,8 +1,8 @@
-"""Recipes: what a training run is, as TOML; every key has a default, a meaning and a check."""
+"""Recipes: training runs as TOML; every key has a type, a range, a default and a meaning."""
 
 from __future__ import annotations
 
-from bitextmine.training.recipe.check import check_recipe
+from bitextmine.training.recipe.check import check_objectives, check_recipe
 from bitextmine.training.recipe.keys import Corpus, Data, Distil, Model, Recipe, Teacher, Training, Vocabulary
 from bitextmine.training.recipe.load import load_recipe, recipe_from_pairs, recipe_names, recipe_path
 from bitextmine.training.recipe.start import start_name, with_start
@@ -17,6 +17,7 @@ __all__ = [
     "Teacher",
     "Training",
     "Vocabulary",
+    "check_objectives",
     "check_recipe",
     "load_recipe",
     "recipe_from_pairs",

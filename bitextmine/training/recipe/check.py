@@ -1,281 +1,319 @@
-"""What a recipe's values may be: each key within its limits, and keys that fit together."""
+"""Check recipes: types, ranges and unknown keys by msgspec, then the keys that must agree with each other."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.errors import BitextmineError
-from bitextmine.training.recipe.keys import SECTIONS, Recipe, Training
-from bitextmine.training.recipe.limits import limits_in_words, within
+from bitextmine.training.objectives.catalogue import OBJECTIVES
+from bitextmine.training.recipe.keys import Recipe, Training
 
-__all__ = ["check_recipe"]
+__all__ = ["check_objectives", "check_recipe", "key_types", "recipe_of", "type_in_words"]
+
+_LIMITS = {"ge": "at least {:,}", "le": "at most {:,}", "gt": "above {:,}", "lt": "below {:,}"}
+_TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
-def check_recipe(recipe: Recipe) -> Recipe:
-    """Raises BitextmineError naming the first key with an impossible value; returns the recipe."""
-    d, m, t = recipe.data, recipe.model, recipe.train
-    _must(bool(d.corpora), "data.corpora", "names no corpus", "add a [[data.corpora]] table, or pass --pairs")
-    for i, c in enumerate(d.corpora, 1):
-        where = f"data.corpora {i}"
-        _must(bool(c.pairs) != bool(c.src and c.tgt), where, "needs either pairs, or src and tgt")
-        _must(
-            len(c.langs) == 2 and c.langs[0] != c.langs[1],
-            f"{where}: langs",
-            f"found {list(c.langs)}",
-            "name two languages",
-        )
-        _check_limits(c, f"{where}: ")
-    for section in SECTIONS:
-        _check_limits(getattr(recipe, section), f"{section}.")
-    _must(
-        m.layers == 0 or m.dim % m.heads == 0, "model.heads", f"{m.heads} does not divide model.dim {m.dim}"
-    )
-    _must(
-        not m.bottleneck or (m.layers > 0 and m.bottleneck < m.dim),
-        "model.bottleneck",
-        f"found {m.bottleneck} with model.dim {m.dim} and model.layers {m.layers}",
-        "it must be below dim, and only models with layers have one",
-    )
-    _must(
-        not m.recurrent or (m.recurrent <= m.layers and m.layers % m.recurrent == 0),
-        "model.recurrent",
-        f"{m.recurrent} does not divide model.layers {m.layers}",
-    )
-    _must(
-        not (m.start_from and recipe.vocabulary.tokenizer),
-        "vocabulary.tokenizer",
-        "found with model.start_from, whose vocabulary is kept",
-        "leave it out",
-    )
-    _must(
-        bool(m.start_from) or not recipe.vocabulary.grow,
-        "vocabulary.grow",
-        f"found {recipe.vocabulary.grow} without model.start_from",
-        "set vocabulary.size",
-    )
-    _must(
-        m.spelling or bool(m.start_from) or not m.ngrams,
-        "model.ngrams",
-        f"found {m.ngrams} without model.spelling",
-        "set that to true",
-    )
-    _must(
-        not (m.spelling and m.layers),
-        "model.spelling",
-        f"found with model.layers {m.layers}",
-        "only models without layers have it",
-    )
-    _must(
-        not (m.length_share and m.layers),
-        "model.length_share",
-        f"found with model.layers {m.layers}",
-        "only models without layers have it",
-    )
-    _must(
-        m.length_share > 0 or not t.length_share_in_training,
-        "train.length_share_in_training",
-        f"found {t.length_share_in_training} without model.length_share",
-        "set that, too",
-    )
-    _must(
-        not m.length_share or m.dim > COLUMNS,
-        "model.length_share",
-        f"its {COLUMNS} numbers leave none of model.dim {m.dim}",
-    )
-    _must(bool(t.objective), "train.objective", "names no objective")
-    _check_columns(recipe)
-    _check_teacher(recipe)
-    _check_stages(recipe)
+# --- types and ranges ----------------------------------------------------------------------------------------
+
+
+def recipe_of(content: Mapping[str, Any]) -> Recipe:
+    """Return the recipe in a nested dictionary, with defaults for missing keys.
+
+    Raises:
+        BitextmineError: a key is unknown, missing, of the wrong type or out of range.
+    """
+    _refuse_unknown(content, Recipe, "")
+    try:
+        recipe = msgspec.convert(content, Recipe)
+    except msgspec.ValidationError as e:
+        raise BitextmineError(f"recipe: {_explained(str(e), content)}") from None
+    _refuse_infinite(content, "")
     return recipe
 
 
-def _check_stages(recipe: Recipe) -> None:
-    """What the stages are made of."""
-    epochs, m = recipe.distil.epochs, recipe.model
-    if not epochs:
-        for name in ("assistant", "layers"):
-            _must(
-                not getattr(recipe.distil, name),
-                f"distil.{name}",
-                "found without distil.epochs",
-                "set these, too",
-            )
+def key_types(cls: type) -> dict[str, Any]:
+    """Return the annotated type of each key of a table."""
+    return {
+        name: kind for name, kind in typing.get_type_hints(cls, include_extras=True).items() if name != "base"
+    }
+
+
+def type_in_words(kind: Any, *, limits_only: bool = False) -> str:
+    """Describe a key's type and range: a whole number, at least 8, at most 1,000,000; "unigram" or "bpe"."""
+    if typing.get_origin(kind) is typing.Literal:
+        return " or ".join(json.dumps(choice) for choice in typing.get_args(kind))
+    words = []
+    if typing.get_origin(kind) is typing.Annotated:
+        kind, meta = typing.get_args(kind)
+        limits = {name: getattr(meta, name) for name in _LIMITS}
+        words = [_LIMITS[name].format(limit) for name, limit in limits.items() if limit is not None]
+    arguments = typing.get_args(kind)
+    if limits_only:
+        return ", ".join(words)
+    if typing.get_origin(kind) is dict:
+        return f"a table of names, each with {type_in_words(arguments[1])}"
+    if arguments:
+        return "a list" if arguments[-1] is Ellipsis else f"a list of {len(arguments)}"
+    return ", ".join([_TYPES.get(kind, "a table"), *words])
+
+
+def _refuse_unknown(content: Any, kind: Any, where: str) -> None:
+    if typing.get_origin(kind) is tuple and isinstance(content, (list, tuple)):
+        for number, item in enumerate(content, 1):
+            _refuse_unknown(item, typing.get_args(kind)[0], f"{where.rstrip('.')} {number}: ")
+    if not dataclasses.is_dataclass(kind) or not isinstance(content, Mapping):
         return
-    _must(
-        len(epochs) == 4 and all(0 <= n < math.inf for n in epochs) and any(epochs),
-        "distil.epochs",
-        f"found {list(epochs)}",
-        "it must be four numbers of at least 0, not all of them 0",
-    )
-    _must(
-        m.layers > 0,
-        "distil.epochs",
-        f"found with model.layers {m.layers}",
-        "only models with layers have stages",
-    )
-    _must(
-        recipe.distil.layers <= m.layers,
-        "distil.layers",
-        f"{recipe.distil.layers} of an assistant of model.layers {m.layers}",
-        "a student has no more",
-    )
-    _must(
-        not m.recurrent or (recipe.distil.layers or m.layers) % m.recurrent == 0,
-        "model.recurrent",
-        f"{m.recurrent} does not divide distil.layers {recipe.distil.layers}",
-    )
-    _must(
-        bool(recipe.distil.assistant) or epochs[0] > 0,
-        "distil.epochs",
-        "found no stage 1 and no distil.assistant",
-        "name one, or have it taught",
-    )
-    _must(
-        bool(recipe.teacher.model) or not (epochs[0] or epochs[3]),
-        "teacher.model",
-        "found none, but stages 1 and 4 of [distil] are taught by it",
-        "name an encoder",
-    )
-    _must(
-        not m.start_from,
-        "model.start_from",
-        f"found {m.start_from!r} with [distil], whose student is made of the assistant",
-        "name it as distil.assistant",
-    )
-    _must(
-        recipe.train.objective == Training().objective,
-        "train.objective",
-        "found with [distil], whose stages have objectives of their own",
-        "leave it out; distil.contrast chooses that of stage 4",
-    )
+    known = key_types(typing.cast(type, kind))
+    for key, value in content.items():
+        if key not in known:
+            table = where.rstrip(".: ") or "the recipe"
+            raise BitextmineError(f"recipe: unknown key {where + key!r}; {table} takes {', '.join(known)}")
+        _refuse_unknown(value, known[key], f"{where}{key}.")
 
 
-def _check_teacher(recipe: Recipe) -> None:
-    """Who teaches, and on which corpora."""
+def _refuse_infinite(content: Any, where: str) -> None:
+    """TOML has a word for infinity, which msgspec lets pass as a number without an upper limit."""
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(content, Mapping):
+        items = content.items()
+    elif isinstance(content, (list, tuple)):
+        items = enumerate(content, 1)
+    for key, value in items:
+        _refuse_infinite(value, f"{where}.{key}" if where else str(key))
+    if isinstance(content, float) and not math.isfinite(content):
+        raise BitextmineError(f"recipe: {where}: found {content}; it must be a finite number")
+
+
+def _explained(error: str, content: Any) -> str:
+    """Turn msgspec's message into one that names the key, the value found and the range."""
+    said, _, path = error.partition(" - at `$")
+    kind, where = Recipe, ""
+    for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+        if number:
+            kind, content, where = (
+                typing.get_args(kind)[0],
+                content[int(number)],
+                f"{where} {int(number) + 1}:",
+            )
+        else:
+            separator = " " if where.endswith(":") else "." if where else ""
+            kind, content, where = key_types(kind)[name], content[name], f"{where}{separator}{name}"
+    where = where.rstrip(":") or "it"
+    if isinstance(content, Mapping) and dataclasses.is_dataclass(kind):  # a key is missing
+        return f"{where}: {said[0].lower()}{said[1:]}"
+    return f"{where}: found {content!r}; it must be {type_in_words(kind)}"
+
+
+# --- keys that must agree ------------------------------------------------------------------------------------
+
+
+def check_recipe(recipe: Recipe) -> Recipe:
+    """Return the recipe if its values are possible and agree with each other.
+
+    Raises:
+        BitextmineError: names the first key that is wrong, the value found, and the remedy.
+    """
+    content = dataclasses.asdict(recipe)
+    del content["base"]
+    recipe_of(content)
+    for rules in (_corpus_rules, _model_rules, _column_rules, _teacher_rules, _stage_rules):
+        _raise_first(rules, recipe)
+    return recipe
+
+
+def check_objectives(recipe: Recipe) -> None:
+    """Check that the objectives exist, and agree with the model and the teacher.
+
+    Raises:
+        BitextmineError: names the first key that is wrong.
+    """
+    _raise_first(_objective_rules, recipe)
+
+
+def _raise_first(rules: Callable[[Recipe], Iterator[str]], recipe: Recipe) -> None:
+    for wrong in rules(recipe):
+        raise BitextmineError(f"recipe: {wrong}")
+
+
+def _corpus_rules(recipe: Recipe) -> Iterator[str]:
+    if not recipe.data.corpora:
+        yield "data.corpora: names no corpus; add a [[data.corpora]] table, or pass --pairs"
+    for i, corpus in enumerate(recipe.data.corpora, 1):
+        if bool(corpus.pairs) == bool(corpus.src and corpus.tgt):
+            yield f"data.corpora {i}: needs either pairs, or src and tgt"
+        if corpus.langs[0] == corpus.langs[1]:
+            yield f"data.corpora {i}: langs: found {list(corpus.langs)}; name two languages"
+        if (corpus.src_vectors or corpus.tgt_vectors) and recipe.teacher.model != PRECOMPUTED:
+            yield (
+                f"data.corpora {i}: found src_vectors or tgt_vectors with teacher.model {recipe.teacher.model!r}; "
+                f'set that to "{PRECOMPUTED}"'
+            )
+
+
+def _model_rules(recipe: Recipe) -> Iterator[str]:
+    m, v = recipe.model, recipe.vocabulary
+    if m.layers and m.dim % m.heads:
+        yield f"model.heads: {m.heads} does not divide model.dim {m.dim}"
+    if m.bottleneck and (not m.layers or m.bottleneck >= m.dim):
+        yield (
+            f"model.bottleneck: found {m.bottleneck} with model.dim {m.dim} and model.layers {m.layers}; it must be "
+            "below dim, and needs layers"
+        )
+    if m.recurrent and (m.recurrent > m.layers or m.layers % m.recurrent):
+        yield f"model.recurrent: {m.recurrent} does not divide model.layers {m.layers}"
+    if m.start_from and v.tokenizer:
+        yield "vocabulary.tokenizer: found with model.start_from, whose vocabulary is kept; leave it out"
+    if v.grow and not m.start_from:
+        yield f"vocabulary.grow: found {v.grow} without model.start_from; set vocabulary.size"
+    if m.ngrams and not (m.spelling or m.start_from):
+        yield f"model.ngrams: found {m.ngrams} without model.spelling; set that to true"
+    for name in ("spelling", "length_share", "order_columns"):
+        if getattr(m, name) and m.layers:
+            yield f"model.{name}: found with model.layers {m.layers}; only models without layers support it"
+    if recipe.train.length_share_in_training and not m.length_share:
+        found = recipe.train.length_share_in_training
+        yield f"train.length_share_in_training: found {found} without model.length_share; set that, too"
+    if m.length_share and m.dim <= COLUMNS:
+        yield f"model.length_share: its {COLUMNS} columns leave none of model.dim {m.dim}"
+    if not recipe.train.objective:
+        yield "train.objective: names no objective"
+
+
+def _column_rules(recipe: Recipe) -> Iterator[str]:
+    m, reduce = recipe.model, recipe.reduce
+    lengths = COLUMNS if m.length_share else 0
+    for section, dim, order in (
+        ("model", m.dim, m.order_columns),
+        ("reduce", reduce.dim or m.dim, reduce.order_columns),
+    ):
+        if order > max(0, dim - order - lengths):
+            yield (
+                f"{section}.order_columns: {order} need as many columns of the pieces, of which {section}.dim {dim} "
+                f"leaves {max(0, dim - order - lengths)}; take at most {max(0, dim - lengths) // 2}"
+            )
+    if reduce.norm_power != 1 and m.layers:
+        yield (
+            f"reduce.norm_power: found {reduce.norm_power:g} with model.layers {m.layers}; only models without layers "
+            "support it"
+        )
+    if reduce.order_columns and not reduce.dim:
+        yield f"reduce.order_columns: found {reduce.order_columns} without reduce.dim; set that, too"
+    kept = trained = m.dim - m.order_columns - lengths
+    if reduce.dim:
+        if m.layers:
+            yield f"reduce.dim: found with model.layers {m.layers}; only models without layers can be reduced"
+        kept = reduce.dim - reduce.order_columns - lengths
+        if not 0 < kept <= trained:
+            yield (
+                f"reduce.dim: {reduce.dim} leaves {kept} columns to the pieces, which are trained with {trained}; take "
+                f"{lengths + reduce.order_columns + 1} to {trained + lengths + reduce.order_columns}"
+            )
+    kept = m.bottleneck or kept
+    if m.storage == "int4" and kept % 4:
+        yield (
+            f"model.storage: int4 needs a multiple of 4 columns for the pieces, found {kept} (dim less the columns for "
+            "order and length)"
+        )
+
+
+def _teacher_rules(recipe: Recipe) -> Iterator[str]:
     corpora, teacher = recipe.data.corpora, recipe.teacher
-    names = [c.files[0] for c in corpora]
+    names = [corpus.files[0] for corpus in corpora]
     for name in teacher.corpora:
-        _must(
-            name in names,
-            "teacher.corpora",
-            f"{name!r} is none of data.corpora",
-            f"it has {', '.join(names)}",
+        if name not in names:
+            yield f"teacher.corpora: {name!r} is not among data.corpora ({', '.join(names)})"
+    if teacher.epochs and recipe.distil.epochs:
+        yield f"teacher.epochs: found {teacher.epochs:g} with [distil], which has its own schedule; leave it out"
+    if teacher.epochs and recipe.train.patience:
+        yield (
+            f"teacher.epochs: found {teacher.epochs:g} with train.patience, which may end the training before it "
+            "teaches; leave one of them out"
         )
-    ready = teacher.model == PRECOMPUTED
-    for i, c in enumerate(corpora, 1):
-        _must(
-            ready or not (c.src_vectors or c.tgt_vectors),
-            f"data.corpora {i}",
-            f"found src_vectors or tgt_vectors with teacher.model {teacher.model!r}",
-            f'set that to "{PRECOMPUTED}"',
-        )
-    _must(
-        not (teacher.epochs and recipe.distil.epochs),
-        "teacher.epochs",
-        f"found {teacher.epochs:g} with [distil], whose stages say when it teaches",
-        "leave it out",
-    )
-    _must(
-        not (teacher.epochs and recipe.train.patience),
-        "teacher.epochs",
-        f"found {teacher.epochs:g} with train.patience, which may end the training before it teaches",
-        "leave one of them out",
-    )
     if not teacher.model:
         return
     taught = [c for c in corpora if not teacher.corpora or c.files[0] in teacher.corpora]
-    if ready:
-        without = [c.name for c in taught if not (c.src_vectors or c.tgt_vectors)]
-        _must(
-            len(without) < len(taught) and not (teacher.corpora and without),
-            "teacher.model",
-            f"{PRECOMPUTED}, but {', '.join(without[:3])} has neither src_vectors nor tgt_vectors",
-            "name a .npy there",
+    without = [c.name for c in taught if not (c.src_vectors or c.tgt_vectors)]
+    if teacher.model == PRECOMPUTED and without and (teacher.corpora or len(without) == len(taught)):
+        yield (
+            f"teacher.model: {PRECOMPUTED}, but {', '.join(without[:3])} has neither src_vectors nor tgt_vectors; name "
+            "a .npy there"
         )
-    read = set(teacher.languages)
-    _must(
-        not read or any(read & set(c.langs) for c in taught),
-        "teacher.languages",
-        f"found {', '.join(map(repr, teacher.languages))}, which no corpus that it teaches on has",
-        f"they have {', '.join(sorted({lang for c in taught for lang in c.langs}))}",
-    )
-
-
-def _check_columns(recipe: Recipe) -> None:
-    """What the vectors' columns are for, while they are trained and when they are cut."""
-    m, reduce = recipe.model, recipe.reduce
-    lengths = COLUMNS if m.length_share else 0
-    trained = _pieces_columns("model", m.dim, m.order_columns, lengths, m.layers)
-    _must(
-        reduce.norm_power == 1 or not m.layers,
-        "reduce.norm_power",
-        f"found {reduce.norm_power:g} with model.layers {m.layers}",
-        "only models without layers can have it",
-    )
-    if not reduce.dim:
-        _must(
-            not reduce.order_columns,
-            "reduce.order_columns",
-            f"found {reduce.order_columns} without reduce.dim",
-            "set that, too",
+    if teacher.languages and not any(set(teacher.languages) & set(c.langs) for c in taught):
+        yield (
+            f"teacher.languages: found {', '.join(map(repr, teacher.languages))}, which no corpus that it teaches on "
+            f"has; they have {', '.join(sorted({lang for c in taught for lang in c.langs}))}"
         )
-        kept = trained
-    else:
-        _must(
-            not m.layers,
-            "reduce.dim",
-            f"found with model.layers {m.layers}",
-            "only models without layers can be cut",
+
+
+def _stage_rules(recipe: Recipe) -> Iterator[str]:
+    plan, m = recipe.distil, recipe.model
+    if not plan.epochs:
+        for name in ("assistant", "layers"):
+            if getattr(plan, name):
+                yield f"distil.{name}: found without distil.epochs; set these, too"
+        return
+    if len(plan.epochs) != 4 or not any(plan.epochs):
+        yield f"distil.epochs: found {list(plan.epochs)}; it must be four numbers of at least 0, not all of them 0"
+    if not m.layers:
+        yield "distil.epochs: found with model.layers 0; only models with layers have stages"
+    if plan.layers > m.layers:
+        yield f"distil.layers: found {plan.layers}, but the assistant has model.layers {m.layers}"
+    if m.recurrent and (plan.layers or m.layers) % m.recurrent:
+        yield f"model.recurrent: {m.recurrent} does not divide distil.layers {plan.layers}"
+    if not (plan.assistant or plan.epochs[0]):
+        yield "distil.epochs: found no stage 1 and no distil.assistant; set one of them"
+    if (plan.epochs[0] or plan.epochs[3]) and not recipe.teacher.model:
+        yield "teacher.model: found none, but it teaches stages 1 and 4 of [distil]; name an encoder"
+    if m.start_from:
+        yield f"model.start_from: found {m.start_from!r} with [distil]; name the assistant as distil.assistant"
+    if recipe.train.objective != Training().objective:
+        yield (
+            "train.objective: found with [distil], whose stages have objectives of their own; leave it out "
+            "(distil.contrast chooses that of stage 4)"
         )
-        kept = _pieces_columns("reduce", reduce.dim, reduce.order_columns, lengths, 0)
-        _must(
-            0 < kept <= trained,
-            "reduce.dim",
-            f"{reduce.dim} leaves {kept} numbers to the pieces, which are trained with {trained}",
-            f"take {lengths + reduce.order_columns + 1} to {trained + lengths + reduce.order_columns}",
+
+
+def _objective_rules(recipe: Recipe) -> Iterator[str]:
+    m, teacher = recipe.model, recipe.teacher
+    for name in recipe.train.objective:
+        if name not in OBJECTIVES:
+            yield f"train.objective: {name!r} is not one of {', '.join(OBJECTIVES)}"
+    chosen = {name: OBJECTIVES[name] for name in sorted(recipe.train.objective)}
+    for name, declared in chosen.items():
+        if declared.needs_layers and not m.layers:
+            yield f"train.objective: {name!r} needs model.layers of at least 1: {declared.needs_layers}"
+    teaching = [name for name, declared in OBJECTIVES.items() if declared.taught or declared.pieces]
+    asked = [name for name in chosen if name in teaching]
+    if asked and not teacher.model:
+        yield f"train.objective: {asked[0]!r} needs a teacher: set teacher.model, or leave this objective out"
+    if teacher.model and not asked:
+        yield (
+            f"teacher.model: found {teacher.model!r}, but no objective learns from it: add {_either(teaching)} to "
+            "train.objective, or leave teacher.model empty"
         )
-    kept = m.bottleneck or kept
-    _must(
-        m.storage != "int4" or kept % 4 == 0,
-        "model.storage",
-        f"int4 needs a number of pieces' columns that 4 divides, found {kept} (the dim less the columns for order and "
-        "length)",
-    )
+    at_once = [name for name, declared in chosen.items() if not declared.taught]
+    if teacher.model and teacher.epochs and len(at_once) in (0, len(chosen)):
+        why = "nothing is learned before it teaches" if not at_once else "no objective learns from it"
+        yield (
+            f"teacher.epochs: found {teacher.epochs:g}, but {why}: leave it at 0, or name objectives of both kinds"
+        )
+    others = [name for name, declared in chosen.items() if not declared.cosines]
+    for key in ("spelling", "order_columns", "length_share"):
+        if getattr(m, key) and others:
+            able = _either(name for name, declared in OBJECTIVES.items() if declared.cosines)
+            yield f"model.{key}: not with {others[0]!r}: only {able} support it"
 
 
-def _pieces_columns(section: str, dim: int, order: int, lengths: int, layers: int) -> int:
-    """How many of dim numbers are the pieces' own."""
-    left = dim - order - lengths
-    _must(
-        not (order and layers),
-        f"{section}.order_columns",
-        f"found with model.layers {layers}",
-        "only models without layers have them",
-    )
-    _must(
-        order <= max(0, left),
-        f"{section}.order_columns",
-        f"{order} are made of as many numbers of the pieces' vectors, of which {section}.dim {dim} leaves "
-        f"{max(0, left)}",
-        f"take at most {max(0, dim - lengths) // 2}",
-    )
-    return left
-
-
-def _check_limits(part: Any, where: str) -> None:
-    """Raises BitextmineError for the first number of a section that is not finite or outside its limits."""
-    for field in dataclasses.fields(part):
-        value, limits = getattr(part, field.name), field.metadata.get("limits", {})
-        fits = not isinstance(value, float) or math.isfinite(value)
-        fits = fits and within(value, limits)
-        rule = limits_in_words(limits) or "a finite number"
-        _must(fits, f"{where}{field.name}", f"found {value!r}", f"it must be {rule}")
-
-
-def _must(holds: bool, key: str, found: str, hint: str = "") -> None:
-    if not holds:
-        raise BitextmineError(f"recipe: {key}: {found}" + (f"; {hint}" if hint else ""))
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(repr(name) for name in names)

@@ -1,4 +1,4 @@
-"""A recipe that trains on from an encoder: what of its keys that encoder decides."""
+"""Complete recipes that continue from an encoder with the keys that the encoder decides."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
     "with_start",
 ]
 
-# What a recipe that does not say otherwise trains with from trained weights: learning rates a third of those from
-# random ones, so that the first steps do not undo what is known.
+# Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
+# what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
-# Dropout is of the training, not of the weights.
+# Dropout belongs to the training, not to the weights.
 SHAPE = tuple(
     field.name
     for field in dataclasses.fields(Model)
@@ -37,47 +37,41 @@ SHAPE = tuple(
 )
 
 
-def _shape(config: EncoderConfig) -> list[str]:
-    """Which of SHAPE say something: the weight of order columns where there are any."""
-    return [name for name in SHAPE if config.order_columns or name != "order_weight"]
-
-
 def start_name(name: str | os.PathLike[str]) -> str:
-    """What model.start_from is for an encoder that someone names here: that of the package, or a folder wherever the
-    recipe lies."""
+    """Return model.start_from for an encoder named on the command line: a packaged name, or an absolute folder."""
     text = os.fspath(name)
     return text if text in PACKAGED else str(Path(text).absolute())
 
 
 def start_folder(recipe: Recipe) -> Path:
-    """The folder of model.start_from. Raises BitextmineError where there is none."""
+    """Return the folder of model.start_from; BitextmineError if it does not exist."""
     name = recipe.model.start_from
     if name in PACKAGED:
         return packaged(name)
     folder = recipe.path(name)
     if not folder.is_dir():
-        what = "not a folder" if folder.exists() else "no such model folder"
+        found = "not a folder" if folder.exists() else "no such model folder"
         raise BitextmineError(
-            f"model.start_from (--from): {folder}: {what}, and not one of the packaged encoders "
+            f"model.start_from (--from): {folder}: {found}, and not one of the packaged encoders "
             f"({', '.join(sorted(PACKAGED))})"
         )
     return folder
 
 
 def start_config(recipe: Recipe) -> EncoderConfig:
-    """What the encoder of model.start_from is. Raises BitextmineError for one that 'bitextmine train' did not make."""
+    """Return the configuration of model.start_from; BitextmineError unless 'bitextmine train' made that encoder."""
     folder = start_folder(recipe)
     if not (folder / CONFIG).is_file() or (folder / "modules.json").is_file():
         foreign = read_foreign(folder)
-        made_by = f"an encoder of another kind ({type(foreign).__name__})" if foreign else "no model folder"
+        found = f"an encoder of another kind ({type(foreign).__name__})" if foreign else "no model folder"
         raise BitextmineError(
-            f"model.start_from (--from): {folder}: {made_by}; only encoders of 'bitextmine train' can be trained on"
+            f"model.start_from (--from): {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
         )
     return EncoderConfig.from_json(read_json(folder / CONFIG), str(folder / CONFIG))
 
 
 def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] = SHAPE) -> str:
-    """Of the model's keys in ``given`` the first that has another value than the encoder, in words; "" for none."""
+    """Describe the first of the keys ``given`` whose value is not the encoder's; "" if they agree."""
     for name in _shape(config):
         asked, there = getattr(recipe.model, name), getattr(config, name)
         if name in given and asked != there:
@@ -88,37 +82,15 @@ def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] =
     return ""
 
 
-def with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """The recipe with the shape of the assistant that it begins with, if it names one, but for what makes a student
-    smaller. Raises BitextmineError as `with_start` does."""
-    if not recipe.distil.assistant:
-        return recipe
-    begun = dataclasses.replace(recipe.model, start_from=recipe.distil.assistant)
-    try:
-        config = start_config(dataclasses.replace(recipe, model=begun))
-    except BitextmineError as e:
-        raise BitextmineError(
-            f"recipe: distil.assistant: {e}".replace("model.start_from (--from): ", "")
-        ) from None
-    shape = {
-        name: getattr(config, name) for name in _shape(config) if name not in ("bottleneck", "recurrent")
-    }
-    for name, there in shape.items():
-        asked = getattr(recipe.model, name)
-        if f"model.{name}" in given and asked != there:
-            raise BitextmineError(
-                f"recipe: model.{name} is {asked}, but that of distil.assistant {recipe.distil.assistant} is {there}: "
-                "leave it out"
-            )
-    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
-
-
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """The recipe with the shape and storage of the encoder that it starts from, if it does, and with RATES where it
-    names none.
+    """Return the recipe with the shape and storage of the encoder it starts from, and RATES as defaults.
 
-    given: the keys that somebody set, as "model.dim". Raises BitextmineError for one that disagrees with the encoder,
-    and for an encoder that cannot be trained on.
+    Args:
+        recipe: returned unchanged if it starts from random weights.
+        given: the keys that were set, as "model.dim".
+
+    Raises:
+        BitextmineError: a given key disagrees with the encoder, or the encoder cannot be trained on.
     """
     if not recipe.model.start_from:
         return recipe
@@ -135,3 +107,32 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
         model=dataclasses.replace(recipe.model, **kept),
         train=dataclasses.replace(recipe.train, **rates),
     )
+
+
+def with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
+    """Return the recipe with the shape of its distil.assistant, as `with_start` does."""
+    if not recipe.distil.assistant:
+        return recipe
+    begun = dataclasses.replace(recipe.model, start_from=recipe.distil.assistant)
+    try:
+        config = start_config(dataclasses.replace(recipe, model=begun))
+    except BitextmineError as e:
+        said = str(e).replace("model.start_from (--from): ", "")
+        raise BitextmineError(f"recipe: distil.assistant: {said}") from None
+    # The student is smaller by these two.
+    shape = {
+        name: getattr(config, name) for name in _shape(config) if name not in ("bottleneck", "recurrent")
+    }
+    for name, there in shape.items():
+        asked = getattr(recipe.model, name)
+        if f"model.{name}" in given and asked != there:
+            raise BitextmineError(
+                f"recipe: model.{name} is {asked}, but that of distil.assistant {recipe.distil.assistant} is {there}: "
+                "leave it out"
+            )
+    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
+
+
+def _shape(config: EncoderConfig) -> list[str]:
+    """The keys in SHAPE that mean something: order_weight does only with order columns."""
+    return [name for name in SHAPE if config.order_columns or name != "order_weight"]

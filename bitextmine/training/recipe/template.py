@@ -1,16 +1,15 @@
-"""Recipes as TOML text: the commented template of all keys, and a recipe's own settings."""
+"""Write recipes as TOML: the commented template of all keys, and the settings of one recipe."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import textwrap
-from collections.abc import Iterator
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe
-from bitextmine.training.recipe.limits import limits_in_words
+from bitextmine.training.recipe.check import key_types, type_in_words
+from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe, changed, default
 from bitextmine.training.recipe.load import recipe_path
 
 __all__ = ["recipe_settings", "recipe_template", "recipe_text"]
@@ -18,14 +17,14 @@ __all__ = ["recipe_settings", "recipe_template", "recipe_text"]
 WIDTH = 108
 
 HEAD = """\
-# A recipe for `bitextmine train`: every key, what it means, and its default. A key that is left out has its default;
-# options of the command win over the recipe.
+# A recipe for `bitextmine train`: every key, its meaning and its default. Keys left out have their defaults; options
+# of the command override the recipe.
 #
 #     bitextmine train recipe.toml --out model
 """
 
 CORPUS = """\
-# One such table for each corpus: a TSV file, or two files of equal length; .gz, .bz2, .xz and .zst are read, too.
+# One such table per corpus: a TSV file, or two files of equal length; .gz, .bz2, .xz and .zst are read, too.
 #
 # [[data.corpora]]
 # langs = ["en", "fr"]  # of the first and the second column
@@ -34,9 +33,10 @@ CORPUS = """\
 
 
 def recipe_text(name: str = "template") -> str:
-    """The recipe of that name in the package (or that file's), as it is; "template" is the template of all keys.
+    """Return the text of a packaged recipe or of a file; "template" is the template of all keys.
 
-    Raises BitextmineError for what is neither.
+    Raises:
+        BitextmineError: there is no such recipe or file.
     """
     if name == "template":
         return recipe_template()
@@ -44,59 +44,55 @@ def recipe_text(name: str = "template") -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
-        raise BitextmineError(f"{path}: cannot be read: {e}") from None
+        raise BitextmineError(f"{path}: cannot read: {e}") from None
 
 
 def recipe_template() -> str:
-    """Every key with its meaning, its limits and its default, as TOML that reads as a recipe of defaults."""
+    """Return every key with its meaning, range and default, as TOML that reads as a recipe of defaults."""
     parts = [HEAD]
     for section in SECTIONS:
+        cls = type(getattr(Recipe(), section))
         lines = [f"[{section}]"]
-        for field in dataclasses.fields(getattr(Recipe(), section)):
-            if (section, field.name) == ("data", "corpora"):
-                continue
-            lines += ["", *_comment(field), _setting(field)]
+        for field in dataclasses.fields(cls):
+            if (section, field.name) != ("data", "corpora"):
+                lines += [
+                    "",
+                    *textwrap.wrap(_comment(cls, field), WIDTH, initial_indent="# ", subsequent_indent="# "),
+                ]
+                lines.append(_setting(field))
         parts.append("\n".join(lines) + "\n")
         if section == "data":
             others = [f for f in dataclasses.fields(Corpus) if f.name not in ("langs", "pairs")]
-            parts.append(CORPUS + "".join(f"# {_setting(f)}  {' '.join(_comment(f))}\n" for f in others))
+            parts.append(CORPUS + "".join(f"# {_setting(f)}  # {_comment(Corpus, f)}\n" for f in others))
     return "\n".join(parts)
 
 
 def recipe_settings(recipe: Recipe) -> str:
-    """What in a recipe is not at its default, as TOML that reads as that recipe (but for the folder of the data)."""
+    """Return the settings not at their defaults, as TOML that reads as this recipe (except the data folder)."""
     parts = []
     for section in SECTIONS:
-        values = getattr(recipe, section)
-        lines = [
-            line
-            for line in _changed(values)
-            if section != "data" or not line.startswith(("corpora =", "folder =", "cache ="))
-        ]
-        if lines:
-            parts.append("\n".join([f"[{section}]", *lines]))
-    parts += ["\n".join(["[[data.corpora]]", *_changed(corpus)]) for corpus in recipe.data.corpora]
+        values = changed(getattr(recipe, section))
+        if section == "data":
+            values = {
+                name: value for name, value in values.items() if name not in ("corpora", "folder", "cache")
+            }
+        if values:
+            parts.append("\n".join([f"[{section}]", *_lines(values)]))
+    parts += ["\n".join(["[[data.corpora]]", *_lines(changed(corpus))]) for corpus in recipe.data.corpora]
     return "\n\n".join(parts) + "\n"
 
 
-def _changed(part: Any) -> Iterator[str]:
-    for field in dataclasses.fields(part):
-        value = getattr(part, field.name)
-        made = field.default_factory
-        if value != (made() if made is not dataclasses.MISSING else field.default):
-            yield f"{field.name} = {_toml(value)}"
+def _lines(values: dict[str, Any]) -> list[str]:
+    return [f"{name} = {_toml(value)}" for name, value in values.items()]
 
 
 def _setting(field: dataclasses.Field) -> str:
-    """A key at its default."""
-    made = field.default_factory
-    return f"{field.name} = {_toml(made() if made is not dataclasses.MISSING else field.default)}"
+    return f"{field.name} = {_toml(default(field))}"
 
 
-def _comment(field: dataclasses.Field) -> list[str]:
-    limits = limits_in_words(field.metadata["limits"])
-    text = field.metadata["doc"] + (f" ({limits})" if limits else "")
-    return [f"# {line}" for line in textwrap.wrap(text, WIDTH)]
+def _comment(cls: type, field: dataclasses.Field) -> str:
+    limits = type_in_words(key_types(cls)[field.name], limits_only=True)
+    return str(field.metadata["doc"]) + (f" ({limits})" if limits else "")
 
 
 def _toml(value: Any) -> str:
@@ -107,6 +103,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for pairs of surrogates: characters above U+FFFF stand as they are.
+        # JSON's escapes are TOML's, except surrogate pairs: characters above U+FFFF are written as they are.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

@@ -1,5 +1,5 @@
-"""Learning from another encoder: on which pairs it teaches, what it makes of them, and where that is kept.
+"""Learning from another encoder.
 
-`source` opens the teacher, `choosing` says which lines of the corpora it reads, `store` keeps its vectors on disk, and
-`lessons` puts these together: pairs that have a teacher's vectors, for training to draw from.
+`source` opens the teacher, `store` keeps its vectors on disk, and `lessons` chooses the pairs it teaches on and gives
+them to training with their vectors.
 """

@@ -1,58 +1,114 @@
-"""Pairs that a teacher teaches on, each with its vectors."""
+"""Choose the pairs that a teacher teaches on, and provide them with its vectors."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bitextmine.console import counted, progress
+from bitextmine.console import counted
 from bitextmine.embeddings.vectors import open_precomputed
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages import identify as languages
-from bitextmine.training.cache import PairCache
+from bitextmine.run import Run
+from bitextmine.training.cache import LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
+from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
-from bitextmine.training.teacher.choosing import Line, chosen_lines, shares, text_key
 from bitextmine.training.teacher.source import TeacherSource, taught_sides
 from bitextmine.training.teacher.store import VectorStore
-from bitextmine.training.tokenizing import language_rule, tokenized_lines
 
-__all__ = ["Lessons", "Taught", "open_lessons"]
+__all__ = ["Lessons", "Line", "Taught", "chosen_lines", "open_lessons", "shares", "text_key"]
 
 log = logging.getLogger(__name__)
 
-# Sentences that a teacher encodes at a time: what a killed run loses, and it sorts them by length.
+CHUNK_PAIRS = 25_000
+# Sentences that a teacher encodes at a time: it sorts them by length, and a killed run loses at most these.
 BLOCK = 2048
-NOT_FINITE = "holds NaN or infinite numbers: such a teacher teaches nothing"
+NOT_FINITE = "contains NaN or infinite numbers, so the teacher is unusable"
 
 
-class Chosen(NamedTuple):
-    """Pairs that are to be taught: of which corpus, which column's vector each side is taught (`taught_sides`), as
-    pieces, and as text."""
+# --- choosing lines ------------------------------------------------------------------------------------------
 
-    cache: PairCache
-    sides: tuple[int, int]
-    pairs: TokenPairs
-    lines: list[Line]
+
+class Line(NamedTuple):
+    """A pair of a corpus: its number in the file, from 0, and its two sentences."""
+
+    number: int
+    src: str
+    tgt: str
+
+
+def text_key(text: str) -> int:
+    """Return a 64-bit hash of a text."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def chosen_lines(
+    recipe: Recipe, corpus: Corpus, count: int, on_pairs: Callable[[int], object] = lambda n: None
+) -> list[Line]:
+    """Return ``count`` distinct pairs of a corpus, in its order, or all if there are fewer.
+
+    They have the smallest `text_key`, so that most stay chosen when a corpus grows or the count rises. Memory holds
+    some ``count`` + 25,000 pairs. Raises BitextmineError as `pair_chunks`.
+    """
+    kept: dict[int, Line] = {}
+    limit = 1 << 64
+    read = 0
+    for sources, targets in pair_chunks(recipe, corpus, CHUNK_PAIRS):
+        for number, (src, tgt) in enumerate(zip(sources, targets, strict=True), read):
+            key = text_key(f"{src}\t{tgt}")
+            if key < limit:
+                kept.setdefault(key, Line(number, src, tgt))
+        read += len(sources)
+        on_pairs(len(sources))
+        if len(kept) > count:
+            smallest = sorted(kept)[:count]
+            kept = {key: kept[key] for key in smallest}
+            limit = smallest[-1]
+    return sorted(kept.values())
+
+
+def shares(sizes: Sequence[int], weights: Sequence[float], total: int) -> list[int]:
+    """Return how many of ``total`` each corpus gives: in proportion to size times weight, at most its size.
+
+    The others make up for a corpus that is too small.
+    """
+    size, mass = np.array(sizes, dtype=np.float64), np.array(sizes) * np.array(weights, dtype=np.float64)
+    given = np.zeros(len(size))
+    open_ = mass > 0
+    while open_.any():
+        left = max(0.0, total - given[~open_].sum())
+        wanted = left * mass / mass[open_].sum()
+        full = open_ & (wanted >= size)
+        if not full.any():
+            given[open_] = wanted[open_]
+            break
+        given[full] = size[full]
+        open_ &= ~full
+    return [int(n) for n in np.ceil(given - 1e-9)]
+
+
+# --- taught pairs --------------------------------------------------------------------------------------------
 
 
 class Rows(Protocol):
-    """Vectors by their place."""
+    """Vectors by row."""
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """(n, dim) float32 of places (n,) int64."""
+        """Return (n, dim) float32 of places (n,) int64."""
 
 
-class VectorFile:
-    """Vectors that another tool made of a side of a corpus, row i of line i."""
+class _VectorFile:
+    """Vectors that another tool made of one side of a corpus, row i for line i."""
 
     def __init__(self, path: Path, lines: int) -> None:
         self.path = path
@@ -60,7 +116,7 @@ class VectorFile:
             self._matrix = open_precomputed(path, lines)
         except UsageError:
             raise BitextmineError(
-                f"{path}: no .npy; 'bitextmine embed --vectors' with --dim makes one of vectors without a header"
+                f"{path}: not a .npy; 'bitextmine embed --vectors' with --dim makes one from vectors without a header"
             ) from None
         self.dim = int(self._matrix.shape[1])
 
@@ -70,8 +126,7 @@ class VectorFile:
 
 @dataclasses.dataclass(frozen=True)
 class TaughtPairs:
-    """Tokenised pairs with the places of the teacher's vectors: places (2, n) int64, of the source side's in
-    vectors[0] and of the target side's in vectors[1]. Where the teacher reads one side only, both are of that one."""
+    """Tokenised pairs and the places (2, n) int64 of the teacher's vectors for their sides, in vectors[0] and [1]."""
 
     pairs: TokenPairs
     vectors: tuple[Rows, Rows]
@@ -81,7 +136,7 @@ class TaughtPairs:
         return len(self.pairs)
 
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
-        """The pairs of ``rows`` (m,) int, in that order, with the teacher's unit rows (2, m, dim) float32."""
+        """Return the pairs of ``rows`` (m,) int, in that order, with the teacher's unit vectors (2, m, dim) float32."""
         p = self.pairs
         found = np.stack(
             [side.rows(places[rows]) for side, places in zip(self.vectors, self.places, strict=True)]
@@ -93,7 +148,7 @@ class TaughtPairs:
 
 @dataclasses.dataclass(frozen=True)
 class Taught:
-    """What a corpus gives to be taught; a `Sampler` draws from it as from a `PairCache`."""
+    """The taught pairs of a corpus; a `Sampler` draws from it as from a `PairCache`."""
 
     corpus: Corpus
     train: TaughtPairs
@@ -101,7 +156,7 @@ class Taught:
 
 @dataclasses.dataclass(frozen=True)
 class Lessons:
-    """All that a teacher teaches on: its corpora, and the numbers in its vectors."""
+    """All taught pairs, and the dimensions of the teacher's vectors."""
 
     teacher: TeacherSource
     dim: int
@@ -111,27 +166,70 @@ class Lessons:
         return sum(len(taught.train) for taught in self.corpora)
 
 
+class _Chosen(NamedTuple):
+    """Pairs to teach on: their corpus, the columns taught to each side, pieces and text."""
+
+    cache: PairCache
+    sides: tuple[int, int]
+    pairs: TokenPairs
+    lines: list[Line]
+
+    def taught(self, vectors: tuple[Rows, Rows], places: np.ndarray) -> Taught:
+        """Return the pairs, drawn as often as the whole corpus that they stand for."""
+        weight = self.cache.corpus.weight * len(self.cache.train) / len(self.pairs)
+        corpus = dataclasses.replace(self.cache.corpus, weight=weight)
+        return Taught(corpus, TaughtPairs(self.pairs, vectors, places))
+
+
 def open_lessons(
     folder: Path,
     recipe: Recipe,
     caches: Sequence[PairCache],
     tokenizer: Tokenizer,
     teacher: TeacherSource,
-    *,
-    show_progress: bool | None = None,
+    run: Run | None = None,
 ) -> Lessons:
-    """The recipe's lessons: its teacher.lines of the corpora, less what would not be trained on either (the filters of
-    [data], what shares a sentence with a held-out pair), and what the teacher makes of them.
+    """Return the pairs of teacher.lines lines of the corpora, with the teacher's vectors.
 
-    Its vectors are kept in ``folder`` (or data.cache), in float16, by what teacher and sentence are: those that are
-    there are not made again, whatever recipe they were made for. A killed run goes on after the last 2,048 of them.
-    Takes memory for the chosen lines, about 1 KB each.
+    Pairs that [data] filters out, or that share a sentence with a held-out pair, are left out. An encoder's vectors are
+    kept in ``folder`` (or data.cache) by teacher and sentence, and serve other recipes too; an interrupted run resumes
+    after the last 2,048 of them. The chosen lines take about 1 KB of memory each.
 
-    Raises BitextmineError for corpora that cannot be read, for vectors that are NaN, of several dimensions or of
-    another number of lines, for no pair to teach on, and for a disk that is full.
+    Raises:
+        BitextmineError: a corpus cannot be read, no pair is left, vectors are NaN, all zeros, of several dimensions or
+            of another number of lines, or the disk is full.
     """
+    run = run or Run()
     if recipe.data.cache:
         folder = recipe.path(recipe.data.cache)
+    chosen = _choose(recipe, caches, tokenizer, run)
+    if not chosen:
+        raise BitextmineError("recipe: teacher: no pair is left to teach on; see teacher.corpora and lines")
+    try:
+        if teacher.encoder is None:
+            dim, taught = _from_files(recipe, chosen)
+        else:
+            dim, taught = _from_encoder(folder, teacher, teacher.encoder, chosen, run)
+    except OSError as e:
+        raise BitextmineError(
+            f"{e.filename or folder}: cannot keep the teacher's vectors: {e.strerror or e}; free some space, or set "
+            "data.cache in the recipe to a folder with more"
+        ) from None
+    if not any(_has_vectors(one.train) for one in taught):
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name}: its vectors are all zeros, so the teacher is unusable"
+        )
+    lessons = Lessons(teacher, dim, taught)
+    log.info(
+        "%s teaches on %s of %s",
+        teacher.name,
+        counted(len(lessons), "pair"),
+        counted(len(taught), "corpus", "corpora"),
+    )
+    return lessons
+
+
+def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run) -> list[_Chosen]:
     found = [
         (number, cache, sides)
         for number, cache in enumerate(caches, 1)
@@ -142,118 +240,72 @@ def open_lessons(
         [cache.corpus.weight for _, cache, _ in found],
         recipe.teacher.lines,
     )
-    held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(_held_out, caches)]))
+    keys = [cache.valid.records(0, len(cache.valid))["keys"].ravel() for cache in caches]
+    held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
     known = functools.cache(lambda: languages.Languages("data.language_filter"))
-    chosen: list[Chosen] = []
-    with progress(None, "choose lines for the teacher", "pairs", show_progress) as bar:
+    chosen = []
+    with run.progress(None, "choose lines for the teacher", "pairs") as bar:
         for (number, cache, sides), count in zip(found, counts, strict=True):
             if count >= len(cache.train):
-                count = cache.counts["read"]  # all: what is not trained on goes below
+                count = cache.counts["read"]  # all; the filters below leave those to train on
             lines = chosen_lines(recipe, cache.corpus, count, bar.update) if count else []
-            rule = language_rule(recipe, number, known)
             texts = [line.src for line in lines], [line.tgt for line in lines]
-            pairs, kept = tokenized_lines(texts, tokenizer, recipe, rule)
+            pairs, kept = LineFilter.of(recipe, number, known).tokenized(texts, tokenizer)
             free = np.flatnonzero(~np.isin(pairs.keys, held_out).any(axis=0))
             pairs = TokenPairs(pairs.src.take(free), pairs.tgt.take(free), pairs.keys[:, free])
             if len(pairs):
-                chosen.append(Chosen(cache, sides, pairs, [lines[row] for row in kept[free]]))
-    if not chosen:
-        raise BitextmineError(
-            "recipe: teacher: no pair is left that it could teach on; see teacher.corpora and lines"
-        )
-    try:
-        if teacher.encoder is None:
-            dim, taught = _from_files(recipe, chosen)
-        else:
-            dim, taught = _from_encoder(folder, teacher, teacher.encoder, chosen, show_progress)
-    except OSError as e:
-        raise BitextmineError(
-            f"{e.filename or folder}: cannot keep the teacher's vectors: {e.strerror or e}; free some space, or name "
-            "a folder with more as data.cache in the recipe"
-        ) from None
-    lessons = Lessons(teacher, dim, taught)
-    if not any(_some(one.train) for one in taught):
-        raise BitextmineError(
-            f"recipe: teacher.model: {teacher.name}: its vectors are all zeros: such a teacher teaches nothing"
-        )
-    log.info(
-        "%s teaches on %s of %s",
-        teacher.name,
-        counted(len(lessons), "pair"),
-        counted(len(taught), "corpus", "corpora"),
-    )
-    return lessons
+                chosen.append(_Chosen(cache, sides, pairs, [lines[row] for row in kept[free]]))
+    return chosen
 
 
-def _held_out(cache: PairCache) -> np.ndarray:
-    return np.asarray(cache.valid.records(0, len(cache.valid))["keys"]).ravel()
-
-
-def _taught(cache: PairCache, pairs: TaughtPairs) -> Taught:
-    """Drawn as often as the whole corpus is, of whose pairs these are some."""
-    weight = cache.corpus.weight * len(cache.train) / len(pairs)
-    return Taught(dataclasses.replace(cache.corpus, weight=weight), pairs)
-
-
-def _from_files(recipe: Recipe, chosen: Sequence[Chosen]) -> tuple[int, list[Taught]]:
+def _from_files(recipe: Recipe, chosen: Sequence[_Chosen]) -> tuple[int, list[Taught]]:
     taught = []
     dims: dict[int, Path] = {}
-    for cache, sides, pairs, lines in chosen:
-        files: dict[int, VectorFile] = {}
-        numbers = np.array([line.number for line in lines], dtype=np.int64)
-        for side in sorted(set(sides)):
-            name = (cache.corpus.src_vectors, cache.corpus.tgt_vectors)[side]
-            file = files[side] = VectorFile(recipe.path(name), cache.counts["read"])
+    for one in chosen:
+        files: dict[int, _VectorFile] = {}
+        numbers = np.array([line.number for line in one.lines], dtype=np.int64)
+        for side in sorted(set(one.sides)):
+            name = (one.cache.corpus.src_vectors, one.cache.corpus.tgt_vectors)[side]
+            file = files[side] = _VectorFile(recipe.path(name), one.cache.counts["read"])
             dims.setdefault(file.dim, file.path)
             for begin in range(0, len(numbers), BLOCK):
                 part = numbers[begin : begin + BLOCK]
                 wrong = _not_finite(file.rows(part))
                 if wrong is not None:
                     raise BitextmineError(f"{file.path}: row {part[wrong] + 1} {NOT_FINITE}")
-        taught.append(
-            _taught(
-                cache, TaughtPairs(pairs, (files[sides[0]], files[sides[1]]), np.stack([numbers, numbers]))
-            )
-        )
+        src, tgt = one.sides
+        taught.append(one.taught((files[src], files[tgt]), np.stack([numbers, numbers])))
     if len(dims) > 1:
-        (one, first), (other, second) = list(dims.items())[:2]
+        (dim, first), (other, second) = list(dims.items())[:2]
         raise BitextmineError(
-            f"{first}: vectors of {one} numbers, but {second} has {other}: they are not of one teacher"
+            f"{first} has {dim} dimensions, but {second} has {other}: they come from different teachers"
         )
     return next(iter(dims)), taught
 
 
 def _from_encoder(
-    folder: Path,
-    teacher: TeacherSource,
-    encoder: Encoder,
-    chosen: Sequence[Chosen],
-    show_progress: bool | None,
+    folder: Path, teacher: TeacherSource, encoder: Encoder, chosen: Sequence[_Chosen], run: Run
 ) -> tuple[int, list[Taught]]:
     settings = encoder.network.settings(None)
-    store = VectorStore(
-        folder, {"model": teacher.name, "hash": teacher.hash, "settings": settings}, encoder.dim
-    )
+    identity = {"model": teacher.name, "hash": teacher.hash, "settings": settings}
+    store = VectorStore(folder, identity, encoder.dim)
     keys = []
     texts: dict[int, tuple[str, Corpus, int]] = {}
-    for cache, sides, _, lines in chosen:
-        sentences = {side: [(line.src, line.tgt)[side] for line in lines] for side in sorted(set(sides))}
-        each = {side: list(map(text_key, found)) for side, found in sentences.items()}
-        keys.append(np.array([each[side] for side in sides], dtype=np.uint64))
-        for side, found in sentences.items():
-            for key, text, line in zip(each[side], found, lines, strict=True):
-                texts.setdefault(key, (text, cache.corpus, line.number))
+    for one in chosen:
+        each = {}
+        for side in sorted(set(one.sides)):
+            sentences = [(line.src, line.tgt)[side] for line in one.lines]
+            each[side] = list(map(text_key, sentences))
+            for key, text, line in zip(each[side], sentences, one.lines, strict=True):
+                texts.setdefault(key, (text, one.cache.corpus, line.number))
+        keys.append(np.array([each[side] for side in one.sides], dtype=np.uint64))
     with store.filling():
         wanted = np.fromiter(texts, dtype=np.uint64, count=len(texts))
         missing = wanted[store.places(wanted) < 0]
         if len(missing):
-            log.info(
-                "%s: %s to encode, %s known",
-                teacher.name,
-                counted(len(missing), "sentence"),
-                len(texts) - len(missing),
-            )
-        with progress(len(missing), "teacher", "sentences", show_progress) as bar:
+            known = len(texts) - len(missing)
+            log.info("%s: %s to encode, %s known", teacher.name, counted(len(missing), "sentence"), known)
+        with run.progress(len(missing), "teacher", "sentences") as bar:
             for begin in range(0, len(missing), BLOCK):
                 block = missing[begin : begin + BLOCK]
                 asked = [texts[int(key)] for key in block]
@@ -268,19 +320,19 @@ def _from_encoder(
                 store.add(block, vectors)
                 bar.update(len(block))
     return encoder.dim, [
-        _taught(cache, TaughtPairs(pairs, (store, store), np.stack([store.places(side) for side in found])))
-        for (cache, _, pairs, _), found in zip(chosen, keys, strict=True)
+        one.taught((store, store), np.stack([store.places(side) for side in found]))
+        for one, found in zip(chosen, keys, strict=True)
     ]
 
 
-def _some(pairs: TaughtPairs) -> bool:
-    """Whether any of the first vectors is not all zeros."""
+def _has_vectors(pairs: TaughtPairs) -> bool:
+    """Return False if the first vectors are all zeros."""
     return any(
         side.rows(places[:BLOCK]).any() for side, places in zip(pairs.vectors, pairs.places, strict=True)
     )
 
 
 def _not_finite(vectors: np.ndarray) -> int | None:
-    """The first row that holds a number that is none."""
+    """Return the first row with NaN or infinity."""
     wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     return int(wrong[0]) if len(wrong) else None

@@ -1,4 +1,4 @@
-"""The teacher of a recipe: an encoder, or vectors that another tool made of the corpora."""
+"""The teacher of a recipe: an encoder, or vectors of the corpora made by another tool."""
 
 from __future__ import annotations
 
@@ -22,21 +22,18 @@ __all__ = ["TeacherSource", "open_teacher", "taught_sides", "teacher_pieces"]
 
 @dataclasses.dataclass(frozen=True)
 class TeacherSource:
-    """Who teaches. encoder: None where the corpora bring its vectors; hash: changes with the vectors."""
+    """A teacher; encoder: None if the corpora come with its vectors; hash: changes with the vectors."""
 
     name: str
     hash: str
     encoder: Encoder | None
 
-    def digest(self, digest: str) -> str:
-        """A run's digest with the teacher in it."""
-        return hashlib.sha256(f"{digest} {self.hash}".encode()).hexdigest()[:16]
-
 
 def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
-    """The teacher of the recipe, None where it has none.
+    """Return the teacher of a recipe, None without one.
 
-    Raises BitextmineError for an encoder that cannot be loaded, and for vectors that cannot be read.
+    Raises:
+        BitextmineError: the encoder cannot be loaded, or the vectors cannot be read.
     """
     name = recipe.teacher.model
     if not name:
@@ -53,8 +50,10 @@ def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
 
 
 def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
-    """Which column's vector each side of a pair is taught: its own where the teacher reads it, else that of the other
-    side; None where it reads neither, and for a corpus that it does not teach on."""
+    """Return, for each side of a pair, the column whose vector it learns; None if the corpus is not taught.
+
+    A side learns its own vector if the teacher reads its language, else that of the other side.
+    """
     teacher = recipe.teacher
     if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
         return None
@@ -71,28 +70,26 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
 
 
 def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np.ndarray:
-    """(V, dim) float32: what the teacher makes of each piece, before its layers.
+    """Return the teacher's piece vectors, before its layers, (V, dim) float32.
 
-    Raises BitextmineError for a teacher that 'bitextmine train' did not make, and for one of another vocabulary or of
-    another number of dimensions than the student.
+    Raises:
+        BitextmineError: 'bitextmine train' did not make the teacher, or its vocabulary or dimensions are not the
+            student's.
     """
     folder = teacher.encoder.folder if teacher.encoder else None
     if folder is None:
         raise BitextmineError(
-            f"recipe: teacher.model: {teacher.name} has no piece vectors that could be learned (embedding): only "
-            "encoders of 'bitextmine train' have"
+            f"recipe: teacher.model: {teacher.name} has no piece vectors to learn from (embedding): only encoders of "
+            "'bitextmine train' do"
         )
     config, theirs = read_folder(folder)
+    differ = f"recipe: teacher.model: {folder}: teacher and student disagree: its"
     if theirs.pieces() != tokenizer.pieces():
         raise BitextmineError(
-            f"recipe: teacher.model: {folder}: teacher and student disagree: its vocabulary, of {config.vocab_size} "
-            f"pieces, is not the student's, of {tokenizer.vocab_size}"
+            f"{differ} vocabulary, of {config.vocab_size} pieces, is not the student's, of {tokenizer.vocab_size}"
         )
     if config.piece_dim != dim:
-        raise BitextmineError(
-            f"recipe: teacher.model: {folder}: teacher and student disagree: its pieces have {config.piece_dim} "
-            f"numbers, the student's {dim}"
-        )
+        raise BitextmineError(f"{differ} pieces have {config.piece_dim} dimensions, the student's {dim}")
     _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
     return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
 
@@ -102,13 +99,12 @@ def _hash_of_vectors(recipe: Recipe) -> str:
     for corpus in recipe.data.corpora:
         for name in (corpus.src_vectors, corpus.tgt_vectors):
             digest.update(b"\0")
-            if name:
-                path = recipe.path(name)
-                try:
-                    with path.open("rb") as file:
-                        digest.update(hashlib.file_digest(file, "sha256").digest())
-                except OSError as e:
-                    raise BitextmineError(
-                        f"{path}: cannot read the teacher's vectors: {e.strerror}"
-                    ) from None
+            if not name:
+                continue
+            path = recipe.path(name)
+            try:
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+            except OSError as e:
+                raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
     return digest.hexdigest()[:16]

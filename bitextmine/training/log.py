@@ -1,22 +1,54 @@
-"""A picture of a training run: its losses, P@1 and learning rate over the steps (matplotlib, the extra 'plots')."""
+"""The log of a training, log.jsonl, and its plot (matplotlib, the extra 'plots')."""
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["plot_log", "read_log"]
+from bitextmine.training.outputs import staged_files
+
+__all__ = ["Tally", "cut_log", "plot_log", "read_log"]
 
 log = logging.getLogger(__name__)
 
 COLORS = ("#1f6fb2", "#b9430b", "#3f8f4f", "#7a4fa3", "#8a6d1d", "#c2438a", "#4a4a4a")
+NO_LOSSES = ("step", "learning_rate", "embedding_learning_rate", "pairs_per_second")
+
+
+class Tally:
+    """Means over the steps since the last entry of the log."""
+
+    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
+        """Continue from a `state`, if given; the rate counts from now."""
+        self.sums: dict[str, float] = dict(state["sums"]) if state else {}
+        self.steps = int(state["steps"]) if state else 0
+        self.pairs = 0
+        self.started = time.monotonic()
+
+    def state(self) -> dict[str, Any]:
+        """Return the part that a checkpoint keeps, so that a resumed run logs the same losses."""
+        return {"sums": self.sums, "steps": self.steps}
+
+    def add(self, losses: Mapping[str, float], pairs: int) -> None:
+        """Count a step: its loss, the parts of the loss, and its pairs."""
+        self.steps += 1
+        self.pairs += pairs
+        for name, value in losses.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each loss, and the pairs per second."""
+        rate = self.pairs / max(1e-9, time.monotonic() - self.started)
+        means = {name: value / self.steps for name, value in self.sums.items()}
+        return means | {"pairs_per_second": round(rate, 1)}
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The entries of a log.jsonl, as far as they are whole."""
+    """Return the entries of a log.jsonl up to the first that is not complete."""
     entries = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
@@ -28,8 +60,16 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def cut_log(path: Path, step: int) -> None:
+    """Drop entries that a killed run logged after its checkpoint of ``step``. OSError passes through."""
+    if path.exists():
+        kept = [entry for entry in read_log(path) if entry["step"] <= step]
+        with staged_files([path]) as (file,):
+            file.write("".join(f"{json.dumps(entry)}\n" for entry in kept).encode())
+
+
 def plot_log(log_path: Path, picture: Path) -> bool:
-    """Draws a run's log.jsonl as a PNG; without matplotlib says so in a line and returns False."""
+    """Plot a log's losses, learning rate and P@1 as a PNG; return False if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -41,11 +81,13 @@ def plot_log(log_path: Path, picture: Path) -> bool:
         )
         return False
     entries = read_log(log_path)
-    # Not through pyplot: it would look for a screen and keep the figure.
-    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")
+    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")  # pyplot would look for a screen
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
-    names = [name for name in _numbers(entries[-1]) if name not in NO_LOSSES] if entries else []
+    last = entries[-1] if entries else {}
+    names = [
+        name for name, value in last.items() if isinstance(value, (int, float)) and name not in NO_LOSSES
+    ]
     # With one objective of weight 1 the sum is that objective.
     if len(names) == 2 and all(entry.get(names[0]) == entry.get(names[1]) for entry in entries):
         names = names[1:]
@@ -62,8 +104,7 @@ def plot_log(log_path: Path, picture: Path) -> bool:
     if len(scores) == 2:  # one corpus, which is the mean
         scores.pop("mean", None)
     for name, points in scores.items():
-        mean = name == "mean"
-        right.plot(*zip(*points, strict=True), marker="o", ms=3, lw=2 if mean else 1, label=name)
+        right.plot(*zip(*points, strict=True), marker="o", ms=3, lw=2 if name == "mean" else 1, label=name)
     right.set(xlabel="step", ylabel="P@1 on held-out pairs, %")
     for axes, some in ((left, names), (right, scores)):
         axes.grid(alpha=0.3)
@@ -72,13 +113,6 @@ def plot_log(log_path: Path, picture: Path) -> bool:
     with picture.open("wb") as file:
         figure.savefig(file, format="png", metadata={"Software": None})
     return True
-
-
-NO_LOSSES = ("step", "learning_rate", "embedding_learning_rate", "pairs_per_second")
-
-
-def _numbers(entry: Mapping[str, Any]) -> list[str]:
-    return [name for name, value in entry.items() if isinstance(value, (int, float))]
 
 
 def _curve(entries: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:

@@ -1,0 +1,323 @@
+"""Losses computed blockwise, with their gradients in the forward pass: in-batch softmax, and divergence over pieces."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.forward import product_precision
+from bitextmine.training.recipe import Training
+
+__all__ = [
+    "Head",
+    "Targets",
+    "divergence",
+    "one_piece",
+    "piece_counts",
+    "softmax_divergence",
+    "symmetric_softmax_loss",
+]
+
+SOFTMAX_ROWS, DIVERGENCE_ROWS = 512, 256
+# Exponentials (4 bytes each) that stay in memory between the two passes; more are computed twice.
+KEPT = 1 << 30
+
+
+def symmetric_softmax_loss(
+    src: Tensor,
+    tgt: Tensor,
+    temperature: float | Tensor,
+    masked: tuple[np.ndarray, np.ndarray] | None = None,
+    precision: torch.dtype = torch.float32,
+    margin: float = 0.0,
+) -> Tensor:
+    """Return the symmetric in-batch softmax loss, a scalar with gradients.
+
+    The mean over i of [-log softmax_j(s_ij)_i - log softmax_j(s_ji)_i] / 2, with s_ij = cos(src_i, tgt_j) / t and
+    s_ii = (cos(src_i, tgt_i) - margin) / t.
+
+    The exponentials serve both directions, and up to KEPT of them are computed once: cosines do not exceed 1, so
+    exp((s - 1)/t) needs no maximum per row. In float32 it underflows only if the cosine is 103 t below 1; for t = 0.05
+    it never does.
+
+    Args:
+        src: (n, d) float32, unit rows.
+        tgt: likewise.
+        temperature: a tensor gets a gradient, if it requires one.
+        masked: rows and columns (m,) int64, sorted by row, of the pairs (never i = j) left out of both sums.
+        precision: dtype of the n x n products; the diagonal and all sums are float32.
+        margin: subtracted from the cosines of true pairs.
+    """
+    t = torch.as_tensor(temperature, dtype=torch.float32, device=src.device)
+    out: Tensor = _SymmetricSoftmax.apply(src, tgt, t, masked, precision, margin)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _SymmetricSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        src: Tensor,
+        tgt: Tensor,
+        learned: Tensor,
+        masked: tuple[np.ndarray, np.ndarray] | None,
+        precision: torch.dtype,
+        margin: float,
+    ) -> Tensor:
+        n, temperature = len(src), float(learned)
+        low_src, low_tgt = src.to(precision), tgt.to(precision)
+        columns = low_tgt.T.contiguous()
+        diagonal = (src * tgt).sum(1) - margin
+        on_diagonal = torch.exp((diagonal - 1) / temperature)
+        cut: list[tuple[Tensor, Tensor]] = []
+        if masked is not None and len(masked[0]):
+            edges = np.searchsorted(masked[0], np.arange(0, n + SOFTMAX_ROWS, SOFTMAX_ROWS))
+            for block, (a, b) in enumerate(itertools.pairwise(edges)):
+                rows = torch.from_numpy(masked[0][a:b] - block * SOFTMAX_ROWS).to(src.device)
+                cut.append((rows, torch.from_numpy(masked[1][a:b]).to(src.device)))
+        kept = n * n <= KEPT
+        weights = src.new_empty(n if kept else min(n, SOFTMAX_ROWS), n)
+
+        def exponentials(start: int) -> Tensor:
+            part = weights[start : start + SOFTMAX_ROWS] if kept else weights[: n - start]
+            part.copy_(low_src[start : start + SOFTMAX_ROWS] @ columns)
+            part.sub_(1).mul_(1 / temperature).exp_()
+            if cut:
+                part[cut[start // SOFTMAX_ROWS]] = 0
+            # In low precision the diagonal is the one place where an error matters.
+            part.diagonal(start).copy_(on_diagonal[start : start + len(part)])
+            return part
+
+        row_sum, column_sum = src.new_empty(n), src.new_zeros(n)
+        for start in range(0, n, SOFTMAX_ROWS):
+            part = exponentials(start)
+            row_sum[start : start + len(part)] = part.sum(1)
+            column_sum += part.sum(0)
+        loss = ((1 - diagonal) / temperature + (row_sum.log() + column_sum.log()) / 2).mean()
+        grad_src, grad_tgt = torch.empty_like(src), torch.zeros_like(tgt)
+        by_row, by_column = 1 / row_sum, 1 / column_sum
+        diagonal_mass = torch.zeros((), dtype=torch.float64, device=src.device)  # a GPU is not waited for
+        for start in range(0, n, SOFTMAX_ROWS):
+            part = weights[start : start + SOFTMAX_ROWS] if kept else exponentials(start)
+            part.mul_(by_row[start : start + len(part), None] + by_column[None])
+            diagonal_mass += part.diagonal(start).sum()
+            part.diagonal(start).sub_(2)
+            low = part.to(precision)
+            grad_src[start : start + len(part)] = low @ low_tgt
+            grad_tgt += low.T @ low_src[start : start + len(part)]
+        scale = 1 / (2 * n * temperature)
+        grad_src.mul_(scale)
+        grad_tgt.mul_(scale)
+        # The temperature divides every logit: dL/dt = -sum (dL/ds) s / t, and that sum is src . dL/dsrc, but for the
+        # margin, which is in the diagonal's logits and not in src . tgt. What the diagonal weighs was kept for that.
+        by_margin = margin * scale * (2 * n - diagonal_mass)
+        grad_t = -((src * grad_src).sum() + by_margin.float()) / temperature
+        ctx.save_for_backward(grad_src, grad_tgt, grad_t.to(learned))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        grad_src, grad_tgt, grad_t = ctx.saved_tensors
+        return grad_src * grads[0], grad_tgt * grads[0], grad_t * grads[0], None, None, None
+
+
+# --- distributions over the vocabulary ---------------------------------------------------------------------
+
+
+class Head(nn.Module):
+    """Linear, GELU, LayerNorm, and the bias of the softmax tied to the piece vectors; used in training only.
+
+    After section 3.1 of Mao et al. 2021: the layer keeps the needs of the generative task out of the sentence vector,
+    which is taken before it.
+    """
+
+    def __init__(self, config: EncoderConfig, training: Training) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.dim, config.dim)
+        self.norm = nn.LayerNorm(config.dim)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self._precision = training.precision
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The dtype of the products with the piece vectors, on this module's device."""
+        return product_precision(self._precision, self.bias.device)
+
+    def start_at(self, frequencies: np.ndarray) -> None:
+        """Set the bias to the logarithm of ``frequencies`` (V,).
+
+        The piece vectors are tied to the output: they would otherwise first learn how common their piece is.
+        """
+        with torch.no_grad():
+            self.bias.copy_(torch.from_numpy(np.log(frequencies)))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Map states (m, d) to (m, d), to be multiplied with the piece vectors."""
+        return self.norm(nn.functional.gelu(self.linear(states)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """Sparse distributions over the vocabulary: entries (row, piece, mass), int64, int64, float32.
+
+    The masses of a piece's entries in a row add up. A row without entries has no target and contributes 0.
+    """
+
+    rows: int
+    row: np.ndarray
+    piece: np.ndarray
+    mass: np.ndarray
+
+    def mixed(self, piece: np.ndarray, share: float) -> Targets:
+        """Return the targets with ``share`` of each row's mass on its ``piece`` (m,) int64.
+
+        Rows where that is -1 stay as they are; a row without other mass puts all of it there.
+        """
+        rows = np.flatnonzero(piece >= 0)
+        has = np.zeros(self.rows, dtype=bool)
+        has[self.row] = True
+        given = np.zeros(self.rows, dtype=np.float32)
+        given[rows] = np.where(has[rows], share, 1.0)
+        return Targets(
+            self.rows,
+            np.concatenate([self.row, rows]),
+            np.concatenate([self.piece, piece[rows]]),
+            np.concatenate([self.mass * (1 - given[self.row]), given[rows]]).astype(np.float32),
+        )
+
+
+def one_piece(piece: np.ndarray) -> Targets:
+    """Return targets with all mass on one piece per row; piece (m,) int64, -1: no target."""
+    rows = np.flatnonzero(piece >= 0)
+    return Targets(len(piece), rows, piece[rows], np.ones(len(rows), dtype=np.float32))
+
+
+def piece_counts(pieces: Pieces) -> Targets:
+    """Return, for each sentence, its pieces with their shares of it (Eq. 3)."""
+    lengths = pieces.lengths
+    row = np.repeat(np.arange(len(pieces)), lengths)
+    return Targets(len(pieces), row, pieces.ids.astype(np.int64), (1 / lengths[row]).astype(np.float32))
+
+
+def divergence(
+    head: Head,
+    embedding: Tensor,
+    states: Tensor,
+    targets: Targets,
+    weights: np.ndarray | float,
+    bottleneck: Tensor | None = None,
+) -> Tensor:
+    """Return the sum over rows of weight x D(target || softmax(head(states) E^T + bias)), a scalar.
+
+    It has gradients for the states (m, d), the head and the piece vectors E (V, d). With a bottleneck B (d, b) the
+    vectors are (V, b), and E is their product with B^T.
+    """
+    each = np.broadcast_to(np.asarray(weights, dtype=np.float32), (targets.rows,))
+    hidden = head(states)
+    if bottleneck is not None:
+        hidden = hidden @ bottleneck
+    return softmax_divergence(hidden, embedding, head.bias, targets, each, head.precision)
+
+
+def softmax_divergence(
+    hidden: Tensor,
+    embedding: Tensor,
+    bias: Tensor,
+    targets: Targets,
+    weights: np.ndarray,
+    precision: torch.dtype = torch.float32,
+) -> Tensor:
+    """Return sum_i weight_i sum_w q_iw (log q_iw - log p_iw), a scalar, with p = softmax(hidden E^T + bias).
+
+    The gradient p - q is multiplied out block by block in the forward pass, so that no m x V matrix is kept and none
+    is computed twice.
+
+    Args:
+        hidden: (m, d) float32.
+        embedding: (V, d) float32.
+        bias: (V,) float32.
+        targets: m rows; a row without target adds 0.
+        weights: (m,) float32.
+        precision: dtype of the products; the softmax and its sums are float32.
+    """
+    out: Tensor = _SoftmaxDivergence.apply(hidden, embedding, bias, targets, weights, precision)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _SoftmaxDivergence(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        embedding: Tensor,
+        bias: Tensor,
+        targets: Targets,
+        weights: np.ndarray,
+        precision: torch.dtype,
+    ) -> Tensor:
+        low = embedding.to(precision)
+        grad_hidden, grad_bias = torch.zeros_like(hidden), torch.zeros_like(bias)
+        grad_embedding = torch.zeros_like(embedding)
+        loss = hidden.new_zeros(()) - float((weights * _entropy(targets)).sum())
+        for block in _blocks(targets, weights, hidden.device):
+            rows = hidden[block.slice].to(precision)
+            logits = (rows @ low.T).float().add_(bias)
+            lse = logits.logsumexp(1)
+            loss += (block.mass * (lse[block.row] - logits[block.row, block.piece])).sum()
+            total = lse.new_zeros(len(lse)).index_add_(0, block.row, block.mass)
+            logits.sub_(lse[:, None]).exp_().mul_(total[:, None])
+            logits.index_put_((block.row, block.piece), -block.mass, accumulate=True)
+            back = logits.to(precision)
+            grad_hidden[block.slice] = (back @ low).float()
+            grad_embedding += (back.T @ rows).float()
+            grad_bias += logits.sum(0)
+        ctx.save_for_backward(grad_hidden, grad_embedding, grad_bias)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        grad_hidden, grad_embedding, grad_bias = ctx.saved_tensors
+        return grad_hidden * grads[0], grad_embedding * grads[0], grad_bias * grads[0], None, None, None
+
+
+@dataclasses.dataclass(frozen=True)
+class _RowBlock:
+    slice: slice
+    row: Tensor  # within the block
+    piece: Tensor
+    mass: Tensor  # times the row's weight
+
+
+def _blocks(targets: Targets, weights: np.ndarray, device: torch.device) -> Iterator[_RowBlock]:
+    mass = targets.mass * weights[targets.row]
+    order = np.argsort(targets.row, kind="stable")
+    row = targets.row[order]
+    for start in range(0, targets.rows, DIVERGENCE_ROWS):
+        part = order[np.searchsorted(row, start) : np.searchsorted(row, start + DIVERGENCE_ROWS)]
+        yield _RowBlock(
+            slice(start, min(start + DIVERGENCE_ROWS, targets.rows)),
+            torch.from_numpy(targets.row[part] - start).to(device),
+            torch.from_numpy(targets.piece[part]).to(device),
+            torch.from_numpy(mass[part]).to(device),
+        )
+
+
+def _entropy(targets: Targets) -> np.ndarray:
+    """Return (m,) float32, -sum q log q per row, entries of one piece added up first."""
+    if not len(targets.row):
+        return np.zeros(targets.rows, dtype=np.float32)
+    key = targets.row * (int(targets.piece.max()) + 1) + targets.piece
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    mass = np.bincount(inverse, weights=targets.mass)
+    entropy = np.bincount(
+        targets.row[first], weights=-mass * np.log(np.maximum(mass, 1e-30)), minlength=targets.rows
+    )
+    return entropy.astype(np.float32)
