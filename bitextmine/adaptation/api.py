@@ -1,4 +1,4 @@
-"""`bitextmine.adapt` as a function: what the command ``adapt`` does."""
+"""The function `bitextmine.adapt`, which does the work of the command ``adapt``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.adaptation.piles import piles_of, read_golds
 from bitextmine.adaptation.run import Adapted, adapt_piles
 from bitextmine.errors import UsageError
-from bitextmine.mining.options import WorkOptions
 from bitextmine.mining.texts import FileText, text_of
+from bitextmine.run import Run
 
 __all__ = ["Adapted", "adapt"]
 
@@ -32,22 +32,33 @@ def adapt(
     batch_tokens: int | None = None,
     errors: str = "strict",
 ) -> Adapted:
-    """Make an encoder that knows a text better, out of that text alone, as the command ``adapt`` does.
+    """Adapt an encoder to text, without known pairs.
 
-    corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz); each pair is
-    mined. out: the model folder to make. model: the encoder to begin with, one of `bitextmine train` or in the package.
-    error_rate: the share of wrong pairs, as estimated, among those that are trained on. rounds: at most so many. gold:
-    a file of known pairs for each pair of corpora, for the log alone. k, seed: see `AdaptOptions`; device, memory,
-    batch_tokens, errors: see `mine.options.WorkOptions`.
+    Calling this again with the same arguments resumes an interrupted run.
 
-    The result has ``folder``, ``best`` (the round that the encoder is from) and ``rounds``, a dict for each. A killed
-    run goes on when it is called again.
+    Args:
+        corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz).
+        out: the model folder to make.
+        model: the encoder to start from, made by `bitextmine train` or packaged.
+        error_rate: estimated share of wrong pairs among those trained on.
+        rounds: maximum number of rounds.
+        gold: a file of known pairs for each pair of corpora, for the log alone.
+        k: neighbours per line for the margin.
+        seed: random seed.
+        device: see `Run`.
+        memory: see `Run`.
+        batch_tokens: see `Run`.
+        errors: see `Run`.
 
-    Raises BitextmineError for what the command refuses, among it corpora that the encoder learns nothing from: no model
-    is written then. UsageError, one of them, for a value of the wrong type or out of range.
+    Returns:
+        The folder, the round that the encoder comes from, and a dict per round.
+
+    Raises:
+        BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
+        UsageError: a value has the wrong type or is out of range.
     """
     options = AdaptOptions(error_rate=error_rate, rounds=rounds, k=k, seed=seed)
-    work = WorkOptions(device=device, memory=memory, batch_tokens=batch_tokens, errors=errors)  # type: ignore[arg-type]
+    run = Run(device=device, memory=memory, batch_tokens=batch_tokens, errors=errors)  # type: ignore[arg-type]
     pairs = []
     for number, pair in enumerate(corpora, 1):
         if isinstance(pair, (str, os.PathLike)) or len(pair) != 2:
@@ -58,4 +69,4 @@ def adapt(
                 raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((texts[0], texts[1]))
     piles = piles_of(pairs)  # type: ignore[arg-type]
-    return adapt_piles(piles, out, options, work, model=model, gold=read_golds(gold, piles, errors))
+    return adapt_piles(piles, out, options, run, model=model, gold=read_golds(gold, piles, errors))

@@ -1,4 +1,4 @@
-"""The model card of an adapted encoder: what it was made of, and what each round gave."""
+"""The model card of an adapted encoder: its origin and the figures of each round."""
 
 from __future__ import annotations
 
@@ -31,13 +31,22 @@ def adapted_card(
     *,
     scorer: bool,
 ) -> str:
-    """Markdown. config: of the encoder of round ``best``; start: name and hash of the first encoder; rounds: as
-    adapt.jsonl has them; scorer: whether the first encoder's is in the folder, too."""
+    """Return the card as Markdown.
+
+    Args:
+        config: of the encoder of round ``best``.
+        start: name and hash of the first encoder.
+        piles: the corpora.
+        options: of the run.
+        rounds: the entries of adapt.jsonl.
+        best: the round whose encoder this is.
+        scorer: the folder has the first encoder's scorer, too.
+    """
     name, digest = start
     lines = [
         f"# A bitextmine encoder for {', '.join(config.languages)}, adapted",
         "",
-        f"{name} (hash {digest}), trained on by `bitextmine adapt` from the pairs that it finds in plain text: "
+        f"{name} (hash {digest}), trained further by `bitextmine adapt` on the pairs that it finds in plain text: "
         f"{'; '.join(map(str, piles))}. No known pairs were used; the estimates are the encoder's own. This is the "
         f"encoder of round {best}; round 0 is {name}."
         + (f" `scorer.safetensors` is that of {name}, which was not fitted again." if scorer else ""),

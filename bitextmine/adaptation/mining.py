@@ -1,4 +1,4 @@
-"""A round's mining: the pairs of two piles, best first, and how many of the best an error rate allows."""
+"""Mine two piles in a round of adapting, and estimate the precision of the best pairs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from bitextmine.mining.retrieval import retrieve_scored
 from bitextmine.mining.run import rescorer
 from bitextmine.mining.scorer import open_scoring
 from bitextmine.mining.sides import load_side
+from bitextmine.run import Run
 from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
@@ -34,24 +35,29 @@ __all__ = ["MinedPairs", "TooSmall", "check_lines", "gold_shares", "mine_piles"]
 
 
 class TooSmall(BitextmineError):
-    """Corpora that there is nothing to learn from."""
+    """Corpora with too little to learn from."""
 
 
 def check_lines(piles: Piles, lines: Sequence[int], kind: str = "line") -> None:
-    """Raises TooSmall where a corpus has too few lines to tell pairs from noise. lines: how many each has."""
+    """Raise TooSmall if a corpus has too few lines to tell pairs from noise; ``lines`` are the counts."""
     if (fewest := min(lines)) < MIN_LINES:
         short = (piles.src, piles.tgt)[list(lines).index(fewest)]
         raise TooSmall(
             f"{piles}: {short.name} has {counted(fewest, kind)}, too few to tell pairs from noise: adapting needs "
-            f"{MIN_LINES} of each corpus, and thousands to learn something; keep the encoder that you have"
+            f"{MIN_LINES} of each corpus, and thousands to learn anything; keep the encoder that you have"
         )
 
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """One-to-one pairs, best first. src, tgt: int64 (p,), lines counted from 0, of equal ones the first; precision:
-    float64 (p,), the estimated share of true ones among the pairs up to each. firsts: for every line of either side
-    the first that is equal, -1 for one that is not mined."""
+    """One-to-one pairs, best first.
+
+    Attributes:
+        src: lines (p,) int64, from 0; of equal lines the first.
+        tgt: likewise.
+        precision: (p,) float64, the estimated share of true pairs among those up to each.
+        firsts: for each line of either side the first equal line, -1 if it is not mined.
+    """
 
     src: NDArray[np.int64]
     tgt: NDArray[np.int64]
@@ -59,19 +65,22 @@ class MinedPairs:
     firsts: tuple[NDArray[np.int64], NDArray[np.int64]]
 
     def best(self, error_rate: float) -> int:
-        """How many of the best hold this share of wrong pairs at most."""
+        """Return the number of best pairs with at most this share of wrong ones."""
         good = np.flatnonzero(self.precision >= 1 - error_rate)
         return int(good[-1]) + 1 if len(good) else 0
 
 
 def mine_piles(
-    piles: Piles, embeddings: tuple[Path, Path], encoder: Encoder, options: AdaptOptions, work: WorkOptions
+    piles: Piles, embeddings: tuple[Path, Path], encoder: Encoder, options: AdaptOptions, run: Run
 ) -> MinedPairs:
-    """The pairs of two piles by their embeddings: scored by their pieces, too, where the encoder has some to compare,
-    one to one, with the precision that the noise of the piles tells (`fit_null`).
+    """Return the pairs of two piles by their embeddings and, if the encoder has pieces to compare, by these.
 
-    Raises TooSmall for piles of too few lines to tell noise from pairs.
+    Pairs are one to one, with precision estimated from the noise of the piles (`fit_null`).
+
+    Raises:
+        TooSmall: a pile has too few lines to tell noise from pairs.
     """
+    work = WorkOptions(device=run.device, memory=run.memory)
     sides = [load_side(text, npy) for text, npy in zip((piles.src, piles.tgt), embeddings, strict=True)]
     rows = [len(side.unique.rows) for side in sides]
     check_lines(piles, rows, "different line")
@@ -95,8 +104,10 @@ def mine_piles(
 
 
 def gold_shares(mined: MinedPairs, kept: int, gold: Gold) -> dict[str, float]:
-    """Against known pairs, in per cent: the precision of the best ``kept`` pairs, of those whose source line has a
-    known translation, and the recall."""
+    """Return precision and recall of the best ``kept`` pairs against known ones, in per cent.
+
+    Precision counts pairs whose source line has a known translation.
+    """
     ends = [firsts[lines] for lines, firsts in zip((gold.src, gold.tgt), mined.firsts, strict=True)]
     width = len(mined.firsts[1])
     known = np.unique(pair_codes(ends[0], ends[1], width)[(ends[0] >= 0) & (ends[1] >= 0)])

@@ -1,4 +1,4 @@
-"""What adapting can be told."""
+"""The options of adapting."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ __all__ = ["AdaptOptions"]
 
 @dataclass(frozen=True)
 class AdaptOptions:
-    """How an encoder learns from what it mines.
+    """How an encoder learns from the pairs it mines.
 
-    error_rate: the share of wrong pairs, as estimated, among those that it trains on. rounds: of mining and training,
-    at most. k: neighbours per line that a margin is taken over. seed: of everything random.
+    Attributes:
+        error_rate: estimated share of wrong pairs among those it trains on.
+        rounds: maximum number of rounds of mining and training.
+        k: neighbours per line for the margin.
+        seed: random seed.
 
-    Raises UsageError for a value of the wrong type or out of range.
+    Raises:
+        UsageError: a value has the wrong type or is out of range.
     """
 
     error_rate: float = 0.05

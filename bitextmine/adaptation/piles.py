@@ -1,4 +1,4 @@
-"""The piles of text that an encoder is adapted to: corpora by name, two by two."""
+"""The piles of text that an encoder is adapted to: pairs of corpora."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Piles:
 
     @property
     def langs(self) -> tuple[str, str]:
+        """The two languages."""
         return self.src.lang, self.tgt.lang
 
     def __str__(self) -> str:
@@ -38,16 +39,17 @@ def find_piles(
     tgt_files: Sequence[str | os.PathLike[str]] = (),
     errors: str = "strict",
 ) -> list[Piles]:
-    """The piles that a command line names: of each source with each target language, and of each name; or files, the
-    first with the first, the second with the second.
+    """Return the piles that a command line names.
 
-    Raises UsageError for languages without a partner and for files that do not go together, BitextmineError where no
-    corpus or more than one fits.
+    Each source language with each target language, for each name; or files, the first with the first and so on.
+
+    Raises:
+        UsageError: a language has no partner, or files do not go together.
+        BitextmineError: no corpus fits, or more than one.
     """
     if len(src_files) != len(tgt_files):
         raise UsageError(
-            f"--src-file is given {len(src_files)} times, --tgt-file {len(tgt_files)} times: they go together, the "
-            "first with the first"
+            f"--src-file is given {len(src_files)} times, --tgt-file {len(tgt_files)} times: give them in pairs"
         )
     if src_files:
         if names or len(src) > 1 or len(tgt) > 1:
@@ -76,8 +78,7 @@ def find_piles(
 
 
 def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
-    """Pairs of corpora, each once. Raises UsageError where there is none, for two of one language, and for a corpus
-    with itself."""
+    """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
     piles = []
     for src, tgt in pairs:
         if same_place(src.path) == same_place(tgt.path):
@@ -100,17 +101,16 @@ def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
 def read_golds(
     gold: Sequence[str | os.PathLike[str]], piles: Sequence[Piles], errors: str = "strict"
 ) -> list[Gold]:
-    """A file of known pairs for each of the piles, in their order; none at all. Raises UsageError for another number
-    of files, BitextmineError for what is no such file."""
+    """Read a file of known pairs for each of the piles, in order, if any are given; UsageError for another number."""
     if gold and len(gold) != len(piles):
         raise UsageError(
-            f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({'; '.join(map(str, piles))}): it "
-            "must be as often, in this order"
+            f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({'; '.join(map(str, piles))}): give "
+            "one for each, in this order"
         )
     return [read_gold(path, errors) for path in gold]
 
 
 def check_gold(gold: Gold, piles: Piles, lines: Sequence[int]) -> None:
-    """Raises BitextmineError for line numbers that the piles do not have. lines: how many each has."""
+    """Raise BitextmineError for line numbers beyond the piles; ``lines`` are their lengths."""
     for known, there, text in zip((gold.src, gold.tgt), lines, (piles.src, piles.tgt), strict=True):
         check_line_numbers("--gold", known, text.name, there)

@@ -1,4 +1,4 @@
-"""Adapting from end to end: mine, train, measure, again, while it helps."""
+"""Adapt an encoder end to end: mine, train, measure, and repeat while it helps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from bitextmine.adaptation.card import adapted_card
 from bitextmine.adaptation.held_out import (
     DRAWS,
     MOST,
+    HeldOut,
     Measured,
     choose_held_out,
     found_again,
@@ -46,12 +47,11 @@ from bitextmine.encoder.folder import (
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.cells import one_cell
-from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.journal import Journal, read_head
 from bitextmine.files.lines import LineHasher
 from bitextmine.mining.bitext import PickedLines
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
-from bitextmine.mining.options import WorkOptions
 from bitextmine.mining.texts import FileText
 from bitextmine.run import Run
 from bitextmine.training.outputs import CARD, RECIPE
@@ -66,13 +66,13 @@ __all__ = ["LOG", "Adapted", "adapt_piles"]
 log = logging.getLogger(__name__)
 
 LOG = "adapt.jsonl"
-# With fewer there is nothing to learn from, or to measure it by.
+# Fewer are not enough to learn from, or to measure by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """What adapting made: the model's folder, the round that it is from, and of every round what adapt.jsonl says."""
+    """The model's folder, the round it comes from, and the entries of adapt.jsonl."""
 
     folder: Path
     best: int
@@ -83,172 +83,109 @@ def adapt_piles(
     piles: Sequence[Piles],
     out: str | os.PathLike[str],
     options: AdaptOptions | None = None,
-    work: WorkOptions | None = None,
+    run: Run | None = None,
     *,
     model: str | os.PathLike[str] = "default",
     gold: Sequence[Gold] = (),
 ) -> Adapted:
-    """Makes the model folder ``out`` of ``model``, trained on from what it mines in the piles.
+    """Make the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
 
-    A round mines the piles, trains the first encoder on from the pairs that the error rate allows, and asks for pairs
-    that were set aside (`held_out`); rounds go on while that gets better. ``out`` has the encoder of the best round,
-    with the scorer of ``model`` where that has one, and adapt.jsonl, a line a round. gold: known pairs for each of the
-    piles, whose true figures are then logged, and change nothing. Of work device, memory, batch_tokens, search and
-    errors count.
+    A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for held-out
+    pairs (`held_out`); rounds go on while these are found better. ``out`` gets the encoder of the best round, the
+    scorer of ``model`` if it has one, and adapt.jsonl with a line per round. ``gold`` (known pairs for each of the
+    piles) adds true figures to the log and changes nothing.
 
-    A run that was killed is taken up where it was by calling this again with the same arguments; ``out/work`` holds
-    what it needs for that, and goes at the end. Raises BitextmineError for an encoder that cannot be trained on, for
-    piles that are too small or have no pairs, and where no round is better than the encoder that there is: then no
-    model is written, and the log stays.
+    Calling this again with the same arguments resumes a killed run from ``out/work``, which is removed at the end.
+
+    Raises:
+        BitextmineError: the encoder cannot be trained on, the piles are too small or have no pairs, or no round is
+            better than the first encoder: no model is written then, and the log stays.
     """
-    return _Adaptation(piles, Path(out), options or AdaptOptions(), work or WorkOptions(), model, gold).run()
+    return _Adaptation(piles, Path(out), options or AdaptOptions(), run or Run(), model, gold).adapt()
 
 
 class _Adaptation:
-    """A run, at whatever step it is: each one leaves a file, and is not done again where that file is."""
+    """A run; each finished step is a record of the journal, and is not repeated."""
+
+    journal: Journal
 
     def __init__(
         self,
         piles: Sequence[Piles],
         out: Path,
         options: AdaptOptions,
-        work: WorkOptions,
+        run: Run,
         model: str | os.PathLike[str],
         gold: Sequence[Gold],
     ) -> None:
-        self.piles, self.out, self.options, self.work, self.gold = piles, out, options, work, gold
+        self.piles, self.out, self.options, self.run, self.gold = piles, out, options, run, gold
         self.start = start_name(model)
         self.folder = resolve(model)
-        self.place = out / "work"
-        # Refused before any work: an encoder of another kind.
-        self.training = round_recipe(self.start, self.place, [("pairs.tsv", ("en", "fr"))], 1, options).train
-        self.texts: list[FileText] = []
-        for one in piles:
-            for text in (one.src, one.tgt):
-                if text not in self.texts:
-                    self.texts.append(text)
+        self.work = out / "work"
+        # Refuses encoders of another kind before any work.
+        self.training = round_recipe(self.start, self.work, [("pairs.tsv", ("en", "fr"))], 1, options).train
+        self.texts = list(dict.fromkeys(text for one in piles for text in (one.src, one.tgt)))
         self.rounds: list[dict[str, Any]] = []
 
-    def run(self) -> Adapted:
+    def adapt(self) -> Adapted:
         try:
-            self._claim()
-            try:
-                best = self._rounds()
-            except TooSmall:
-                shutil.rmtree(self.place)
-                raise
-            self._finish(best)
+            with self._claimed() as self.journal:
+                try:
+                    best = self._rounds()
+                    if best:
+                        self._write_model(best)
+                except TooSmall:
+                    shutil.rmtree(self.work)
+                    raise
+                shutil.rmtree(self.work)
         except OSError as e:
             raise cannot_write(e, self.out) from e
+        if not best:
+            raise BitextmineError(self._not_better())
         return Adapted(self.out, best, tuple(self.rounds))
 
-    def _rounds(self) -> int:
-        """All rounds; the number of the best. Raises BitextmineError where none is better than what there is."""
-        best = 0
-        entry, old = self._round(0, mined=True)
-        for number in range(1, self.options.rounds + 1):
-            self._train(number)
-            entry, new = self._round(number, mined=False)
-            entry["better"] = is_better(new, old)
-            if not entry["better"]:
-                self._say(entry)
-                break
-            best, old = number, new
-            if number < self.options.rounds:
-                entry |= self._mined(number)
-            self._say(entry)
-            if self._written(number) < FEWEST_PAIRS:
-                break
-        if not best:
-            shutil.rmtree(self.place)
-            raise BitextmineError(self._not_better())
-        return best
+    # --- the journal -----------------------------------------------------------------------------------------
 
-    def _not_better(self) -> str:
-        """Why the first encoder stays, in words."""
-        before, after = self.rounds[:2]
-        figures = [
-            f"P@1 with half of the words {before['p_at_1_half']:.1f}, then {after['p_at_1_half']:.1f}",
-            f"with whole sentences {before['p_at_1']:.1f}, then {after['p_at_1']:.1f}",
-        ]
-        if gold := before.get("gold_p_at_1"):
-            figures.append(
-                "by --gold, which decides nothing, "
-                + ", ".join(
-                    f"{name} {value:.1f}, then {after['gold_p_at_1'][name]:.1f}"
-                    for name, value in gold.items()
-                )
-            )
-        return (
-            f"{self.folder.name} stays: trained on what it finds in these corpora, it was not shown to be better. Its "
-            f"gain on the {before['held_out_pairs']:,} pairs held out is no more than chance, or it lost whole "
-            f"sentences ({'; '.join(figures)}); no model is written, {self.out / LOG} has the figures"
-        )
-
-    def _round(self, number: int, *, mined: bool) -> tuple[dict[str, Any], Measured]:
-        """What the log says of a round, as far as it is known."""
-        entry: dict[str, Any] = {"round": number}
-        if mined:
-            entry |= self._mined(number)
-            self._check_enough(entry)
-        measured, figures = self._measured(number)
-        entry |= figures
-        if mined:
-            self._say(entry)
-        return entry, measured
-
-    def _check_enough(self, entry: dict[str, Any]) -> None:
-        """Ends the run where there is nothing to learn from, or nothing to measure it by."""
-        if (count := self._written(0)) < FEWEST_PAIRS:
-            what = f"{counted(count, 'pair')} to train on at an error rate of {self.options.error_rate:g}"
-        elif (count := self._held_out_count()) < FEWEST_HELD_OUT:
-            what = f"{counted(count, 'pair')} sure enough to be held out and measured by"
-        else:
-            return
-        self._say(entry)
-        raise TooSmall(
-            f"{'; '.join(map(str, self.piles))}: {what}, too few to learn from: these corpora are too small, hardly "
-            f"hold translations of each other, or hold some that {self.folder.name} does not find. It stays the "
-            "encoder for them; no model is written"
-        )
-
-    def _held_out_count(self) -> int:
-        return sum(len(src) for src, _ in read_json(self.place / "held-out.json")["pairs"])
-
-    # --- steps ------------------------------------------------------------------------------------------------
-
-    def _claim(self) -> None:
-        """Takes the output folder, or takes it up again."""
+    def _claimed(self) -> Journal:
+        """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
-        note = self.place / "adapt.json"
-        digest = self._digest(self._read_texts())
-        if note.exists():
-            if read_json(note).get("digest") == digest:
-                log.info("%s: going on with what is there", self.place)
-                return
-            if any(self.place.glob("round-*/mined.json")):
-                raise BitextmineError(
-                    f"{self.place}: of an adaptation of other corpora, another encoder or other options; name another "
-                    "--out, or remove it"
-                )
-            # Ended before anything was mined. What is embedded is known by its text.
-            shutil.rmtree(self.place / "round-0", ignore_errors=True)
-        else:
-            # Nothing but what a run leaves that was killed before its note, or found nothing to learn.
-            begun = [
-                path for folder in (self.out, self.place) if folder.is_dir() for path in folder.iterdir()
-            ]
-            if any(path != self.place and path.name not in (LOG, ".adapt.json.tmp") for path in begun):
+        path = self.work / "journal"
+        identity = {"digest": self._digest(self._read_texts())}
+        head = read_head(path)
+        if head is None:
+            begun = [path for folder in (self.out, self.work) if folder.is_dir() for path in folder.iterdir()]
+            if any(there not in (self.work, path, self.out / LOG) for there in begun):
                 raise BitextmineError(
                     f"{self.out}: the folder is not empty; name another one for the encoder"
                 )
-        self.place.mkdir(parents=True, exist_ok=True)
-        write_json(note, {"kind": "bitextmine-adapt", "digest": digest})
+        elif head.identity == identity:
+            log.info("%s: resuming", self.work)
+        else:
+            with Journal(path, "adapt", head.identity) as other:
+                if any(record["step"] == "mined" for record in other):
+                    raise BitextmineError(
+                        f"{self.work}: from an adaptation of other corpora, another encoder or other options; name "
+                        "another --out, or remove it"
+                    )
+            # Nothing was mined yet. Embeddings are known by their text, and are used again.
+            shutil.rmtree(self.work / "round-0", ignore_errors=True)
+        self.work.mkdir(parents=True, exist_ok=True)
+        return Journal(path, "adapt", identity)
+
+    def _digest(self, texts: Sequence[str]) -> str:
+        """Identify everything that a run depends on; texts: the digests of the corpora's lines."""
+        how = f"{asdict(self.options)} {DRAWS} {asdict(self.training)}"
+        digest = hashlib.sha256(f"{folder_hash(self.folder)} {how}".encode())
+        for text, lines in zip(self.texts, texts, strict=True):
+            digest.update(f"{text.lang} {lines}".encode())
+        digest.update(repr([self._sides(one) for one in self.piles]).encode())
+        for known in self.gold:
+            digest.update(known.src.tobytes() + known.tgt.tobytes())
+        return digest.hexdigest()[:16]
 
     def _read_texts(self) -> list[str]:
-        """The digests of the corpora's lines. Raises BitextmineError, before any work, for corpora of too few lines and
-        for gold of other ones."""
+        """Return the digests of the corpora's lines; BitextmineError for too few lines, and for gold beyond them."""
         digests, lines = [], []
         for text in self.texts:
             hasher = LineHasher()
@@ -262,97 +199,129 @@ class _Adaptation:
             check_gold(gold, one, counts)
         return digests
 
-    def _sides(self, piles: Piles) -> tuple[int, int]:
-        """Which of the texts its corpora are."""
-        return self.texts.index(piles.src), self.texts.index(piles.tgt)
+    def _record(self, step: str, number: int = 0) -> dict[str, Any] | None:
+        found = (one for one in self.journal if (one["step"], one["round"]) == (step, number))
+        return next(found, None)
 
-    def _digest(self, texts: Sequence[str]) -> str:
-        """Of all that a run depends on; texts: the digests of the corpora's lines."""
-        how = f"{asdict(self.options)} {DRAWS} {asdict(self.training)}"
-        digest = hashlib.sha256(f"{folder_hash(self.folder)} {how}".encode())
-        for text, lines in zip(self.texts, texts, strict=True):
-            digest.update(f"{text.lang} {lines}".encode())
-        digest.update(repr([self._sides(one) for one in self.piles]).encode())
-        for known in self.gold:
-            digest.update(known.src.tobytes() + known.tgt.tobytes())
-        return digest.hexdigest()[:16]
+    def _once(self, step: str, number: int, make: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+        """Return the record of a step, made now if the journal does not have it."""
+        record = self._record(step, number)
+        if record is None:
+            record = {"step": step, "round": number, **make(number)}
+            self.journal.append(record, sync=True)
+        return record
+
+    # --- rounds ----------------------------------------------------------------------------------------------
+
+    def _rounds(self) -> int:
+        """Run all rounds; return the number of the best, 0 if none is better than the first encoder."""
+        best, old = 0, self._first_round()
+        for number in range(1, self.options.rounds + 1):
+            self._train(number)
+            record = self._once("measured", number, self._measure)
+            new = _measured(record)
+            entry = {"round": number, **record["entry"], "better": is_better(new, old)}
+            if not entry["better"]:
+                self._say(entry)
+                break
+            best, old = number, new
+            pairs = 0
+            if number < self.options.rounds:
+                mined = self._once("mined", number, self._mine)
+                pairs = sum(mined["written"])
+                entry |= mined["entry"]
+            self._say(entry)
+            if pairs < FEWEST_PAIRS:
+                break
+        return best
+
+    def _first_round(self) -> Measured:
+        """Mine and measure with the first encoder; TooSmall if there is too little to learn from or measure by."""
+        mined = self._once("mined", 0, self._mine)
+        entry = {"round": 0, **mined["entry"]}
+        held_out = self._record("held out")
+        assert held_out is not None
+        found = ""
+        if (count := sum(mined["written"])) < FEWEST_PAIRS:
+            found = f"{counted(count, 'pair')} to train on at an error rate of {self.options.error_rate:g}"
+        elif (count := sum(len(src) for src, _ in held_out["pairs"])) < FEWEST_HELD_OUT:
+            found = f"{counted(count, 'pair')} certain enough to be held out"
+        if found:
+            self._say(entry)
+            raise TooSmall(
+                f"{'; '.join(map(str, self.piles))}: {found}, too few to learn from: these corpora are too small, hold "
+                f"few translations of each other, or translations that {self.folder.name} does not find. Keep that "
+                "encoder for them; no model is written"
+            )
+        record = self._once("measured", 0, self._measure)
+        self._say(entry | record["entry"])
+        return _measured(record)
 
     def _train(self, number: int) -> None:
-        """The encoder of a round, out of the pairs of the one before."""
+        """Train the encoder of a round on the pairs of the one before."""
         folder = self._encoder_folder(number)
         if (folder / CONFIG).exists():
             return
         before = f"round-{number - 1}"
-        counts = read_json(self.place / before / "mined.json")["written"]
+        counts = self._once("mined", number - 1, self._mine)["written"]
         corpora = [
             (f"{before}/{self._name(i)}", one.langs)
             for i, (one, count) in enumerate(zip(self.piles, counts, strict=True))
             if count
         ]
-        recipe = round_recipe(self.start, self.place, corpora, sum(counts), self.options)
-        train(recipe, folder, Run(device=self.work.device))
+        recipe = round_recipe(self.start, self.work, corpora, sum(counts), self.options)
+        train(recipe, folder, Run(device=self.run.device))
 
-    def _mined(self, number: int) -> dict[str, Any]:
-        """Mines with the encoder of a round, and writes what the next one trains on."""
-        folder = self.place / f"round-{number}"
-        done = folder / "mined.json"
-        if not done.exists():
-            folder.mkdir(exist_ok=True)
-            encoder = self._encoder(number)
-            found = [
-                mine_piles(one, self._embedded(one, encoder), encoder, self.options, self.work)
-                for one in self.piles
+    # --- mining ----------------------------------------------------------------------------------------------
+
+    def _mine(self, number: int) -> dict[str, Any]:
+        """Mine with the encoder of a round, and write the pairs that the next one trains on."""
+        folder = self.work / f"round-{number}"
+        folder.mkdir(exist_ok=True)
+        encoder = self._encoder(number)
+        found = [
+            mine_piles(one, self._embedded(one, encoder), encoder, self.options, self.run)
+            for one in self.piles
+        ]
+        kept = [mined.best(self.options.error_rate) for mined in found]
+        chosen = self._once("held out", 0, lambda _: {"pairs": self._choose_held_out(found)})["pairs"]
+        held_out = {
+            line_key(line)
+            for one, pairs in zip(self.piles, chosen, strict=True)
+            for text, lines in zip((one.src, one.tgt), pairs, strict=True)
+            for line in self._sentences(text, np.array(lines, dtype=np.int64))
+        }
+        written = [
+            self._write_pairs(folder / self._name(i), one, mined, count, held_out)
+            for i, (one, mined, count) in enumerate(zip(self.piles, found, kept, strict=True))
+        ]
+        expected = sum(
+            float(mined.precision[count - 1]) * count if count else 0.0
+            for mined, count in zip(found, kept, strict=True)
+        )
+        entry: dict[str, Any] = {
+            "pairs": sum(kept),
+            "estimated_precision": round(100 * expected / max(1, sum(kept)), 2),
+        }
+        if self.gold:
+            shares = [
+                gold_shares(mined, count, gold)
+                for mined, count, gold in zip(found, kept, self.gold, strict=True)
             ]
-            kept = [mined.best(self.options.error_rate) for mined in found]
-            held_out = self._held_out_pairs(found)
-            written = [
-                self._write_pairs(folder / self._name(i), one, mined, count, held_out)
-                for i, (one, mined, count) in enumerate(zip(self.piles, found, kept, strict=True))
-            ]
-            pairs = sum(kept)
-            expected = sum(
-                float(mined.precision[count - 1]) * count if count else 0.0
-                for mined, count in zip(found, kept, strict=True)
-            )
-            entry: dict[str, Any] = {
-                "pairs": pairs,
-                "estimated_precision": round(100 * expected / max(1, pairs), 2),
-            }
-            if self.gold:
-                shares = [
-                    gold_shares(mined, count, gold)
-                    for mined, count, gold in zip(found, kept, self.gold, strict=True)
-                ]
-                for key in ("precision", "recall"):
-                    entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in shares])), 2)
-            write_json(done, {"kind": "bitextmine-adapt-mined", "entry": entry, "written": written})
-        return dict(read_json(done)["entry"])
+            for key in ("precision", "recall"):
+                entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in shares])), 2)
+        return {"entry": entry, "written": written}
 
-    def _written(self, number: int) -> int:
-        """How many pairs of a round there are to train on."""
-        done = self.place / f"round-{number}" / "mined.json"
-        return sum(read_json(done)["written"]) if done.exists() else 0
-
-    def _held_out_pairs(self, found: Sequence[MinedPairs]) -> set[str]:
-        """The keys of all sentences that are set aside; chosen now, where this is the first round."""
-        path = self.place / "held-out.json"
-        if not path.exists():
-            chosen = []
-            most = MOST // len(self.piles)
-            for one, mined in zip(self.piles, found, strict=True):
-                best = mined.best(self.options.error_rate)
-                sentences = self._sentences(one.src, mined.src[:best])
-                at = choose_held_out(mined, sentences, self.options.error_rate, most)
-                chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
-            write_json(path, {"kind": "bitextmine-adapt-held-out", "pairs": chosen})
-        keys = set()
-        for one, pairs in zip(self.piles, read_json(path)["pairs"], strict=True):
-            for text, lines in zip((one.src, one.tgt), pairs, strict=True):
-                keys |= {line_key(line) for line in self._sentences(text, np.array(lines, dtype=np.int64))}
-        return keys
+    def _choose_held_out(self, found: Sequence[MinedPairs]) -> list[list[list[int]]]:
+        chosen = []
+        for one, mined in zip(self.piles, found, strict=True):
+            sentences = self._sentences(one.src, mined.src[: mined.best(self.options.error_rate)])
+            at = choose_held_out(mined, sentences, self.options.error_rate, MOST // len(self.piles))
+            chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
+        return chosen
 
     def _write_pairs(self, path: Path, piles: Piles, mined: MinedPairs, kept: int, held_out: set[str]) -> int:
-        """Writes the best pairs but for those with a sentence that is set aside; how many there are."""
+        """Write the best pairs without held-out sentences; return their number."""
         src, tgt = self._sentences(piles.src, mined.src[:kept]), self._sentences(piles.tgt, mined.tgt[:kept])
         rows = [
             f"{one_cell(a)}\t{one_cell(b)}\n"
@@ -363,61 +332,49 @@ class _Adaptation:
             file.write("".join(rows).encode("utf-8", "replace"))
         return len(rows)
 
-    def _measured(self, number: int) -> tuple[Measured, dict[str, Any]]:
-        """Asks the encoder of a round for the pairs set aside, and for gold."""
-        path = self.place / f"round-{number}" / "measured.json"
-        if not path.exists():
-            encoder = self._encoder(number)
-            held_out = read_json(self.place / "held-out.json")["pairs"]
-            parts, gold = [], []
-            for i, one in enumerate(self.piles):
-                matrices = [open_embedding(npy)[0] for npy in self._embedded(one, encoder)]
-                lines = [np.array(side, dtype=np.int64) for side in held_out[i]]
-                if len(lines[0]):
-                    texts = [
-                        self._sentences(text, at) for text, at in zip((one.src, one.tgt), lines, strict=True)
-                    ]
-                    parts.append(
-                        measure(
-                            encoder,
-                            (texts[0], texts[1]),
-                            (lines[0], lines[1]),
-                            (matrices[0], matrices[1]),
-                            self.options.seed,
-                        )
-                    )
-                if self.gold:
-                    known = (self.gold[i].src, self.gold[i].tgt)
-                    for side in (0, 1):
-                        queries = matrices[side][known[side]].astype(np.float32)
-                        gold.append(
-                            100 * float(found_again(queries, known[1 - side], matrices[1 - side]).mean())
-                        )
-            hits = {
-                name: "".join(str(int(count)) for part in parts for count in getattr(part, name))
-                for name in ("whole", "half")
-            }
-            names = [f"{a}-{b}" for one in self.piles for a, b in (one.langs, one.langs[::-1])]
-            figures = {
-                "gold_p_at_1": {name: round(value, 2) for name, value in zip(names, gold, strict=False)}
-            }
-            path.parent.mkdir(exist_ok=True)
-            write_json(
-                path, {"kind": "bitextmine-adapt-measured", **hits, "figures": figures if gold else {}}
-            )
-        content = read_json(path)
-        whole, half = (np.array(list(content[name]), dtype=np.int64) for name in ("whole", "half"))
-        measured = Measured(whole.astype(bool), half)
-        shares = measured.percent()
-        return measured, {
-            "held_out_pairs": len(whole) // 2,
-            "p_at_1": round(shares[0], 2),
-            "p_at_1_half": round(shares[1], 2),
-            **content["figures"],
-        }
+    # --- measuring -------------------------------------------------------------------------------------------
 
-    def _finish(self, best: int) -> None:
-        """Puts the best encoder into the output folder, config.json last, and clears up."""
+    def _measure(self, number: int) -> dict[str, Any]:
+        """Search for the held-out pairs, and for gold, with the encoder of a round."""
+        encoder = self._encoder(number)
+        held_out = self._record("held out")
+        assert held_out is not None
+        parts: list[Measured] = []
+        gold: dict[str, float] = {}
+        for i, one in enumerate(self.piles):
+            src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder))
+            lines = [np.array(side, dtype=np.int64) for side in held_out["pairs"][i]]
+            if len(lines[0]):
+                texts = [
+                    self._sentences(text, at) for text, at in zip((one.src, one.tgt), lines, strict=True)
+                ]
+                pairs = HeldOut((texts[0], texts[1]), (lines[0], lines[1]), (src, tgt))
+                parts.append(measure(encoder, pairs, self.options.seed))
+            if self.gold:
+                known = self.gold[i]
+                for langs, queries, pool, asked, right in (
+                    (one.langs, src, tgt, known.src, known.tgt),
+                    (one.langs[::-1], tgt, src, known.tgt, known.src),
+                ):
+                    hits = found_again(queries[asked].astype(np.float32), right, pool)
+                    gold["-".join(langs)] = round(100 * float(hits.mean()), 2)
+        found = Measured(
+            np.concatenate([part.whole for part in parts]), np.concatenate([part.half for part in parts])
+        )
+        whole, half = found.percent()
+        entry: dict[str, Any] = {
+            "held_out_pairs": len(found.whole) // 2,
+            "p_at_1": round(whole, 2),
+            "p_at_1_half": round(half, 2),
+        }
+        if gold:
+            entry["gold_p_at_1"] = gold
+        return {"entry": entry, "whole": found.whole.astype(int).tolist(), "half": found.half.tolist()}
+
+    # --- the result ------------------------------------------------------------------------------------------
+
+    def _write_model(self, best: int) -> None:
+        """Write the best encoder into the output folder, config.json last."""
         folder = self._encoder_folder(best)
         names = [WEIGHTS, TOKENIZER, NGRAMS, RECIPE, CONFIG]
         # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
@@ -437,52 +394,33 @@ class _Adaptation:
             if path.exists():
                 with replacing(self.out / path.name) as file:
                     file.write(path.read_bytes())
-        shutil.rmtree(self.place)
-        entry = self.rounds[best]
         log.info(
             "%s: the encoder of round %d: P@1 with half of the words %.1f, %.1f before",
             self.out,
             best,
-            entry["p_at_1_half"],
+            self.rounds[best]["p_at_1_half"],
             self.rounds[0]["p_at_1_half"],
         )
 
-    # --- parts ------------------------------------------------------------------------------------------------
-
-    def _name(self, pile: int) -> str:
-        return f"{pile}.{'-'.join(self.piles[pile].langs)}.tsv"
-
-    def _encoder_folder(self, number: int) -> Path:
-        return self.place / f"round-{number}" / "encoder" if number else self.folder
-
-    def _encoder(self, number: int) -> Encoder:
-        return load_encoder(self._encoder_folder(number), self.work.device)
-
-    def _embedded(self, piles: Piles, encoder: Encoder) -> tuple[Path, Path]:
-        """The vectors of both sides by that encoder, in the work folder: those beside the corpora stay."""
-        folder = self.place / "embeddings"
-        folder.mkdir(exist_ok=True)
-        found = []
-        for text in (piles.src, piles.tgt):
-            npy = folder / f"{self.texts.index(text)}.{text.lang}.npy"
-            found.append(
-                embed_corpus(
-                    text.path,
-                    encoder,
-                    out=npy,
-                    lang=text.lang,
-                    errors=text.errors,
-                    batch_tokens=self.work.batch_tokens,
-                )
+    def _not_better(self) -> str:
+        before, after = self.rounds[:2]
+        figures = [
+            f"P@1 with half of the words {before['p_at_1_half']:.1f}, then {after['p_at_1_half']:.1f}",
+            f"with whole sentences {before['p_at_1']:.1f}, then {after['p_at_1']:.1f}",
+        ]
+        if gold := before.get("gold_p_at_1"):
+            both = (
+                f"{name} {value:.1f}, then {after['gold_p_at_1'][name]:.1f}" for name, value in gold.items()
             )
-        return found[0], found[1]
-
-    def _sentences(self, text: FileText, lines: NDArray[np.int64]) -> list[str]:
-        with PickedLines(text.lines(), lines) as picked:
-            return list(picked.in_order(lines))
+            figures.append(f"by --gold, which decides nothing, {', '.join(both)}")
+        return (
+            f"{self.folder.name} stays: trained on the pairs it finds in these corpora, it was not shown to be better. "
+            f"Its gain on the {before['held_out_pairs']:,} held-out pairs is no more than chance, or it lost whole "
+            f"sentences ({'; '.join(figures)}); no model is written, {self.out / LOG} has the figures"
+        )
 
     def _say(self, entry: dict[str, Any]) -> None:
-        """Adds a round to the log, for programs and for people."""
+        """Add a round to adapt.jsonl and to the log."""
         self.rounds = [*self.rounds[: entry["round"]], entry]
         with replacing(self.out / LOG) as file:
             file.write("".join(f"{json.dumps(one)}\n" for one in self.rounds).encode())
@@ -498,14 +436,50 @@ class _Adaptation:
             said.append(
                 f"{counted(entry['pairs'], 'pair')} mined, an estimated {entry['estimated_precision']:.1f}% right"
             )
-        if "gold_p_at_1" in entry:
-            said.append(
-                "gold: P@1 "
-                + ", ".join(f"{name} {value:.1f}" for name, value in entry["gold_p_at_1"].items())
-            )
+        if gold := entry.get("gold_p_at_1"):
+            said.append("gold: P@1 " + ", ".join(f"{name} {value:.1f}" for name, value in gold.items()))
         if "gold_recall" in entry:
             said.append(
                 f"{entry['gold_recall']:.1f}% of the gold pairs mined, {entry['gold_precision']:.1f}% of their pairs "
                 "right"
             )
         log.info("round %d: %s", entry["round"], "; ".join(said))
+
+    # --- parts -----------------------------------------------------------------------------------------------
+
+    def _sides(self, piles: Piles) -> tuple[int, int]:
+        return self.texts.index(piles.src), self.texts.index(piles.tgt)
+
+    def _name(self, pile: int) -> str:
+        return f"{pile}.{'-'.join(self.piles[pile].langs)}.tsv"
+
+    def _encoder_folder(self, number: int) -> Path:
+        return self.work / f"round-{number}" / "encoder" if number else self.folder
+
+    def _encoder(self, number: int) -> Encoder:
+        return load_encoder(self._encoder_folder(number), self.run.device)
+
+    def _embedded(self, piles: Piles, encoder: Encoder) -> tuple[Path, Path]:
+        """Embed both sides into the work folder; embeddings beside the corpora stay."""
+        folder = self.work / "embeddings"
+        folder.mkdir(exist_ok=True)
+        src, tgt = (
+            embed_corpus(
+                text.path,
+                encoder,
+                out=folder / f"{self.texts.index(text)}.{text.lang}.npy",
+                lang=text.lang,
+                errors=text.errors,
+                batch_tokens=self.run.batch_tokens,
+            )
+            for text in (piles.src, piles.tgt)
+        )
+        return src, tgt
+
+    def _sentences(self, text: FileText, lines: NDArray[np.int64]) -> list[str]:
+        with PickedLines(text.lines(), lines) as picked:
+            return list(picked.in_order(lines))
+
+
+def _measured(record: dict[str, Any]) -> Measured:
+    return Measured(np.array(record["whole"], dtype=bool), np.array(record["half"], dtype=np.int64))

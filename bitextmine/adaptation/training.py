@@ -1,4 +1,4 @@
-"""A round's training: the recipe that goes on from the first encoder with the pairs that were mined."""
+"""The training of a round: a recipe that continues from the first encoder with the mined pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bitextmine.training.recipe import Corpus, Data, Model, Recipe, Training, ch
 
 __all__ = ["round_recipe"]
 
-# Chosen by the even rows of Europarl, for an encoder that had seen none (train/lab-notes.md).
+# Chosen on the even rows of Europarl, for an encoder that had seen none of it (train/lab-notes.md).
 BATCH, EPOCHS = 2048, 24
 FEWEST_STEPS, MOST_STEPS = 40, 2000
 PIECE_DROPOUT = 0.2
@@ -26,12 +26,17 @@ def round_recipe(
     pairs: int,
     options: AdaptOptions,
 ) -> Recipe:
-    """start: the encoder, as model.start_from has it; corpora: TSV files in ``folder`` with their languages, of
-    ``pairs`` pairs.
+    """Return the recipe of a round.
 
-    Some pieces are left out in training, and a margin is taken off the true pairs: the pairs are those that the encoder
-    finds already, and with all of their words they would teach it less. Every round begins with the first encoder: what
-    a round got wrong does not stay in the weights.
+    Piece dropout and a margin make the pairs harder: the encoder finds them already. Every round starts from the first
+    encoder, so that the errors of a round do not stay in the weights.
+
+    Args:
+        start: the encoder, as in model.start_from.
+        folder: of the corpora.
+        corpora: TSV files and their languages.
+        pairs: their number of pairs.
+        options: of the run.
     """
     steps = math.ceil(EPOCHS * pairs / BATCH)
     training = Training(

@@ -66,9 +66,7 @@ def adapt(
     from bitextmine.adaptation.options import AdaptOptions
     from bitextmine.adaptation.piles import find_piles, read_golds
     from bitextmine.adaptation.run import adapt_piles
-    from bitextmine.mining.options import WorkOptions
 
     plan = AdaptOptions(**options)
-    work = WorkOptions(device=run.device, memory=run.memory, batch_tokens=run.batch_tokens, errors=run.errors)
     piles = find_piles(src, tgt, directory, name, src_file, tgt_file, run.errors)
-    adapt_piles(piles, out, plan, work, model=model, gold=read_golds(gold, piles, run.errors))
+    adapt_piles(piles, out, plan, run, model=model, gold=read_golds(gold, piles, run.errors))

@@ -1,14 +1,13 @@
-"""Fits the scorer of `mine` to mined candidates whose translations are known.
+"""Fit the scorer of `mine` to mined candidates with known translations.
 
-A training held pairs out. Each of its corpora gives mining tasks: those pairs, hidden among sentences of either side
-whose translations are not there. The pairs that mining finds are the examples, right if they are held-out pairs. The
-two networks of a scorer (`mine.scorer`) learn the logarithm of the odds; the right examples of a task make up the same
-share of its weight, whatever their number. So that the scorer can also choose among the neighbours
-of a sentence, the second network learns which of them is the translation, too, by the softmax of their scores.
+Each corpus of a training gives mining tasks: its held-out pairs, hidden among sentences whose translations are not
+there. The mined pairs are the examples, right if they are held-out pairs. The two networks of a scorer
+(`mining.scorer`) learn the log odds; the right examples of a task have a fixed share of its weight, whatever their
+number. The second network also learns to choose the translation among a sentence's neighbours, by the softmax of their
+scores.
 
-Text repeats itself, and some wrong examples are translations after all. The other sentences have known translations
-elsewhere: a wrong example does not count where either of its sentences is nearly the same as the translation of the
-other one.
+As text repeats itself, some wrong examples are translations after all: an example does not count as wrong if either of
+its sentences is nearly equal to the translation of the other, which is known from elsewhere.
 """
 
 from __future__ import annotations
@@ -57,23 +56,23 @@ from bitextmine.training.sampling import with_ngrams
 
 __all__ = ["FittedScorer", "Fitting", "TaskScore", "fit_scorer"]
 
-# Among so many neighbours of a held-out sentence the network learns to choose, of so many sentences of each side.
+# Neighbours among which the network learns to choose, and held-out sentences of each side.
 NEAREST, ASKED = 10, 300
-# What choosing counts beside the odds.
+# Weight of choosing, relative to the odds.
 CHOICE_WEIGHT = 0.1
-# Of the weight of a task, what its right examples make up.
+# Share of a task's weight that its right examples have.
 SHARE = 0.2
-# Sentences of this cosine say the same.
+# Cosine from which sentences count as equal.
 SAME = 0.8
-# The pieces are compared of all candidates but those of the lowest scores, among which are so many of the right ones.
+# Share of the right candidates given up, with the lowest scores: their pieces are not compared.
 GIVEN_UP = 0.01
-# Software manuals make the rest worse, if they take part: lines that differ in one word are no translations there.
+# Software manuals are left out, as they make the rest worse: their lines often differ in one word.
 CORPORA = {"europarl": 4.0, "laws": 1.0, "tatoeba": 0.5}
 LEARNING_RATE, MARGIN_LEARNING_RATE = 1e-2, 3e-2
-# So many times the logarithm of the ratio margin is added to what the second network finds. It is fitted to text that
-# the encoder was trained on, where pieces say more than elsewhere.
+# Multiple of the log ratio margin added to the second network's score: that is fitted to text that the encoder was
+# trained on, where pieces tell more than elsewhere.
 LEAN = 30.0
-# A hidden unit that gets so little gives it on as it is, but for a millionth.
+# Inputs this small pass a hidden unit unchanged up to a millionth.
 FAINT = 1e-3
 MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY = 8, 150, 0.01
 NETWORK_SEED = 1
@@ -81,12 +80,17 @@ NETWORK_SEED = 1
 
 @dataclasses.dataclass(frozen=True)
 class Fitting:
-    """What a scorer is fitted to, and how.
+    """The data and settings of a fit.
 
-    corpora: beginnings of the names of those that give tasks, and what all of such a name weigh together; held_out: the
-    fewest held-out pairs that one must have; draws: tasks of each, with other distractors; distractors: sentences
-    without a translation on either side of a task, these numbers in turn; seed: of what is drawn. hidden: units of the
-    second network; steps: of AdamW, on all examples; decay: its weight decay.
+    Attributes:
+        corpora: prefixes of the names of corpora to use, and the total weight of each.
+        held_out: minimum number of held-out pairs of a corpus.
+        draws: tasks per corpus, with different distractors.
+        distractors: sentences without translation on either side, for the tasks in turn.
+        seed: random seed of the distractors.
+        hidden: units of the second network.
+        steps: of AdamW, on all examples.
+        decay: its weight decay.
     """
 
     corpora: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(CORPORA))
@@ -101,9 +105,11 @@ class Fitting:
 
 @dataclasses.dataclass(frozen=True)
 class TaskScore:
-    """A task: its corpus, how many candidates count, how many of them are right, of how many pairs (gold), and the best
-    F1 (per cent) by margin, and by a scorer fitted to the other kinds of text. share: of right ones among the
-    candidates, as that scorer estimates it; calibration_error: of its probabilities, expected, at that share."""
+    """The result of a task: numbers of candidates, right ones and hidden pairs (gold), and the best F1 in per cent.
+
+    f1_by_scorer, share (estimated share of right candidates) and calibration_error (expected, of the probabilities) are
+    of a scorer fitted to the other kinds of text.
+    """
 
     corpus: str
     candidates: int
@@ -117,7 +123,7 @@ class TaskScore:
 
 @dataclasses.dataclass(frozen=True)
 class FittedScorer:
-    """The scorer, where it is, and how well others like it do on kinds of text that they were not fitted to."""
+    """The scorer, its file, and the results of scorers on kinds of text that they were not fitted to."""
 
     scorer: Scorer
     path: Path
@@ -135,15 +141,22 @@ def fit_scorer(
     force: bool = False,
     run: Run | None = None,
 ) -> FittedScorer:
-    """Writes a scorer (safetensors) to ``out``, a file that ``force`` allows to write over; None: into the folder of
-    the model, where `mine` looks for it.
+    """Fit a scorer, write it (safetensors) and measure it.
 
-    trained: a model folder of `bitextmine train`, made by ``recipe``; ``cache`` (or its work/cache) has the tokenised
-    corpora, and tells which pairs were held out. model: the encoder that mines, on the CPU (default: ``trained``).
+    Args:
+        trained: a model folder that `bitextmine train` made with ``recipe``.
+        recipe: its recipe.
+        out: the file to write (default: in the model's folder, where `mine` looks for it).
+        fitting: data and settings.
+        run: progress bars.
+        model: the encoder that mines, on the CPU (default: ``trained``).
+        cache: folder of the tokenised corpora and held-out pairs (default: work/cache in ``trained``).
+        force: overwrite ``out``.
 
-    A kind of text is what the names of corpora begin with, up to the first dot. Raises UsageError for an impossible
-    fitting; BitextmineError for fewer than two kinds with enough held-out pairs (each is measured with a scorer fitted
-    to the others), an encoder without piece vectors, and files that cannot be read or written.
+    Raises:
+        UsageError: the fitting is impossible.
+        BitextmineError: fewer than two kinds of text (prefixes of corpus names, up to the first dot) have enough
+            held-out pairs, the encoder has no piece vectors, or a file cannot be read or written.
     """
     fitting, run = fitting or Fitting(), run or Run()
     _check(fitting)
@@ -157,8 +170,7 @@ def fit_scorer(
     tokenizer, own = Tokenizer(Path(trained) / TOKENIZER), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
         raise BitextmineError(
-            f"{tokenizer.path}: another vocabulary than that of {os.fspath(model)}, which is to mine the same pieces; "
-            "name an encoder of this vocabulary with --model"
+            f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"
         )
     caches = [
         cache
@@ -168,7 +180,7 @@ def fit_scorer(
     if len({_kind(cache.corpus.name) for cache in caches}) < 2:
         raise BitextmineError(
             f"{folder}: --corpora {','.join(fitting.corpora)}: {len(caches)} of {fitting.held_out} held-out "
-            "pairs or more, but two kinds of text are needed, to measure on one what was fitted to the other"
+            "pairs or more, but two kinds of text are needed, to measure on one a scorer fitted to the other"
         )
     tasks: list[MiningTask] = []
     with run.progress(len(caches) * fitting.draws, "mine", "tasks") as bar:
@@ -193,7 +205,7 @@ def fit_scorer(
 
 
 def _weigh(tasks: Sequence[MiningTask], corpora: Mapping[str, float]) -> None:
-    """Shares the weight of each name out among the tasks of it; the first name that a corpus begins with counts."""
+    """Divide the weight of each name among its tasks; a corpus belongs to the first name that it starts with."""
     names = [next(name for name in corpora if task.corpus.startswith(name)) for task in tasks]
     for task, name in zip(tasks, names, strict=True):
         task.share = corpora[name] / names.count(name)
@@ -219,8 +231,7 @@ def _check(fitting: Fitting) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class HiddenPairs:
-    """Source and target sentences, the first ``gold`` of which translate each other in order; and what the sentences of
-    each side have for translations, whether these are there or not."""
+    """Source and target sentences, the first ``gold`` of them translations in order, and all their translations."""
 
     src: Pieces
     tgt: Pieces
@@ -230,13 +241,12 @@ class HiddenPairs:
 
 
 class MiningTask:
-    """The candidates of a corpus, p pairs, and the neighbours that held-out sentences have, q pairs.
+    """The candidates of a corpus, p pairs, and the neighbours of held-out sentences, q pairs.
 
-    right, counts (p,) bool: what is a held-out pair, and what is not left out for being a translation after all; margin
-    (p,): of each; base (p, CANDIDATE_FEATURES); gold: how many pairs there were. near_base (q, CANDIDATE_FEATURES),
-    near_right (q,), near_of (q,): which sentence a pair belongs to, from 0 on; each has its translation among them.
-    share: what the task weighs.
-    After `compare`: hopeful (p,), whose pieces were compared, features of these, and near of all q.
+    right (p,) bool: held-out pairs; counts (p,) bool: not left out as translations after all; margin (p,); base (p,
+    CANDIDATE_FEATURES); gold: number of hidden pairs; near_base (q, CANDIDATE_FEATURES), near_right (q,), near_of (q,):
+    the sentence of each pair, from 0, which has its translation among them; share: the task's weight. After `compare`:
+    hopeful (p,) bool, the pairs whose pieces were compared, their features, and near, the features of all q.
     """
 
     def __init__(
@@ -266,14 +276,14 @@ class MiningTask:
 
     @property
     def weight(self) -> NDArray:
-        """(p,) what each candidate weighs: together what the task does, of which the right ones make up SHARE."""
+        """The weights of the candidates, (p,): they sum to the task's, of which the right ones have SHARE."""
         right, wrong = (self.counts & self.right).sum(), (self.counts & ~self.right).sum()
         each = np.where(self.right, SHARE / max(1, right), (1 - SHARE) / max(1, wrong))
         weight: NDArray = np.where(self.counts, each * self.share, 0)
         return weight
 
     def compare(self, comparing: PieceFeatures, margin: Network, cut: float) -> None:
-        """Works out the features of the pieces, of candidates that reach ``cut``; what they were taken from goes."""
+        """Compute the piece features of candidates that reach ``cut``, and free their sentences."""
         src, tgt = self._hidden.src, self._hidden.tgt
         self.hopeful = margin.score(margin.drive(self.base)) >= cut
         s, t = (side[self.hopeful] for side in self._pairs)
@@ -336,8 +346,10 @@ def _cosines(x: NDArray, y: NDArray) -> NDArray:
 
 
 def _near(wide: Neighbours, found: Neighbours, asked: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """The neighbours of the first sentences of each side, where the translation is one of them: source and target rows,
-    features, whose neighbours they are."""
+    """Return the neighbours of each side's first sentences that have their translation among them.
+
+    Source rows, target rows, features, and the sentences they belong to.
+    """
     parts = []
     for ids, sim, forward in ((wide.fwd_id, wide.fwd_sim, True), (wide.bwd_id, wide.bwd_sim, False)):
         rows = np.flatnonzero((ids[:asked] == np.arange(min(asked, len(ids)))[:, None]).any(axis=1))
@@ -355,7 +367,7 @@ def _near(wide: Neighbours, found: Neighbours, asked: int) -> tuple[NDArray, NDA
 def _measured(
     tasks: Sequence[MiningTask], margin: Network, cut: float, fitting: Fitting
 ) -> tuple[TaskScore, ...]:
-    """Each task by a network that is fitted to the other kinds of text, after the margin's, which knows all."""
+    """Measure each task with a second network fitted to the other kinds of text."""
     networks = {
         kind: _leaning(_piece_network(others, fitting), others)
         for kind in sorted({_kind(task.corpus) for task in tasks})
@@ -378,7 +390,7 @@ def _measured(
 
 
 def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
-    """The first network, and the score that all but GIVEN_UP of the right candidates reach."""
+    """Return the first network, and the score that all but GIVEN_UP of the right candidates reach."""
     network = _fitted(
         np.concatenate([task.base for task in tasks]),
         np.concatenate([task.right for task in tasks]),
@@ -390,8 +402,7 @@ def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
 
 
 def _examples(tasks: Sequence[MiningTask]) -> tuple[NDArray, NDArray, NDArray]:
-    """Of the candidates that count and whose pieces were compared: features (p, CANDIDATE_FEATURES + FEATURES), which
-    are right (p,) bool, and what they weigh (p,)."""
+    """Return features (p, n), right (p,) bool and weights (p,) of the compared candidates that count."""
     counted = [task.counts[task.hopeful] for task in tasks]
     features, right, weight = (
         np.concatenate([part[some] for part, some in zip(parts, counted, strict=True)])
@@ -424,8 +435,10 @@ def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
 
 
 def _leaning(network: Network, tasks: Sequence[MiningTask]) -> Network:
-    """The network with LEAN times the logarithm of the ratio margin added to its score, and that brought to log odds
-    again: times a number, plus another, plus one times the size of the corpora, by logistic regression."""
+    """Return the network with LEAN times the log ratio margin added, calibrated to log odds again.
+
+    Logistic regression on the score and the size of the corpora, with an intercept.
+    """
     features, right, weight = _examples(tasks)
     scores = network.score(network.drive(features)) + LEAN * features[:, LOG_RATIO]
     times, plus, by_size = _logistic(
@@ -448,7 +461,7 @@ def _leaning(network: Network, tasks: Sequence[MiningTask]) -> Network:
 
 
 def _logistic(columns: NDArray, right: NDArray, weight: NDArray) -> NDArray[np.float64]:
-    """(c,) of columns (n, c): logistic regression, weighted, without a penalty."""
+    """Return the weights (c,) of a logistic regression on columns (n, c), without a penalty."""
 
     def loss(at: NDArray) -> tuple[float, NDArray]:
         z = columns @ at
@@ -469,8 +482,10 @@ def _fitted(
     how: tuple[int, int, float, float],
     choices: tuple[NDArray, NDArray, NDArray] | None = None,
 ) -> Network:
-    """Logistic loss, weighted; full batches, AdamW, a learning rate that falls as a cosine. how: units, steps, decay,
-    learning rate. choices: features of pairs, which are right, and of which sentence each is."""
+    """Fit a network by weighted logistic loss; full batches, AdamW, cosine schedule.
+
+    how: units, steps, decay, learning rate; choices: features of pairs, right ones, and the sentence of each.
+    """
     hidden, steps, decay, learning_rate = how
     torch.manual_seed(NETWORK_SEED)
     mean, scale = features.mean(0), features.std(0) + 1e-6
@@ -499,7 +514,7 @@ def _fitted(
 
 
 def _choice_loss(score: torch.Tensor, right: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
-    """Minus the logarithm of the softmax of the right one, mean over the sentences, each of which has one."""
+    """Return the mean over sentences of minus the log softmax of the right neighbour."""
     sentences = int(of[-1]) + 1 if len(of) else 0
     if not sentences:
         return score.sum() * 0

@@ -23,8 +23,7 @@ TWIN = np.dtype([("low", "<u8"), ("high", "<u8"), ("row", "<u8")])
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """Counts of a corpus's pairs: to train on, held out, repeating an earlier pair, and dropped because they share a
-    sentence with a held-out pair."""
+    """Counts of a corpus's pairs: to train on, held out, repeating an earlier one, sharing a held-out sentence."""
 
     train: int
     valid: int

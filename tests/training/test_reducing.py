@@ -109,7 +109,7 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
     shape = read_folder(model)[0]
     few = shape.order_columns + COLUMNS  # which leaves none for the pieces
     proportionate = shape.order_columns * few // shape.dim // 4 * 4
-    refusal = f"{shape.order_columns} for the order and {COLUMNS} for the length leave 0 for the pieces"
+    refusal = f"{shape.order_columns} columns for the order and {COLUMNS} for the length leave 0 for"
     for options, message in (
         (("--order-weight", -1), "'--order-weight': -1.0 is not in the range"),
         (("--length-share", 2), "'--length-share': 2.0 is not in the range"),
@@ -121,7 +121,7 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
         assert message in refused.err
     assert not (tmp_path / "x").exists(), "before anything is written"
     for dim, options, message in (
-        (100_000, {}, f"of --dim at most {shape.piece_dim} for the pieces"),
+        (100_000, {}, f"has {shape.piece_dim} columns for the pieces"),
         (100, {"order_columns": 60}, "60 columns for the order"),
         (
             203,

@@ -107,7 +107,7 @@ def loss_of(name: str, student: torch.Tensor, teacher: np.ndarray, keys: np.ndar
     config = EncoderConfig(9, student.shape[1], 0)
     part = objective_class(name)(Setup(Training(), config, Teacher("x"), teacher.shape[1]))
     assert isinstance(part, teaching.Taught)
-    return part.loss(student, torch.tensor(teacher, dtype=student.dtype), keys)
+    return part._loss(student, torch.tensor(teacher, dtype=student.dtype), keys)
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -428,11 +428,11 @@ def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
     ("wrong", "said"),
     [
         ({"train__objective": {"structure": 1.0}, "teacher__model": ""}, "'structure' needs a teacher"),
-        ({"train__objective": {"contrastive": 1.0}}, r"teacher\.model: .*nothing in train\.objective learns"),
+        ({"train__objective": {"contrastive": 1.0}}, r"teacher\.model: .*no objective learns from it"),
         ({"teacher__epochs": 0.5}, r"teacher\.epochs: found 0\.5, but nothing is learned before"),
         (
             {"teacher__epochs": 0.5, "train__objective": {"contrastive": 1.0, "embedding": 1.0}},
-            r"teacher\.epochs: found 0\.5, but nothing is learned of it after that",
+            r"teacher\.epochs: found 0\.5, but no objective learns from it",
         ),
         ({"teacher__epochs": -1.0}, r"teacher\.epochs"),
         (
@@ -443,7 +443,7 @@ def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
             },
             r"teacher\.epochs: found 0\.5 with train\.patience",
         ),
-        ({"teacher__corpora": ("other.tsv",)}, r"teacher\.corpora: 'other\.tsv' is none of data\.corpora"),
+        ({"teacher__corpora": ("other.tsv",)}, r"teacher\.corpora: 'other\.tsv' is not among data\.corpora"),
         (
             {"teacher__languages": ("de",)},
             r"teacher\.languages: found 'de', which no corpus that it teaches on has",
@@ -531,7 +531,7 @@ def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp
     bad[:, 2] = np.inf
     for arrays, said in (
         ({"src": good[:1599]}, r"src\.npy: 1,599 rows, but the text has 1,600 lines"),
-        ({"src": good, "tgt": good[:, :5]}, r"src\.npy: vectors of 6 numbers, but .*tgt\.npy has 5"),
+        ({"src": good, "tgt": good[:, :5]}, r"src\.npy has 6 dimensions, but .*tgt\.npy has 5"),
         ({"tgt": bad}, r"tgt\.npy: row \d+ holds NaN or infinite numbers"),
         ({"src": np.arange(1600)}, r"src\.npy: holds int64 numbers"),
         ({"src": 0 * good}, r"precomputed: its vectors are all zeros"),

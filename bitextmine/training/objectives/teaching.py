@@ -51,9 +51,9 @@ class Taught(Objective):
         """Return the loss of a step."""
         student = unit_vectors(views.gather(views.vectors))
         teacher = torch.from_numpy(np.concatenate(list(views.teacher))).to(student.device)
-        return views.shared(self.loss(student, teacher, views.keys))
+        return views.shared(self._loss(student, teacher, views.keys))
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         """Return a scalar from student (2n, d) and teacher (2n, e), unit rows, sources first, and keys (2, n)."""
         raise NotImplementedError
 
@@ -82,7 +82,7 @@ class Distil(Taught):
             with torch.no_grad():
                 self.map.weight.copy_(left @ right)
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return distil_loss(student if self.map is None else self.map(student), teacher)
 
 
@@ -114,7 +114,7 @@ class Embedding(Objective):
 class Mcl(Taught):
     """Eq. 5, multilingual contrastive learning."""
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         n = len(student) // 2
         return mcl_loss(student[:n], student[n:], teacher[:n])
 
@@ -122,7 +122,7 @@ class Mcl(Taught):
 class MclBool(Taught):
     """Eq. 8: the same with 1 for translations and 0 for others, without the teacher."""
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         n = len(student) // 2
         return mcl_bool_loss(student[:n], student[n:], keys)
 
@@ -130,7 +130,7 @@ class MclBool(Taught):
 class MclCe(Taught):
     """Eq. 9."""
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         n = len(student) // 2
         return mcl_ce_loss(student[:n], student[n:], teacher[:n], self.temperature)
 
@@ -141,14 +141,14 @@ class Structure(Taught):
     Similarity-preserving distillation (Tung & Mori 2019), on plain cosines.
     """
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return structure_loss(student, teacher)
 
 
 class StructureKl(Taught):
     """The same by softmax over the other sentences, so that near ones count most."""
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return structure_kl_loss(student, teacher, self.temperature)
 
 
@@ -158,7 +158,7 @@ class StructureCorrelation(Taught):
     After Huang et al. 2022, "Knowledge distillation from a stronger teacher".
     """
 
-    def loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return correlation_loss(student, teacher)
 
 
