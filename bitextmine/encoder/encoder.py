@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,23 +66,23 @@ class Encoder:
         languages: tuple[str, ...] = (),
         folder: Path | None = None,
         run: Run | None = None,
-        loaded: tuple[str, Run, str] | None = None,
+        again: Callable[[str], Encoder] | None = None,
     ) -> None:
-        """Put an encoder together; loaded: the arguments of `load_encoder`, for pickling."""
+        """Put an encoder together; again: loads it in another process, given its hash."""
         self.network = network
         self.tokenizer = tokenizer
         self.name, self.hash = name, hash
         self.dim, self.device = network.dim, network.device
         self.max_pieces, self.languages, self.folder = max_pieces, languages, folder
-        self.run, self._loaded = run or Run(), loaded
+        self.run, self._again = run or Run(), again
 
     def __repr__(self) -> str:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._loaded is None:
+        if self._again is None:
             raise pickle.PicklingError(f"{self!r} cannot be pickled: load_encoder did not make it")
-        return _load_again, (*self._loaded, self.hash)
+        return self._again, (self.hash,)
 
     def encode(
         self,
@@ -239,19 +238,6 @@ class Encoder:
             "max_pieces": self.max_pieces,
             **network,
         }
-
-
-@lru_cache(maxsize=2)
-def _load_again(model: str, run: Run, precision: str, hash: str) -> Encoder:
-    """Load a pickled encoder; once per process, as a Pool unpickles it for each chunk of work."""
-    from bitextmine.encoder.load import load_encoder
-
-    encoder = load_encoder(model, run, precision=precision)
-    if encoder.hash != hash:
-        raise BitextmineError(
-            f"{model}: the pickled encoder has hash {hash}, but the folder has {encoder.hash}"
-        )
-    return encoder
 
 
 def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:

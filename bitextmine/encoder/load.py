@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from functools import lru_cache, partial
 
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
@@ -13,7 +14,7 @@ from bitextmine.encoder.precomputed import PRECOMPUTED, Precomputed
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
-from bitextmine.errors import UsageError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.run import Run
 
 __all__ = ["as_encoder", "load_encoder"]
@@ -50,7 +51,7 @@ def load_encoder(
         # A commit says what the files are; the folder in the cache may lack some that are not read here.
         name = on_hub[0]
         known = again = f"{name}@{folder.name}"
-    loaded = (again, run, precision)
+    load_again = partial(_load_again, again, run, precision)
     foreign = read_foreign(folder)
     if foreign is not None:
         here = dataclasses.replace(run, device=run.device_name if foreign.heavy else "cpu")
@@ -61,7 +62,7 @@ def load_encoder(
             hash=known or foreign.hash(),
             max_pieces=foreign.max_pieces,
             run=run,
-            loaded=loaded,
+            again=load_again,
         )
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
@@ -83,7 +84,7 @@ def load_encoder(
         languages=config.languages,
         folder=folder,
         run=run,
-        loaded=loaded,
+        again=load_again,
     )
 
 
@@ -94,3 +95,14 @@ def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "aut
     if not hasattr(model, "encode_pieces"):  # anything that works like an Encoder will do
         raise UsageError(f"model: expected an encoder, or the name or folder of one, found {model!r}")
     return model
+
+
+@lru_cache(maxsize=2)
+def _load_again(model: str, run: Run, precision: str, hash: str) -> Encoder:
+    """Load a pickled encoder; once per process, as a Pool unpickles it for each chunk of work."""
+    encoder = load_encoder(model, run, precision=precision)
+    if encoder.hash != hash:
+        raise BitextmineError(
+            f"{model}: the pickled encoder has hash {hash}, but the folder has {encoder.hash}"
+        )
+    return encoder

@@ -20,8 +20,8 @@ from safetensors.numpy import load_file, save_file
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns.lengths import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.encoder import _load_again
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder, save_folder
+from bitextmine.encoder.load import _load_again
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -324,4 +324,6 @@ def test_lengths_of_text_without_spaces(tmp_path: Path) -> None:
     for line in SCRIPTS.values():
         (pieces, cut), (whole, _) = tokenizer.encode([line * 200, line], 100), tokenizer.encode([line])
         assert cut == 1 and pieces.lengths[0] == 100 > pieces.lengths[1] > 3
-        assert sentence_characters(whole, characters).tolist() == [len(unicodedata.normalize("NFKC", line)) + 1]
+        assert sentence_characters(whole, characters).tolist() == [
+            len(unicodedata.normalize("NFKC", line)) + 1
+        ]
