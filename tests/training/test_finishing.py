@@ -97,7 +97,7 @@ def test_killed_after_training_it_is_cut_the_same(make_recipe: Make, tmp_path: P
     ("wrong", "message"),
     [
         ({"reduce__order_columns": 4}, r"reduce\.order_columns: found 4 without reduce\.dim"),
-        ({"reduce__dim": 20}, r"reduce\.dim: 20 leaves 20 numbers .* trained with 16; take 1 to 16"),
+        ({"reduce__dim": 20}, r"reduce\.dim: 20 leaves 20 columns .* trained with 16; take 1 to 16"),
         ({"reduce__dim": 8, "model__layers": 1}, r"reduce\.dim: found with model\.layers 1"),
         (
             {"reduce__norm_power": 0.8, "model__layers": 1},
@@ -109,7 +109,10 @@ def test_killed_after_training_it_is_cut_the_same(make_recipe: Make, tmp_path: P
             {"reduce__dim": 8, "reduce__order_columns": 5},
             r"reduce\.order_columns: 5 .* leaves 3; take at most 4",
         ),
-        ({"reduce__dim": 10, "model__storage": "int4"}, r"model\.storage: int4 .* 4 divides, found 10 "),
+        (
+            {"reduce__dim": 10, "model__storage": "int4"},
+            r"model\.storage: int4 needs a multiple of 4 columns .*found 10 ",
+        ),
         ({"reduce__dim": -1}, r"reduce\.dim: found -1"),
     ],
 )

@@ -58,7 +58,7 @@ def test_what_it_does_not_go_with(make_recipe: Make) -> None:
             {"model__length_share": 0.1, "model__layers": 1, "model__dim": 16},
             r"model\.length_share: found with",
         ),
-        ({"model__length_share": 0.1, "model__dim": 8}, r"its 8 numbers leave none of model\.dim 8"),
+        ({"model__length_share": 0.1, "model__dim": 8}, r"its 8 columns leave none of model\.dim 8"),
         ({"train__length_share_in_training": 0.1}, r"without model\.length_share"),
         ({"model__length_share": 1.0}, r"model\.length_share: found 1\.0"),
     ):

@@ -91,11 +91,14 @@ def test_what_they_do_not_go_with(make_recipe: Make) -> None:
         ),
         (
             {"model__order_columns": 9, "model__dim": 16},
-            r"model\.order_columns: 9 are made .* leaves 7; take at most 8",
+            r"model\.order_columns: 9 need .* leaves 7; take at most 8",
         ),
         ({"model__order_columns": -1}, r"model\.order_columns: found -1"),
         ({"model__order_columns": 4, "model__order_weight": 0.0}, r"model\.order_weight: found 0\.0"),
-        ({"model__order_columns": 6, "model__dim": 16, "model__storage": "int4"}, r"4 divides, found 10 "),
+        (
+            {"model__order_columns": 6, "model__dim": 16, "model__storage": "int4"},
+            r"multiple of 4 .*found 10 ",
+        ),
     ):
         with pytest.raises(BitextmineError, match=message):
             check_recipe(make_recipe(**wrong))

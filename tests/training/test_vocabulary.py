@@ -20,12 +20,12 @@ def test_every_line_has_the_same_chance(make_recipe: Callable[..., Any]) -> None
         recipe = make_recipe(
             [f"{i}\tx" for i in range(50)], train__seed=seed, vocabulary__lines_per_language=10
         )
-        lines = sample_lines(recipe, False)["en"]
+        lines = sample_lines(recipe)["en"]
         assert len(set(lines)) == 10
         found.update(map(int, lines))
     assert all(15 < found[i] < 75 for i in range(50)), "40 each, give or take chance"
     few = make_recipe(["a\tb", "c\td"], vocabulary__lines_per_language=10)
-    assert sample_lines(few, False) == {"en": ["a", "c"], "fr": ["b", "d"]}
+    assert sample_lines(few) == {"en": ["a", "c"], "fr": ["b", "d"]}
 
 
 def test_a_full_disk_is_not_taken_for_too_few_lines(
