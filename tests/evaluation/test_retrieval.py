@@ -412,8 +412,8 @@ def test_inputs_that_do_not_go_together(encoder, bitextmine, tmp_path):
         ["--src-file", "a.en"],
         ["--queries", "q.tsv", "--tgt-file", "b.fr"],
     ):
-        assert "queries, or else" in bitextmine("evaluate", "retrieval", *options, code=2).err
-    assert "give --queries, or" in bitextmine("evaluate", "retrieval", code=2).err
+        assert "either --queries" in bitextmine("evaluate", "retrieval", *options, code=2).err
+    assert "either --queries" in bitextmine("evaluate", "retrieval", code=2).err
     with pytest.raises(BitextmineError, match="at least 1"):
         RankingOptions(k=0)
     with pytest.raises(BitextmineError, match="both in 'en'"):
