@@ -127,7 +127,9 @@ def nothing(run: Run) -> None:
 
 def worker(run: Run) -> None:
     count = run.until_tiles(10)
-    os.kill(run.nodes.workers()[0], signal.SIGKILL)
+    while not (found := run.nodes.workers()):  # between two tasks
+        time.sleep(0.01)
+    os.kill(found[0], signal.SIGKILL)
     run.story.append(f"a worker (kill -9) after {count} tiles")
 
 

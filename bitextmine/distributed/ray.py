@@ -159,7 +159,10 @@ class RayWorkers:
     def __init__(self, ray: Any, options: Ray) -> None:
         self._ray, self._options = ray, options
         self.shard_rows = options.rows
-        self._look, self._run = _remote_functions()
+        look, run = _remote_functions()
+        self._look = ray.remote(num_cpus=0, max_retries=1)(look)
+        # Made once: the processes keep state with the function.
+        self._run = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)(run)
         self._folders: dict[str, None] = {}
         self._checked = False
         self._unfit: set[str] = set()
@@ -293,12 +296,10 @@ class RayWorkers:
         where: Any = "SPREAD"
         if self._unfit:
             where = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(*self._unfit)})
-        options = self._options
-        run = self._ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)(self._run)
         try:
-            return run.options(name="bitextmine", scheduling_strategy=where).remote(
+            return self._run.options(name="bitextmine", scheduling_strategy=where).remote(
                 __version__,
-                options.cpus,
+                self._options.cpus,
                 list(self._folders),
                 self._objects,
                 pickle.dumps((task.function, task.args), protocol=5),
@@ -353,8 +354,7 @@ class RayWorkers:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        look = self._ray.remote(num_cpus=0, max_retries=1)(self._look)
-        return look.options(scheduling_strategy=there).remote(tokens)
+        return self._look.options(scheduling_strategy=there).remote(tokens)
 
     def _answer(self, node: _Node, ref: Any, tokens: dict[str, str]) -> dict[str, Any] | None:
         """Return the facts about a node, or None if it left meanwhile."""

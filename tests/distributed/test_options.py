@@ -131,7 +131,9 @@ def test_an_object_store_that_is_too_small() -> None:
         "Alive": True,
         "Resources": {"CPU": 1.0, "object_store_memory": 100.0},
     }
-    workers = RayWorkers(SimpleNamespace(nodes=lambda: [node]), Ray())
+    workers = RayWorkers(
+        SimpleNamespace(nodes=lambda: [node], remote=lambda **_: lambda function: None), Ray()
+    )
     workers.check_fits(50, "the model x")
     with pytest.raises(
         BitextmineError, match="an object store of 100 bytes, and the model x takes 51; start Ray"

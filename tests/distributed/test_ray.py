@@ -341,6 +341,28 @@ def test_a_node_with_another_package_is_told_of(
     assert f"({socket.gethostname()}) of the Ray cluster: " in said
 
 
+def test_a_node_that_joins_with_another_package_gets_no_tasks(
+    bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes], tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "bitextmine"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("")
+    (other / "version.py").write_text("__version__ = '0.0.1'")
+    tiles = Tiles(folder)
+    run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    until_running(run, lambda: len(tiles) >= 5)
+    run.send_signal(signal.SIGSTOP)
+    node = nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
+    run.send_signal(signal.SIGCONT)
+    try:
+        _, err = run.communicate()
+    finally:
+        nodes.remove(node)
+    assert run.returncode == 0, err.decode()
+    check(folder, wanted)
+    assert err.decode().count("has bitextmine 0.0.1") == 1, err.decode()
+
+
 def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
     """/proc/self is another folder for each process."""
     (folder / "cache").mkdir()
