@@ -48,7 +48,9 @@ def quality(
     copy: NDArray[np.float64],
     lang: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Return probabilities 1 / (1 + exp(-z)), (n,), from columns (n,), where:
+    """Return probabilities 1 / (1 + exp(-z)), (n,), from columns (n,).
+
+    The exponent is
 
         z = -29.5 + 13.5 similarity - 7.5 length + 14.5 numbers - 20 max(0, copy - 0.5) + 7.5 min(1, 2 lang)
 
