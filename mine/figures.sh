@@ -15,7 +15,6 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 python=${PY:-python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 bitextmine() { "$python" -m bitextmine "$@"; }
 
 echo "# $(git -C "$root" describe --always --dirty 2>/dev/null || true), $(bitextmine --version), $(grep -m 1 -o 'model name.*' /proc/cpuinfo || uname -m)"

