@@ -8,7 +8,6 @@ import lzma
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
@@ -16,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
-from bitextmine.files import lines as text
 from bitextmine.files.lines import LineHasher, iter_lines, line_digest, read_lines
-from bitextmine.files.streams import BLOCK_BYTES, open_output
+from bitextmine.files.streams import open_output
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
@@ -123,24 +121,6 @@ def test_lines_stream(tmp_path: Path) -> None:
     assert [next(lines) for _ in range(1000)] == ["good"] * 1000
     with pytest.raises(BitextmineError, match="line 200001:"):
         list(lines)
-
-
-def test_lines_are_decoded_by_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is what makes reading fast."""
-    decode, calls = text.decode_lines, 0
-
-    def counting(*args: Any) -> str:
-        nonlocal calls
-        calls += 1
-        return decode(*args)
-
-    monkeypatch.setattr(text, "decode_lines", counting)
-    path = put(
-        tmp_path,
-        "Une phrase assez longue pour ressembler à celles d'un vrai corpus, numéro 1.\n".encode() * 200_000,
-    )
-    assert sum(1 for _ in iter_lines(path)) == 200_000
-    assert calls <= 1 + path.stat().st_size / BLOCK_BYTES
 
 
 # --- invalid UTF-8 ---
