@@ -58,9 +58,6 @@ class Module:
 
 MODULES = {
     "alignment": Module("alignment/_dp", 1, {"dp_advance": "vPULFLLPL"}),
-    "embeddings": Module(
-        "embeddings/_held", 1, {"held_watch": "lPl", "held_torn": "ll", "held_release": "vl"}
-    ),
     "encoder": Module(
         "encoder/_native",
         2,
@@ -74,6 +71,7 @@ MODULES = {
             "match_pieces": "lBFlILILlFIFI",
             "match_windows": "lBIllILILlFF",
             "match_parts": "lBIllIBLIBLlF",
+            "match_features": "lBFIPLlLlF",
         },
     ),
     "search": Module(

@@ -15,6 +15,7 @@ from pathlib import Path
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.mining import MiningReport, score_mining
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import iter_lines
 from bitextmine.mining.bitext import Mined
 from bitextmine.mining.dedup import Dedup, unique_lines
@@ -25,7 +26,6 @@ from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions
 from bitextmine.mining.retrieval import Retrieval
 from bitextmine.mining.run import mine_sides
 from bitextmine.mining.sides import load_side
-from bitextmine.mining.texts import FileText
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for dedup in Dedup:
         src, tgt = (
-            load_side(FileText(Path(path)), npy, dedup=dedup) for path, npy in zip(paths, npys, strict=True)
+            load_side(Corpus(Path(path)), npy, dedup=dedup) for path, npy in zip(paths, npys, strict=True)
         )
         neighbours, _ = find_neighbours(src, tgt, most, WorkOptions(search=SearchWay.EXACT))
         # plain cosines know no k, but the candidates do; the other levels of dedup are compared at the

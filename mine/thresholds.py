@@ -20,6 +20,7 @@ import numpy as np
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining.calibration import calibrated
 from bitextmine.mining.candidates import candidates
 from bitextmine.mining.decoys import Decoys, sampled_decoys
@@ -29,7 +30,6 @@ from bitextmine.mining.retrieval import ScoredPairs, retrieve_scored
 from bitextmine.mining.run import rescorer
 from bitextmine.mining.scorer import open_scoring
 from bitextmine.mining.sides import Side, load_side
-from bitextmine.mining.texts import FileText
 from bitextmine.search.exact import search_both
 from bitextmine.signature import signature
 
@@ -83,7 +83,7 @@ def main() -> None:
 
     encoder = load_encoder(options.model)
     src, tgt = (
-        load_side(FileText(Path(path)), embed_corpus(path, encoder)) for path in (options.src, options.tgt)
+        load_side(Corpus(Path(path)), embed_corpus(path, encoder)) for path in (options.src, options.tgt)
     )
     gold = read_gold(options.gold)
     scoring = open_scoring(encoder, options.model, options.rescore)

@@ -9,7 +9,7 @@ from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.adaptation.piles import piles_of, read_golds
 from bitextmine.adaptation.run import Adapted, adapt_piles
 from bitextmine.errors import UsageError
-from bitextmine.mining.texts import FileText, text_of
+from bitextmine.mining.texts import text_of
 from bitextmine.run import Run
 
 __all__ = ["Adapted", "adapt"]
@@ -65,7 +65,7 @@ def adapt(
             raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
         texts = [text_of(path, name, None, errors) for path, name in zip(pair, ("src", "tgt"), strict=True)]
         for text in texts:
-            if not isinstance(text, FileText):
+            if text.path is None:
                 raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((texts[0], texts[1]))
     piles = piles_of(pairs)  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def mine_piles(
     Raises:
         TooSmall: a pile has too few lines to tell noise from pairs.
     """
-    work = WorkOptions(device=run.device, memory=run.memory)
+    work = WorkOptions(run)
     sides = [load_side(text, npy) for text, npy in zip((piles.src, piles.tgt), embeddings, strict=True)]
     rows = [len(side.unique.rows) for side in sides]
     check_lines(piles, rows, "different line")

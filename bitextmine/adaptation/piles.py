@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
 from bitextmine.mining.gold import Gold, check_line_numbers, read_gold
-from bitextmine.mining.texts import FileText, find_text
+from bitextmine.mining.texts import find_text
 
 __all__ = ["Piles", "check_gold", "find_piles", "piles_of", "read_golds"]
 
@@ -18,8 +19,8 @@ __all__ = ["Piles", "check_gold", "find_piles", "piles_of", "read_golds"]
 class Piles:
     """Two corpora in two languages, between which there may be translations."""
 
-    src: FileText
-    tgt: FileText
+    src: Corpus
+    tgt: Corpus
 
     @property
     def langs(self) -> tuple[str, str]:
@@ -77,10 +78,12 @@ def find_piles(
     return piles_of(pairs)
 
 
-def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
+def piles_of(pairs: Sequence[tuple[Corpus, Corpus]]) -> list[Piles]:
     """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
     piles = []
     for src, tgt in pairs:
+        assert src.path is not None
+        assert tgt.path is not None
         if same_place(src.path) == same_place(tgt.path):
             raise UsageError(f"{src.path}: is both the source and the target corpus; adapting needs two")
         if src.lang == tgt.lang:
@@ -93,7 +96,7 @@ def piles_of(pairs: Sequence[tuple[FileText, FileText]]) -> list[Piles]:
         raise UsageError("--src and --tgt name the same language; adapting needs two")
     for one in piles:
         for text in (one.src, one.tgt):
-            if not text.path.is_file():
+            if text.path is not None and not text.path.is_file():
                 raise BitextmineError(f"{text.path}: no such file")
     return piles
 

@@ -31,7 +31,7 @@ from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.adaptation.piles import Piles, check_gold
 from bitextmine.adaptation.training import round_recipe
 from bitextmine.console import counted
-from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import (
@@ -47,12 +47,10 @@ from bitextmine.encoder.folder import (
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.cells import one_cell
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.journal import Journal, read_head
-from bitextmine.files.lines import LineHasher
-from bitextmine.mining.bitext import PickedLines
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
-from bitextmine.mining.texts import FileText
 from bitextmine.run import Run
 from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
@@ -188,10 +186,8 @@ class _Adaptation:
         """Return the digests of the corpora's lines; BitextmineError for too few lines, and for gold beyond them."""
         digests, lines = [], []
         for text in self.texts:
-            hasher = LineHasher()
-            hasher.update(text.lines())
-            digests.append(hasher.hexdigest())
-            lines.append(hasher.lines)
+            digests.append(text.sha256)
+            lines.append(len(text))
         both = [[lines[at] for at in self._sides(one)] for one in self.piles]
         for one, counts in zip(self.piles, both, strict=True):
             check_lines(one, counts)
@@ -465,20 +461,17 @@ class _Adaptation:
         folder.mkdir(exist_ok=True)
         src, tgt = (
             embed_corpus(
-                text.path,
+                text,
                 encoder,
-                out=folder / f"{self.texts.index(text)}.{text.lang}.npy",
-                lang=text.lang,
-                errors=text.errors,
-                batch_tokens=self.run.batch_tokens,
+                self.run,
+                EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy"),
             )
             for text in (piles.src, piles.tgt)
         )
         return src, tgt
 
-    def _sentences(self, text: FileText, lines: NDArray[np.int64]) -> list[str]:
-        with PickedLines(text.lines(), lines) as picked:
-            return list(picked.in_order(lines))
+    def _sentences(self, text: Corpus, lines: NDArray[np.int64]) -> list[str]:
+        return list(text.take(lines))
 
 
 def _measured(record: dict[str, Any]) -> Measured:

@@ -76,29 +76,28 @@ def embed(
         from bitextmine.embeddings.vectors import adopt_vectors
 
         lang, force = options["lang"], options["force"]
-        adopt_vectors(corpora[0], vectors, dim=dim, out=out, lang=lang, errors=run.errors, force=force)
+        adopt_vectors(corpora[0], vectors, dim=dim, out=out, run=run, lang=lang, force=force)
         return
     if dim is not None:
         raise click.UsageError("--dim is only for --vectors")
-    from bitextmine.embeddings.embed import check_embedding, embed_corpus
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_to
     from bitextmine.encoder import load_encoder
 
     encoder = load_encoder(model, run.device_here)
-    options |= {"errors": run.errors, "batch_tokens": run.batch_tokens}
+    lang = options.pop("lang")
     if sent and out is not None:
-        from bitextmine.embeddings.sending import embed_to
         from bitextmine.files.storage import Remote
 
         with _encoding(run, model) as encoding:
-            embed_to(Remote(out), corpora[0], encoder, cache, encoding=encoding, **options)
+            how = EmbedOptions(cache=cache, encoding=encoding, **options)
+            embed_to(Remote(out), corpora[0], encoder, run, how, lang=lang)
         return
     for corpus in corpora:
-        check_embedding(
-            corpus, encoder, out=out, cache=cache, lang=options["lang"], overwrite=options["force"]
-        )
+        check_embedding(corpus, encoder, EmbedOptions(out, cache, **options), lang=lang)
     with _encoding(run, model) as encoding:
+        how = EmbedOptions(out, cache, encoding=encoding, **options)
         for corpus in corpora:
-            embed_corpus(corpus, encoder, out=out, cache=cache, encoding=encoding, **options)
+            embed_corpus(corpus, encoder, run, how, lang=lang)
 
 
 def _check_vectors(corpora: tuple[str, ...], model: str, sent: bool, distributed: bool) -> None:

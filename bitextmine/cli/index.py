@@ -79,7 +79,7 @@ def index(
     Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.
     """
     from bitextmine.console import progress
-    from bitextmine.embeddings.embed import check_embedding, embed_corpus
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
     from bitextmine.embeddings.places import place_of
     from bitextmine.encoder import load_encoder
     from bitextmine.files.streams import read_once
@@ -96,7 +96,7 @@ def index(
         if encoder is None or corpus not in texts:
             check_index_output(corpus, force=force)
             continue
-        check_embedding(corpus, encoder, cache=cache, lang=lang, overwrite=force)
+        check_embedding(corpus, encoder, EmbedOptions(cache=cache, overwrite=force), lang=lang)
         if cache is None:
             check_index_output(place_of(corpus, encoder.hash), force=force)
     with contextlib.ExitStack() as stack:
@@ -108,18 +108,8 @@ def index(
         for corpus in corpora:
             vectors = corpus
             if encoder is not None and corpus in texts:
-                place = embed_corpus(
-                    corpus,
-                    encoder,
-                    lang=lang,
-                    errors=run.errors,
-                    batch_tokens=run.batch_tokens,
-                    overwrite=force,
-                    cache=cache,
-                    wait=wait,
-                    encoding=encoding,
-                )
-                vectors = str(place)
+                how = EmbedOptions(cache=cache, overwrite=force, wait=wait, encoding=encoding)
+                vectors = str(embed_corpus(corpus, encoder, run, how, lang=lang))
             with progress(None, f"index {corpus}", "vectors") as bar:
                 report = index_corpus(vectors, force=force, memory=run.memory, progress=bar.update, **options)
             click.echo(report.to_table(), err=True)

@@ -96,25 +96,18 @@ def mine(
     """
     from bitextmine.encoder import load_encoder
     from bitextmine.mining.options import split_options
-    from bitextmine.mining.run import mine_texts
-    from bitextmine.mining.several import embed_all, find_pairs, output_names
+    from bitextmine.mining.run import embed_all, mine_texts
+    from bitextmine.mining.texts import find_pairs, output_names
 
-    options |= {
-        "device": run.device,
-        "memory": run.memory,
-        "batch_tokens": run.batch_tokens,
-        "errors": run.errors,
-        "executor": run.executor,
-    }
-    mining, work = split_options(options)
-    pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, work.errors)
+    mining, work = split_options(options, run)
+    pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, run.errors)
     outputs = output_names(output, pairs, mining.gold)
     embedded, encoder = None, None
     done = []
     with contextlib.ExitStack() as stack:
         if len(pairs) > 1:
             stack.enter_context(run.executor.open())  # once for all of them
-            encoder = load_encoder(model, work.device_here)
+            encoder = load_encoder(model, run.device_here)
             embedded = embed_all(pairs, outputs, encoder, work)
         for (source, target), place in zip(pairs, outputs, strict=True):
             bitext = mine_texts(

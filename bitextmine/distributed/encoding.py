@@ -140,7 +140,7 @@ class _Shard:
         self.lines = [part.without_text() for part in lines]  # the text is in the call
         self.start, self.stop = lines[0].start, lines[-1].start + lines[-1].count
         self.path = folder / f"{self.start}-{self.stop}.npy"
-        self.key = lines[-1].sha256
+        self.key = f"{self.start}-{self.stop}"
 
 
 def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Manifests: the small JSON file beside an embedding that says what it is."""
+"""Manifests: the small JSON file beside an embedding that identifies its text, model and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Manifest", "manifest_path", "read_manifest"]
 
 @dataclasses.dataclass
 class Manifest:
-    """What an embedding file is. It holds no time stamp: the same input and model give the same bytes."""
+    """The identity of an embedding file. It holds no time stamp: the same input and model give the same bytes."""
 
     rows: int = 0
     dim: int = 0
@@ -27,26 +27,25 @@ class Manifest:
     text_sha256: str = ""  # bitextmine.files.lines.line_digest of the lines
     model: str = ""
     model_hash: str = ""
-    settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # what else changes the vectors
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # whatever else changes the vectors
     vectors_blake2b: str = ""  # BLAKE2b-256 of the rows' bytes, without the .npy header
     dtype: str = "float16"
     kind: str = "embedding"
     version: str = __version__  # of the tool that wrote it
-    extra: dict[str, Any] = dataclasses.field(
-        default_factory=dict
-    )  # keys of another version, kept as they are
+    extra: dict[str, Any] = dataclasses.field(default_factory=dict)  # keys of other versions
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary; keys that this version does not know stand beside the others."""
+        """Return a plain dictionary, with the keys of other versions beside the known ones."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
         return plain({**self.extra, **fields})
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str | os.PathLike[str] = "manifest") -> Manifest:
-        """The manifest in a dictionary; unknown keys go to ``extra``.
+        """Return the manifest in a dictionary; unknown keys go to ``extra``.
 
-        Raises BitextmineError, naming ``where``, when kind, rows or dim are missing, when a value is of the
-        wrong type, and when it describes something else than an embedding.
+        Raises:
+            BitextmineError: kind, rows or dim are missing, a value has the wrong type, or the dictionary describes
+                something else than an embedding. The message names ``where``.
         """
         for key in ("kind", "rows", "dim"):
             if key not in content:
@@ -72,16 +71,14 @@ class Manifest:
 
 
 def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
-    """The manifest beside an ``.npy``: ``corpus.fr.npy`` -> ``corpus.fr.json``."""
+    """Return the manifest beside an ``.npy``: ``corpus.fr.npy`` -> ``corpus.fr.json``."""
     path = Path(npy_path)
     return path.with_suffix(".json") if path.suffix == ".npy" else Path(f"{path}.json")
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """The manifest in a ``.json`` file, or the one beside an ``.npy``; BitextmineError if there is none."""
+    """Read a ``.json`` manifest, or the one beside an ``.npy``; BitextmineError if there is none."""
     path = Path(path) if Path(path).suffix == ".json" else manifest_path(path)
     if not path.exists():
-        raise BitextmineError(
-            f"{path}: no such manifest, so the vectors beside it tell nothing; run embed again"
-        )
+        raise BitextmineError(f"{path}: no such manifest; run embed again")
     return Manifest.from_json(read_json(path), path)

@@ -1,7 +1,7 @@
-"""The ``.npy`` file of an embedding: its header, its rows, their digest. It is never read as a whole.
+"""The ``.npy`` file of an embedding: header, rows and digest, read in blocks.
 
 The format is NumPy's own (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): a header padded to
-64 bytes, then the rows, one after the other, in little-endian float16.
+64 bytes, then the rows in little-endian float16.
 """
 
 from __future__ import annotations
@@ -10,52 +10,47 @@ import hashlib
 import io
 import os
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.storage import local
 
 __all__ = [
     "DTYPE",
-    "file_digest",
+    "journal_path",
     "npy_header",
     "open_vectors",
     "part_path",
     "shards_path",
-    "staged_path",
-    "state_path",
     "vectors_digest",
     "vectors_layout",
 ]
 
 DTYPE = np.dtype("<f2")
 BLOCK_BYTES = 1 << 22
-_MOST = 1 << 48  # rows or numbers, beside none of the other: NumPy makes no larger array, even an empty one
+_MOST = 1 << 48  # rows, or numbers in a row: NumPy makes no larger array, even an empty one
 
 
 def part_path(npy_path: str | os.PathLike[str]) -> Path:
-    """What an ``.npy`` is called until it is complete."""
+    """Return the name of an ``.npy`` until it is complete."""
     return Path(f"{os.fspath(npy_path)}.part")
 
 
-def state_path(npy_path: str | os.PathLike[str]) -> Path:
-    """Where it says how much of a part is done, and of what."""
-    return Path(f"{os.fspath(npy_path)}.part.json")
+def journal_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the journal that records the progress of an unfinished ``.npy``."""
+    return Path(f"{os.fspath(npy_path)}.part.journal")
 
 
 def shards_path(npy_path: str | os.PathLike[str]) -> Path:
-    """The folder of shards that wait to be put together, where a cluster encodes."""
+    """Return the folder for shards of an ``.npy`` that a cluster encodes."""
     return Path(f"{os.fspath(npy_path)}.shards")
 
 
-def staged_path(npy_path: str | os.PathLike[str]) -> Path:
-    """The manifest to be, until the vectors have their name."""
-    return Path(f"{part_path(npy_path)}.manifest.json")
-
-
 def npy_header(rows: int, dim: int) -> bytes:
-    """The header (format 1.0) of a float16 array of shape (rows, dim)."""
+    """Return the header (format 1.0) of a float16 array of shape (rows, dim)."""
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         buffer, {"descr": DTYPE.str, "fortran_order": False, "shape": (rows, dim)}
@@ -64,32 +59,23 @@ def npy_header(rows: int, dim: int) -> bytes:
 
 
 def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], int]:
-    """The shape (rows, dim) of an ``.npy`` and the offset of its first row, in bytes.
+    """Return the shape (rows, dim) of an ``.npy`` and the offset of its first row in bytes.
 
-    Raises BitextmineError for a missing file, one that is not a two-dimensional C-ordered float16 array,
-    and one that is shorter or longer than its header says.
+    Raises:
+        BitextmineError: the file is missing, is not a two-dimensional C-ordered float16 array, or is shorter or longer
+            than its header says.
     """
     local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     try:
         with open(npy_path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            try:
-                version = np.lib.format.read_magic(file)
-                read = {
-                    (1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0,
-                }[version]
-                shape, fortran, dtype = read(file)
-            except OSError:
-                raise
-            except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
-                raise BitextmineError(
-                    f"{npy_path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
-                ) from None
+            shape, fortran, dtype = _read_header(npy_path, file, size)
             offset = file.tell()
     except FileNotFoundError:
         left = part_path(npy_path).exists()
-        hint = "an unfinished run left a part of it, run embed again to go on" if left else "run embed first"
+        hint = (
+            "an interrupted run left a part of it; run embed again to resume" if left else "run embed first"
+        )
         raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
     except OSError as e:
         raise BitextmineError(f"{npy_path}: cannot read: {e.strerror or e}") from None
@@ -110,36 +96,47 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
     return (rows, dim), offset
 
 
-def open_vectors(npy_path: str | os.PathLike[str]) -> np.ndarray:
-    """The vectors of an ``.npy``, float16 (rows, dim), as a read-only map; a manifest is not asked for.
+def _read_header(path: str | os.PathLike[str], file: IO[bytes], size: int) -> Any:
+    try:
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[
+            np.lib.format.read_magic(file)
+        ]
+        return read(file)
+    except OSError:
+        raise
+    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+        raise BitextmineError(
+            f"{path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
+        ) from None
 
-    Raises BitextmineError as `vectors_layout` does.
+
+def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
+    """Map the vectors of an ``.npy``, float16 (rows, dim), read-only; its manifest is not needed.
+
+    Raises:
+        BitextmineError: as for `vectors_layout`.
     """
     shape, offset = vectors_layout(npy_path)
     if 0 in shape:  # nothing to map
         return np.empty(shape, DTYPE)
     try:
         return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
-    except (OSError, ValueError) as e:  # it changed since it was looked at
+    except (OSError, ValueError) as e:  # the file changed since its header was read
         vectors_layout(npy_path)
         raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
 
 
 def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
-    """BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes without the header, read in blocks.
+    """Return the BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes, without the header.
 
-    Raises BitextmineError as `vectors_layout` does.
+    Raises:
+        BitextmineError: as for `vectors_layout`.
     """
     _, offset = vectors_layout(npy_path)
-    with open(npy_path, "rb", buffering=0) as file:
-        return file_digest(file.fileno(), offset)
-
-
-def file_digest(fd: int, offset: int) -> str:
-    """The same of an open file, from ``offset`` to its end. OSError passes through."""
     digest = hashlib.blake2b(digest_size=32)
     block = memoryview(bytearray(BLOCK_BYTES))
-    while count := os.preadv(fd, [block], offset):
-        digest.update(block[:count])
-        offset += count
+    with open(npy_path, "rb", buffering=0) as file:
+        while count := os.preadv(file.fileno(), [block], offset):
+            digest.update(block[:count])
+            offset += count
     return digest.hexdigest()

@@ -1,6 +1,7 @@
-"""Embeddings in shared storage. Vectors are mapped into memory, so that they are used from a cache folder of this
-machine: made there and sent, or fetched to it. A manifest says by its digests whether what lies there is the one that
-is wanted."""
+"""Embeddings in shared storage.
+
+Vectors are mapped into memory, so they are used from a cache folder of this machine: made there and sent, or fetched.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import Remote
 
-__all__ = ["beside", "check_cached", "fetched", "manifest_there"]
+__all__ = ["beside", "check_cached", "fetched", "manifest_there", "send"]
 
 log = logging.getLogger(__name__)
 
 
 def check_cached(corpus: str | os.PathLike[str], cache: str | os.PathLike[str] | None) -> None:
-    """Raises UsageError for a corpus in shared storage without a folder for its vectors."""
+    """Raise UsageError for a corpus in shared storage without a cache folder for its vectors."""
     if cache is None:
         raise UsageError(
             f"{os.fspath(corpus)}: its vectors are mapped into memory, and so cannot lie beside it: name a folder of "
@@ -31,15 +32,23 @@ def check_cached(corpus: str | os.PathLike[str], cache: str | os.PathLike[str] |
 
 
 def beside(corpus: str | os.PathLike[str]) -> Remote:
-    """Where the embedding of a corpus in shared storage may lie: ``corpus.fr.npy`` beside it."""
+    """Return the place beside a corpus in shared storage where its embedding may lie."""
     return Remote(f"{corpus_stem(corpus)}.npy")
 
 
-def fetched(there: Remote, npy: Path, text_sha256: str, model_hash: str) -> bool:
-    """Puts a copy of the embedding that lies ``there`` in its place here, if it is of this text and model.
+def send(npy: Path, there: Remote) -> None:
+    """Copy a finished embedding to shared storage, the manifest last."""
+    there.send(npy)
+    with there.with_suffix(".json").writing() as file:
+        file.write(manifest_path(npy).read_bytes())
 
-    What its manifest does not fit is passed over, with a line in the log. Raises BitextmineError for storage that
-    cannot be asked, OSError for a disk that is full.
+
+def fetched(there: Remote, npy: Path, text_sha256: str, model_hash: str) -> bool:
+    """Copy the embedding that lies `there` to its place here; return False if it is not of this text and model.
+
+    Raises:
+        BitextmineError: the storage cannot be reached.
+        OSError: the disk is full.
     """
     manifest = manifest_there(there)
     if manifest is None or (manifest.text_sha256, manifest.model_hash) != (text_sha256, model_hash):
@@ -52,7 +61,7 @@ def fetched(there: Remote, npy: Path, text_sha256: str, model_hash: str) -> bool
         except BitextmineError:
             right = False
         if not right or vectors_digest(temporary) != manifest.vectors_blake2b:
-            log.warning("%s: is not what its manifest was written for; not used", there)
+            log.warning("%s: does not match its manifest; not used", there)
             return False
         sync_file(file)
         with locked_folder(npy.parent):
@@ -63,7 +72,7 @@ def fetched(there: Remote, npy: Path, text_sha256: str, model_hash: str) -> bool
 
 
 def manifest_there(there: Remote) -> Manifest | None:
-    """The manifest of an embedding that is there; None where there is none, or something else."""
+    """Return the manifest of an embedding in shared storage; None if there is none."""
     where = there.with_suffix(".json")
     if not (where.is_file() and there.is_file()):
         return None

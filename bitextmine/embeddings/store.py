@@ -1,36 +1,118 @@
-"""Finished embeddings: where they are, opened, compared with what they should be of, checked, described.
+"""Finished embeddings: open them, compare them with their text and model, describe them.
 
-Vectors and manifest appear complete or not at all (`bitextmine.embeddings.writer`). They hold for the text, model and
-settings whose digests are in the manifest, whatever the time stamps say.
+Vectors and manifest appear complete or not at all (`bitextmine.embeddings.writer`). They belong to the text, model and
+settings whose digests are in the manifest, whatever their time stamps.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import DTYPE, open_vectors, part_path, staged_path, state_path, vectors_digest
+from bitextmine.embeddings.npy import (
+    DTYPE,
+    journal_path,
+    open_vectors,
+    part_path,
+    vectors_digest,
+    vectors_layout,
+)
+from bitextmine.embeddings.writer import JOB
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import plain, read_json
+from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
 
-__all__ = ["check_fresh", "check_place", "check_rows", "describe_embedding", "open_embedding"]
+__all__ = ["VectorFile", "check_fresh", "check_place", "check_rows", "describe_embedding", "open_embedding"]
+
+
+class VectorFile:
+    """The rows of an embedding in use, float16 (rows, dim), read with ``pread``: index it like a matrix.
+
+    A change of the file while it is open is an error and never a wrong result: call `check` at the end.
+
+    Raises:
+        BitextmineError: as for `open_embedding`.
+    """
+
+    def __init__(self, npy_path: str | os.PathLike[str]) -> None:
+        self.path = Path(npy_path)
+        self.shape, self._offset = vectors_layout(self.path)
+        self.dtype = DTYPE
+        self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._fd)
+        self._stat = os.fstat(self._fd)
+        _, self.manifest = open_embedding(self.path)
+        self.check()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> NDArray[np.float16]:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            return self._read(start, stop)[::step]
+        if not len(rows):
+            return np.empty((0, self.shape[1]), DTYPE)
+        first, last = int(rows.min()), int(rows.max()) + 1
+        if last - first <= 4 * len(rows):
+            return self._read(first, last)[rows - first]
+        return np.concatenate([self._read(row, row + 1) for row in rows.tolist()])
+
+    def mapped(self) -> NDArray[np.float16]:
+        """Return all rows as a read-only memory map, for embeddings that do not fit into memory."""
+        return open_vectors(self.path)
+
+    def check(self) -> None:
+        """Raise BitextmineError if the file is not the one that was opened."""
+        try:
+            for now in (os.fstat(self._fd), self.path.stat()):
+                if any(
+                    getattr(now, key) != getattr(self._stat, key)
+                    for key in ("st_ino", "st_size", "st_mtime_ns")
+                ):
+                    raise self._changed()
+        except OSError:
+            raise self._changed() from None
+
+    def _read(self, start: int, stop: int) -> NDArray[np.float16]:
+        width = self.shape[1] * DTYPE.itemsize
+        out = np.empty((max(0, stop - start), self.shape[1]), DTYPE)
+        view, at = out.data.cast("B") if out.size else memoryview(b""), self._offset + start * width
+        while len(view):
+            count = os.preadv(self._fd, [view[: 1 << 30]], at)
+            if not count:
+                raise self._changed()
+            view, at = view[count:], at + count
+        return out
+
+    def _changed(self) -> BitextmineError:
+        return BitextmineError(
+            f"{self.path}: the vectors changed while they were in use; run the same command again"
+        )
 
 
 def open_embedding(
     npy_path: str | os.PathLike[str], *, rows: int | None = None, dim: int | None = None
-) -> tuple[np.ndarray, Manifest]:
-    """The vectors, float16 (rows, dim) as a read-only map, and the manifest of a finished embedding.
+) -> tuple[NDArray[np.float16], Manifest]:
+    """Open a finished embedding: its vectors, float16 (rows, dim) as a read-only map, and its manifest.
 
-    ``rows`` and ``dim``, where given, are what the text and the model want. Raises BitextmineError for a
-    missing, truncated or foreign ``.npy``, for a missing or damaged manifest, and for numbers that disagree.
+    Args:
+        npy_path: the vectors.
+        rows: lines of the text they should belong to.
+        dim: numbers in a row that the model makes.
+
+    Raises:
+        BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
+            numbers disagree.
     """
     vectors = open_vectors(npy_path)
     where = manifest_path(npy_path)
@@ -55,8 +137,10 @@ def open_embedding(
 
 
 def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
-    """Raises BitextmineError where an embedding, with vectors of `dim` numbers, cannot go to its place: what is there
-    is not ours, or nothing is there and the folder cannot be written to."""
+    """Raise BitextmineError if an embedding with vectors of `dim` numbers cannot go to its place.
+
+    Files of other programs are not written over, and the folder must be writable.
+    """
     place = Path(npy_path)
     if not place.exists():
         check_writable(part_path(place))
@@ -64,15 +148,14 @@ def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
         place,
         manifest_path(place),
         part_path(place),
-        state_path(place),
-        staged_path(place),
+        journal_path(place),
         dim,
         "name another place (embed --out)",
     )
 
 
 def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:
-    """Raises BitextmineError where an embedding has not as many rows as its text has lines."""
+    """Raise BitextmineError if an embedding has not one row for each line of its text."""
     if rows != manifest.rows:
         raise BitextmineError(
             f"{npy_path}: {manifest.rows:,} rows, but the text has {rows:,} lines; "
@@ -80,16 +163,8 @@ def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) 
         )
 
 
-def check_fresh(
-    npy_path: str | os.PathLike[str],
-    text_sha256: str,
-    model_hash: str,
-    settings: Mapping[str, Any] | None = None,
-) -> str | None:
-    """None when the embedding is of this text, model and settings, else the reason in words.
-
-    ``settings=None`` takes any settings.
-    """
+def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: str) -> str | None:
+    """Return None if the embedding is of this text and model, else the reason in words."""
     if not Path(npy_path).exists():
         return "not embedded yet"
     try:
@@ -99,33 +174,26 @@ def check_fresh(
     if manifest.text_sha256 != text_sha256:
         return "the text changed"
     if manifest.vectors_blake2b and vectors_digest(npy_path) != manifest.vectors_blake2b:
-        return "its vectors are not the ones that its manifest was written for"
+        return "its vectors do not match its manifest"
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
-    if settings is not None:
-        wanted = plain(settings)
-        for key in sorted(wanted.keys() | manifest.settings.keys()):
-            old, new = manifest.settings.get(key), wanted.get(key)
-            if old != new:
-                return f"made with another setting ({key}: {json.dumps(old)}, not {json.dumps(new)})"
     return None
 
 
 def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
-    """What a person wants to know of an embedding, finished or not: from the name of each fact to its value, in the
-    order to show them.
+    """Return facts about an embedding, finished or not, by name, in the order to show them.
 
-    Raises BitextmineError, as `open_embedding` does, when it cannot be used.
+    Raises:
+        BitextmineError: it cannot be used (`open_embedding`).
     """
-    path, unfinished = Path(npy_path), state_path(npy_path)
-    if not path.exists() and unfinished.exists():
-        state = read_json(unfinished)
-        identity = state.get("identity")
-        identity = identity if isinstance(identity, dict) else {}
+    path = Path(npy_path)
+    head = read_head(journal_path(path))
+    if not path.exists() and head is not None and head.job == JOB:
+        done = (last_record(journal_path(path)) or {}).get("rows", 0)
         return {
-            "what": "unfinished embedding; run embed again to go on",
-            "rows": f"{state.get('done_rows', 0)} of {identity.get('rows', 0)}",
-            **dict(_facts(identity)),
+            "what": "unfinished embedding; run embed again to resume",
+            "rows": f"{done} of {head.identity.get('rows', 0)}",
+            **dict(_facts(head.identity)),
         }
     vectors, manifest = open_embedding(path)
     return {
@@ -138,7 +206,7 @@ def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The other entries of a manifest or an identity, the known ones first."""
+    """Yield the other entries of a manifest or an identity, the known ones first."""
     names = {
         "lang": "language",
         "corpus": "text",

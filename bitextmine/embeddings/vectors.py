@@ -1,4 +1,4 @@
-"""Vectors that another tool made of a corpus, taken as its embedding: .npy files, and LASER's, which have no header."""
+"""Vectors that another tool made of a corpus, adopted as its embedding: .npy files, and LASER's, without a header."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from bitextmine.arguments import whole_number
-from bitextmine.console import counted, progress
+from bitextmine.console import counted
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import place_of
 from bitextmine.embeddings.store import check_place
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.corpora import corpus_language
-from bitextmine.files.lines import LineHasher, iter_lines
+from bitextmine.files.corpus import Corpus
+from bitextmine.run import Run
 
 __all__ = ["adopt_vectors", "open_precomputed"]
 
@@ -35,47 +35,49 @@ def adopt_vectors(
     dim: int | None = None,
     out: str | os.PathLike[str] | None = None,
     lang: str | None = None,
-    errors: str = "strict",
+    run: Run | None = None,
     force: bool = False,
-    show_progress: bool | None = None,
 ) -> Path:
-    """Makes vectors of another tool the embedding of a corpus, and returns the path of its .npy: row i for line i,
-    brought to length 1, float16; the zero row for a blank line. `mine` and `index` then take it as that of the model
-    "precomputed".
+    """Make vectors of another tool the embedding of a corpus, and return the path of its .npy.
 
-    vectors, dim: as `open_precomputed` has them. out: as in `embed_corpus`. force: write over a file of another program
-    that is in the embedding's place.
+    Row i belongs to line i, and is scaled to length 1, in float16; a blank line has the zero row. `mine` and `index`
+    use it as that of the model "precomputed".
 
-    Raises BitextmineError for a file of another number of rows than the corpus has lines, for numbers that are NaN or
-    infinite (naming the line), for a file that is no matrix of floats; UsageError where --dim is wanted.
+    Args:
+        corpus: the text.
+        vectors: as for `open_precomputed`.
+        dim: likewise.
+        out: the .npy (default: beside the corpus).
+        lang: the language, if the corpus' name does not tell it.
+        run: the resources.
+        force: write over a file of another program in the embedding's place.
+
+    Raises:
+        BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
+            infinite numbers.
+        UsageError: dim is missing.
     """
-    language = corpus_language(corpus, lang)
+    run = run or Run()
+    text = Corpus(corpus, lang, run.errors)
+    language = text.lang
     npy = Path(out) if out is not None else place_of(corpus, PRECOMPUTED)
     if os.path.realpath(npy) == os.path.realpath(vectors):
         raise BitextmineError(
             f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
         )
-    hasher = LineHasher()
-    blank: list[int] = []
-    for number, line in enumerate(iter_lines(corpus, errors)):
-        hasher.update([line])
-        if not line.strip():
-            blank.append(number)
-    if not hasher.lines:
+    if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
-    matrix = open_precomputed(vectors, hasher.lines, dim)
+    matrix = open_precomputed(vectors, len(text), dim)
     if not force:
         check_place(npy, matrix.shape[1])
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
-    text = hasher.hexdigest()
-    identity: dict[str, Any] = {"text_sha256": text, "model_hash": PRECOMPUTED, "vectors": digest}
-    empty = np.zeros(hasher.lines, dtype=bool)
-    empty[blank] = True
+    identity: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}
+    blank = np.fromiter((not line.strip() for line in text.lines()), dtype=bool, count=len(text))
     name = Path(corpus).name
     with (
         EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity) as writer,
-        progress(len(matrix), f"embed {name}", "lines", show=show_progress) as bar,
+        run.progress(len(matrix), f"embed {name}") as bar,
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
@@ -88,18 +90,12 @@ def adopt_vectors(
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-            units[empty[start : start + len(rows)]] = 0
+            units[blank[start : start + len(rows)]] = 0
             writer.write(start, units)
             bar.update(len(rows))
         writer.finish(
             Manifest(
-                rows=len(matrix),
-                dim=matrix.shape[1],
-                lang=language,
-                corpus=name,
-                text_sha256=text,
-                model=PRECOMPUTED,
-                model_hash=PRECOMPUTED,
+                lang=language, corpus=name, text_sha256=text.sha256, model=PRECOMPUTED, model_hash=PRECOMPUTED
             )
         )
     log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
@@ -107,19 +103,20 @@ def adopt_vectors(
 
 
 def _has_header(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as .npy files do."""
+    """Return whether a file is a .npy."""
     with open(path, "rb") as file:
         return file.read(6) == b"\x93NUMPY"
 
 
 def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = None) -> np.ndarray:
-    """The vectors (rows, dim) of a file, floats as they are stored, as a read-only map.
+    """Map the vectors (rows, dim) of a file, floats as they are stored, read-only.
 
-    A .npy of float16, float32 or float64; or, where there is no such header, little-endian float32 or float16, row
-    after row, as LASER writes them: `dim` numbers each, of four bytes or of two, whichever makes so many rows.
+    The file is a .npy of float16, float32 or float64; or, without such a header, little-endian float32 or float16, row
+    after row of `dim` numbers, as LASER writes them.
 
-    Raises BitextmineError where that does not come out, with the numbers; UsageError for a file without a header where
-    dim is not given.
+    Raises:
+        BitextmineError: the file has another shape; the message states the numbers.
+        UsageError: the file has no header, and dim is missing.
     """
     dim = None if dim is None else whole_number("dim", dim)
     try:
@@ -129,16 +126,13 @@ def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = 
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
     if dim is None:
-        raise UsageError(
-            f"{path}: no .npy; for vectors without a header give --dim, how many numbers each has"
-        )
+        raise UsageError(f"{path}: no .npy; vectors without a header need --dim, the numbers in a row")
     for kind in (np.dtype("<f4"), np.dtype("<f2")):
         if size == rows * dim * kind.itemsize and size:
             return np.memmap(path, dtype=kind, mode="r", shape=(rows, dim))
     if size % (2 * dim):
         raise BitextmineError(
-            f"{path}: {size:,} bytes are no whole number of rows of {dim} numbers, of two bytes or of four; is --dim "
-            "right?"
+            f"{path}: {size:,} bytes are not a whole number of rows of {dim} numbers, of two or four bytes; check --dim"
         )
     wide = f"{size // (4 * dim):,} in float32, " if not size % (4 * dim) else ""
     raise BitextmineError(

@@ -37,14 +37,14 @@ class PieceMatcher:
         """Take the rows (pieces, d) int8 and norms (pieces,) of `Encoder.piece_rows`."""
         if norms.shape != (len(rows),):
             raise ValueError(f"{len(rows)} rows, but norms of shape {norms.shape}")
-        self._rows = np.ascontiguousarray(rows)
+        self.rows = np.ascontiguousarray(rows)
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
         length = np.sqrt(squares.astype(np.float64))
         inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
-        self._inverse = inverse.astype(np.float32)
+        self.inverse = inverse.astype(np.float32)
         longest = max(float(norms.max(initial=0)), 1e-30)
         scale = LONGEST * (1 << FRACTION) / longest
-        self._factor = np.rint(norms.astype(np.float64) * inverse * scale).astype(np.int32)
+        self.factor = np.rint(norms.astype(np.float64) * inverse * scale).astype(np.int32)
 
     def matches(self, a: Pieces, b: Pieces) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Match sentence i of a with sentence i of b, piece by piece.
@@ -66,12 +66,12 @@ class PieceMatcher:
                 a_best[here], a_match[here], b_best[there], b_match[there] = NOTHING, 0, NOTHING, 0
                 return
             # Products of int8 add up exactly in float64.
-            x, y = self._rows[a.ids[here]].astype(np.float64), self._rows[b.ids[there]].astype(np.float64)
-            similar = _cosines(x, self._inverse[a.ids[here]], y, self._inverse[b.ids[there]])
+            x, y = self.rows[a.ids[here]].astype(np.float64), self.rows[b.ids[there]].astype(np.float64)
+            similar = _cosines(x, self.inverse[a.ids[here]], y, self.inverse[b.ids[there]])
             a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
             b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
 
-        scaled = (self._rows, self._inverse, self._rows.shape[1])
+        scaled = (self.rows, self.inverse, self.rows.shape[1])
         _run(a, b, plain, lambda lib, at, n: lib.match_pieces(*scaled, *_sides(a, b, at), n, *found))
         return a_best, a_match, b_best, b_match
 
@@ -98,7 +98,7 @@ class PieceMatcher:
             similar = _cosines(x, _inverse_lengths(x), y, _inverse_lengths(y))
             a_best[here], b_best[there] = similar.max(axis=1), similar.max(axis=0)
 
-        scaled = (self._rows, self._factor, self._rows.shape[1], reach)
+        scaled = (self.rows, self.factor, self.rows.shape[1], reach)
         found = (a_best, b_best)
         _run(a, b, plain, lambda lib, at, n: lib.match_windows(*scaled, *_sides(a, b, at), n, *found))
         return found
@@ -124,7 +124,7 @@ class PieceMatcher:
         def plain(here: slice, there: slice, pair: int) -> None:
             sums = []
             for ids, part in ((a.ids[here], a_part[here]), (b.ids[there], b_part[there])):
-                total = np.zeros((parts, self._rows.shape[1]), dtype=np.int64)
+                total = np.zeros((parts, self.rows.shape[1]), dtype=np.int64)
                 np.add.at(total, part, self._on_one_scale(ids).astype(np.int64))
                 sums.append(total)
             lengths = [np.sqrt((total**2).sum(axis=1).astype(np.float64)) for total in sums]
@@ -133,7 +133,7 @@ class PieceMatcher:
             cosines[pair] = np.divide(products, both, out=np.zeros_like(both), where=both > 0)
 
         def compiled(library: ctypes.CDLL, at: int, pairs: int) -> int:
-            scaled = (self._rows, self._factor, self._rows.shape[1], parts)
+            scaled = (self.rows, self.factor, self.rows.shape[1], parts)
             sides = (a.ids, a_part, a.offsets[at:], b.ids, b_part, b.offsets[at:])
             return int(library.match_parts(*scaled, *sides, pairs, cosines[at:]))
 
@@ -143,13 +143,17 @@ class PieceMatcher:
     def _check(self, a: Pieces, b: Pieces) -> None:
         if len(a) != len(b):
             raise ValueError(f"{len(a)} sentences, but {len(b)} to compare them with")
+        self.check_ids(a, b)
+
+    def check_ids(self, a: Pieces, b: Pieces) -> None:
+        """Raise ValueError for a piece that is not in the vocabulary."""
         for ids in (a.ids, b.ids):
-            if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < len(self._rows):
-                raise ValueError(f"piece ids must lie in 0..{len(self._rows) - 1}")
+            if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.rows):
+                raise ValueError(f"piece ids must lie in 0..{len(self.rows) - 1}")
 
     def _on_one_scale(self, ids: np.ndarray) -> np.ndarray:
         """Return whole numbers (n, d) float64, as `rescale` in matches.c does."""
-        wide = self._rows[ids].astype(np.int64) * self._factor[ids, None]
+        wide = self.rows[ids].astype(np.int64) * self.factor[ids, None]
         return ((wide + (1 << (FRACTION - 1))) >> FRACTION).astype(np.float64)
 
 

@@ -44,7 +44,7 @@ class Bench:
         Raises:
             BitextmineError: another text has that name, without an embedding of ours beside it.
         """
-        from bitextmine.embeddings.embed import embed_corpus
+        from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 
         text = self.folder / name
         ours = not text.exists() or is_ours(embedding_paths(text)[1], Made.EMBEDDING)
@@ -58,8 +58,7 @@ class Bench:
                 raise BitextmineError(
                     f"{text}: this file was not written by an evaluation; move it away, or name another --work"
                 )
-        tokens = self.run.batch_tokens
-        npy = embed_corpus(text, self.encoder, lang=lang, batch_tokens=tokens, elsewhere="--work")
+        npy = embed_corpus(text, self.encoder, self.run, EmbedOptions(elsewhere="--work"), lang=lang)
         return text, open_embedding(npy)[0]
 
 

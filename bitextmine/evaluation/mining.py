@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.intervals import bootstrap
 from bitextmine.evaluation.report import Report, percent
-from bitextmine.files.storage import place
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import Mined, read_mined
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
-from bitextmine.mining.texts import FileText
 from bitextmine.mining.threshold import Tuned, tune
 from bitextmine.signature import signature
 
@@ -256,7 +255,7 @@ def evaluate_mining(
             (src_corpus, pairs.src_index, standard.src),
             (tgt_corpus, pairs.tgt_index, standard.tgt),
         ):
-            text = FileText(place(path), errors=errors)
+            text = Corpus(path, errors=errors)
             groups.append(unique_lines(text.lines()).line_to_row)
             for where, lines in ((mined, in_mined), (gold, in_gold)):
                 check_line_numbers(os.fspath(where), lines, text.name, len(groups[-1]))

@@ -35,10 +35,11 @@ from bitextmine.evaluation.ranking import (
     rank_in_pool,
     results_of,
 )
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import iter_lines
 from bitextmine.mining.dedup import Unique, unique_lines
-from bitextmine.mining.packing import packed_rows
-from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring, row_pieces
+from bitextmine.mining.scorer import Rescorer, Scoring, Sentences, open_scoring
+from bitextmine.mining.sides import packed_rows
 from bitextmine.run import Run
 from bitextmine.signature import signature
 
@@ -190,8 +191,11 @@ def _distractors(given: Distractors, lang: str, errors: str) -> Iterable[str] | 
 
 
 def _rescorer(pools: Mapping[str, _Pool], scoring: Scoring) -> _RescorerOf:
+    from bitextmine.embeddings.embed import corpus_pieces
+
     pieces = {
-        lang: row_pieces(iter_lines(pool.text), pool.unique, scoring.encoder) for lang, pool in pools.items()
+        lang: Sentences(corpus_pieces(Corpus(pool.text), scoring.encoder), pool.unique.rows)
+        for lang, pool in pools.items()
     }
     return lambda src, tgt, rows, targets: Rescorer(
         scoring.pieces,

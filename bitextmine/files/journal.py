@@ -21,7 +21,15 @@ from typing import Any
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import open_locked
 
-__all__ = ["Journal", "JournalBusyError", "JournalHead", "journal_folder", "read_head", "remove_folder"]
+__all__ = [
+    "Journal",
+    "JournalBusyError",
+    "JournalHead",
+    "journal_folder",
+    "last_record",
+    "read_head",
+    "remove_folder",
+]
 
 _MAGIC = b'{"journal": 1, '
 _LONGEST_HEAD = 1 << 20
@@ -53,6 +61,18 @@ def read_head(path: str | os.PathLike[str]) -> JournalHead | None:
         return JournalHead(str(head["job"]), dict(head["identity"]))
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def last_record(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return the last whole record of a journal that another process may be writing; None if there is none."""
+    record = None
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.readline(_LONGEST_HEAD)
+        for line in file:
+            if not _is_whole(line):
+                break
+            record = json.loads(line[9:])
+    return record
 
 
 class Journal:

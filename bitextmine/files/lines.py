@@ -13,7 +13,15 @@ from collections.abc import Iterable, Iterator
 from bitextmine.errors import InvalidUtf8
 from bitextmine.files.streams import display_name, read_line_blocks
 
-__all__ = ["LineHasher", "decode_lines", "iter_lines", "line_digest", "read_lines", "some_lines"]
+__all__ = [
+    "LineHasher",
+    "decode_lines",
+    "iter_lines",
+    "line_digest",
+    "read_lines",
+    "some_lines",
+    "text_blocks",
+]
 
 _MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
@@ -50,17 +58,23 @@ def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
 
 
 def _lines(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
+    for text in text_blocks(path, errors):
+        yield from text[:-1].split("\n")
+
+
+def text_blocks(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
+    """Yield the text of a corpus in blocks of whole lines, each ended by one line feed; otherwise as `iter_lines`."""
     name = display_name(path)
     done = 0
     for block in read_line_blocks(path):
         text = decode_lines(block, errors, name, done)
-        lines = text.split("\n")
-        if not lines[-1]:
-            lines.pop()
         if "\r" in text:
-            lines = [line.removesuffix("\r") for line in lines]
-        done += len(lines)
-        yield from lines
+            text = text.replace("\r\n", "\n")
+        if text and not text.endswith("\n"):
+            text = text.removesuffix("\r") + "\n"
+        done += text.count("\n")
+        if text:
+            yield text
 
 
 def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:

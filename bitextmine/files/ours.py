@@ -32,7 +32,7 @@ class Made(Enum):
 
     PAIRS = "the manifest of mined pairs"
     EMBEDDING = "the manifest of an embedding"
-    STATE = "the state of an unfinished embedding"
+    STATE = "the journal of an unfinished embedding"
     VECTORS = "vectors of an embedding (float16, a row per line)"
     INDEX = "the manifest of an index"
     FAISS = "an index"
@@ -70,18 +70,16 @@ def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
         raise _foreign(path, f"is not {made.value}", instead)
 
 
-def check_vectors_place(
-    npy: Path, manifest: Path, part: Path, state: Path, staged: Path, dim: int, instead: str
-) -> None:
+def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, dim: int, instead: str) -> None:
     """Raise BitextmineError if a file at the place of an embedding, finished or not, is not ours.
 
     Vectors without a manifest are ours if a killed run left its files beside them, or if they look as we would write
     them: of `dim` columns, each row of unit length or zero.
     """
     check_ours(manifest, Made.EMBEDDING, instead)
-    check_ours(state, Made.STATE, instead)
+    check_ours(journal, Made.STATE, instead)
     check_ours(npy, Made.VECTORS, instead)
-    left = state.exists() or staged.exists()
+    left = journal.exists()
     if part.exists() and not left:
         check_ours(part, Made.VECTORS, instead)
     if npy.exists() and not manifest.exists() and not left and not _unit_rows(npy, dim):
@@ -155,7 +153,7 @@ def _begins(*beginnings: bytes) -> Callable[[Place, bytes], bool]:
 _TOLD: dict[Made, Callable[[Place, bytes], bool]] = {
     Made.PAIRS: _kind("bitext"),
     Made.EMBEDDING: _kind("embedding"),
-    Made.STATE: _keys("identity", "done_rows"),
+    Made.STATE: _begins(b'{"journal": 1, "job": "embed"'),
     Made.VECTORS: lambda path, head: _VECTORS.match(head) is not None,
     Made.INDEX: _kind("index"),
     Made.FAISS: _begins(b"I"),  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf

@@ -131,6 +131,7 @@ class Index:
         found = np.full((len(queries), count), -1, dtype=np.int64)
         index = self._searcher(count)
         for start in range(0, len(queries), _QUERY_ROWS):
+            self.check_mapped()
             block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)
             check_finite(block, "queries", start)
             found[start : start + len(block)] = index.search(block, count)[1]

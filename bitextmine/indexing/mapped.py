@@ -1,7 +1,11 @@
+<<<<<<< HEAD
 """Lists of an index in a mapped file, watched: losing the file's end is an error, not the end of the process by SIGBUS.
 
 As embeddings/held.py does for vectors, by the same compiled module; without it nothing is watched.
 """
+=======
+"""The lists of an index in a mapped file: a change while the index is in use is an error."""
+>>>>>>> 0e40c0d (One Corpus, read once per command; rescoring compares pairs in one compiled pass)
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from typing import Any
 
 import faiss
 
-from bitextmine.embeddings.held import library, watch
 from bitextmine.errors import BitextmineError
 
 __all__ = ["MappedLists"]
@@ -26,7 +29,7 @@ class MappedLists:
 
     def __init__(self, index: Any, file: Path, lists: Path) -> None:
         self._file = file
-        self._fd = self._place = -1
+        self._fd = -1
         found: Any = faiss.try_extract_index_ivf(index)
         mapped: Any = None if found is None else faiss.downcast_InvertedLists(found.invlists)
         if not isinstance(mapped, faiss.OnDiskInvertedLists) or not mapped.totsize:
@@ -37,15 +40,12 @@ class MappedLists:
             raise BitextmineError(f"{lists}: cannot read: {error.strerror or error}") from None
         weakref.finalize(self, os.close, self._fd)
         self._size = os.fstat(self._fd).st_size
-        self._place = watch(faiss.rev_swig_ptr(mapped.ptr, mapped.totsize), index)
 
     def check(self) -> None:
         """Raise BitextmineError if the file was truncated or could not be read since it was opened; costs nothing."""
         if self._fd < 0:
             return
-        held = library()
-        torn = self._place >= 0 and held is not None and held.held_torn(self._place)
-        if torn or os.fstat(self._fd).st_size != self._size:
+        if os.fstat(self._fd).st_size != self._size:
             raise BitextmineError(
                 f"{self._file}: the index changed while it was in use; what was found through it is thrown away: run "
                 "the same command again"

@@ -19,7 +19,7 @@ __all__ = ["MiningKeywords", "mine"]
 
 
 class MiningKeywords(ExecutorKeywords, total=False):
-    """The keywords of `mine`: the fields of `MiningOptions` and of `WorkOptions`, where each is told about."""
+    """The keywords of `mine`: the fields of `MiningOptions`, `Run` and `WorkOptions`, which explain them."""
 
     k: int
     margin: str
@@ -34,6 +34,8 @@ class MiningKeywords(ExecutorKeywords, total=False):
     search: str
     device: str
     memory: int | str | None
+    threads: int | None
+    show_progress: bool | None
     batch_tokens: int | None
     force: bool
     cache: str | os.PathLike[str] | None
@@ -52,31 +54,30 @@ def mine(
 ) -> Bitext:
     """Find the sentence pairs in two texts, as the command ``mine`` does.
 
-    src, tgt: each the path of a corpus (one sentence per line, plain or .gz, .bz2, .xz, .zst), or the lines themselves.
-    Lines are embedded in memory and leave no file behind. Embeddings of corpora lie beside them, as the command puts
-    them, and are taken up again; a long search leaves a checkpoint there, which the result's ``discard_checkpoint()``
-    removes.
+    Lines in memory are embedded there and leave no file behind. Embeddings of corpora in files lie beside them, as the
+    command puts them, and are used again. A long search leaves a checkpoint there, which the result's
+    ``discard_checkpoint()`` removes.
 
-    src_lang, tgt_lang: codes of the languages, for the signature; of a corpus the suffix of its name tells. model: an
-    encoder of `load_encoder`, or what that takes.
+    Args:
+        src: the path of a corpus (one sentence per line, plain or .gz, .bz2, .xz, .zst), or the lines themselves.
+        tgt: the same in the other language.
+        src_lang: the language, for the signature and for cleaning; the suffix of a corpus tells it.
+        tgt_lang: the same for the target.
+        model: an encoder, or the name of one for `load_encoder`.
+        options: the fields of `MiningOptions` (with defaults k=4, margin="ratio", retrieval="max", threshold="auto",
+            fpr=0.01, gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
+            memory=None, threads=None, batch_tokens=None, errors="strict", show_progress=None) and of `WorkOptions`
+            (search="auto", force=False, cache=None, wait=True); a cluster is
+            named by the keywords of `bitextmine.distributed.options.ExecutorKeywords`.
 
-    Options (`mine.options.MiningOptions`, `WorkOptions`), with their defaults: k=4 neighbours per line;
-    margin="ratio", "distance" or "absolute"; retrieval="max", "matching", "intersect", "union", "forward" or
-    "backward"; threshold="auto", "none", "precision=0.95" or a number; fpr=0.01, the false-positive rate that "auto"
-    aims at; gold=None, a file of known pairs for "auto"; rescore=None, whether the score is the log odds that the
-    pair is a translation (None: where the encoder has a scorer, k is 2 or more and the margin the ratio), or else the
-    margin; dedup="exact", "near" or "none"; duplicates="first" or "all"; search="auto", "exact" or "index";
-    device="auto"; memory=None, for the search: bytes, or "2G"; batch_tokens=None, subword pieces encoded together;
-    force=False, whether to embed again what is up to date; cache=None, a folder for embeddings, instead of beside the
-    corpora; wait=True, whether to wait for an embedding that another process is writing; errors="strict" or
-    "replace", for invalid UTF-8 in a corpus or in gold. A cluster that embeds and
-    searches is named by the keywords of `bitextmine.distributed.options.ExecutorKeywords`.
+    Returns:
+        The pairs, best first: a `Bitext`, which has a length, iterates over (score, src_line, tgt_line, src, tgt) with
+        line numbers from 1, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.
 
-    The result has a length, iterates over pairs (score, src_line, tgt_line, src, tgt; line numbers from 1; best first),
-    gives the best with ``[0]``, and has ``to_frame()``, ``write(path)``, ``threshold``, ``signature`` and ``notes``.
-
-    Raises BitextmineError for what the command refuses, UsageError, one of them, for a value of the wrong type or out
-    of range, TypeError for an unknown option.
+    Raises:
+        BitextmineError: for whatever the command refuses.
+        UsageError: a value has the wrong type or is out of range.
+        TypeError: an option is unknown.
 
     >>> en = ["Good morning.", "The train to Paris leaves at noon.", "I do not eat meat."]
     >>> fr = ["Je ne mange pas de viande.", "Bonjour.", "Le train pour Paris part à midi."]
@@ -90,5 +91,6 @@ def mine(
     ['score', 'src_line', 'tgt_line', 'src', 'tgt']
     """
     mining, work = split_options(options)
-    source, target = text_of(src, "src", src_lang, work.errors), text_of(tgt, "tgt", tgt_lang, work.errors)
+    errors = work.run.errors
+    source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
     return mine_texts(source, target, mining, work, model=model)

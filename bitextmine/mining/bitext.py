@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import tempfile
-from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from bitextmine.console import aligned, counted
 from bitextmine.embeddings.places import embedding_paths
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import Format, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
@@ -30,79 +29,18 @@ from bitextmine.files.storage import Place, place, same_place
 from bitextmine.files.streams import check_writable, is_stream, open_output
 from bitextmine.files.tables import check_languages, check_pairs_output, open_pairs, open_table
 from bitextmine.mining.candidates import SCORE_DECIMALS
-from bitextmine.mining.texts import FileText, Text
 from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "Bitext",
-    "Mined",
-    "MinedPair",
-    "PickedLines",
-    "check_output",
-    "inputs_of",
-    "one_cell",
-    "read_mined",
-]
+__all__ = ["Bitext", "Mined", "MinedPair", "check_output", "inputs_of", "one_cell", "read_mined"]
 
-_IN_MEMORY = 1 << 26
 _BLOCK = 1 << 13
 
 
-class PickedLines:
-    """Some lines of a corpus, read in one pass and kept in a temporary file above 64 MiB of text.
-
-    What stays in memory is 16 bytes per picked line. Use it in a ``with`` statement; index it with a line
-    number.
-    """
-
-    def __init__(self, lines: Iterable[str], wanted: NDArray[np.int64]) -> None:
-        self._numbers = np.unique(wanted)
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (closed by __exit__)
-        ends = array("q", [0])
-        numbers = iter(array("q", self._numbers.tobytes()))  # ints one by one, and no list of them
-        next_number = next(numbers, None)
-        at = 0
-        for number, line in enumerate(lines):  # to the last one: only then a text knows that it is the same
-            if number == next_number:
-                at += self._file.write(line.encode("utf-8", "surrogatepass"))
-                ends.append(at)
-                next_number = next(numbers, None)
-        self._ends = np.frombuffer(ends, dtype=np.int64)
-        found = len(ends) - 1
-        if found < len(self._numbers):
-            self._file.close()
-            raise BitextmineError(
-                f"line {self._numbers[found] + 1} is wanted, but the text ends before it; it changed while it was read"
-            )
-
-    def __getitem__(self, line: int) -> str:
-        return next(self.in_order(np.array([line])))
-
-    def in_order(self, lines: NDArray[np.int64]) -> Iterator[str]:
-        """The lines of these numbers (n,), one by one; KeyError for one that was not picked."""
-        for start in range(0, len(lines), _BLOCK):
-            some = lines[start : start + _BLOCK]
-            at = np.searchsorted(self._numbers, some)
-            there = at < len(self._numbers)
-            there[there] = self._numbers[at[there]] == some[there]
-            if not there.all():
-                raise KeyError(int(some[~there][0]))
-            for begin, end in zip(self._ends[at].tolist(), self._ends[at + 1].tolist(), strict=True):
-                self._file.seek(begin)
-                yield self._file.read(end - begin).decode("utf-8", "surrogatepass")
-
-    def __enter__(self) -> PickedLines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
 class MinedPair(NamedTuple):
-    """One pair: its score, both line numbers counted from 1, and the texts as they stand in the corpora."""
+    """A pair: its score, both line numbers (from 1), and both texts as they stand in the corpora."""
 
     score: float
     src_line: int
@@ -113,21 +51,26 @@ class MinedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class Bitext:
-    """The result of mining: `len()` of it, iteration (`MinedPair`), `to_frame`, `write`.
+    """The result of mining, best pair first: take its `len()`, iterate over it (`MinedPair`), `write` it.
 
-    src_index, tgt_index: int64 (p,), lines counted from 0, as NumPy and lists count (the pairs, the frame and the files
-    number them from 1, as editors do); score: float64 (p,); best first, equal scores by source line, then target line.
-    src, tgt: the texts, which are read anew for each output. gold: the file of known pairs that a threshold was tuned
-    on. signature: how it was made. details: the numbers of the run, ready for JSON. notes: what a person should read
-    about it. checkpoint: where the search may have left its answer, for the next run to go on from;
-    discard_checkpoint() removes it.
+    Attributes:
+        src_index: int64 (p,), source lines counted from 0, as NumPy counts (pairs, frame and files count from 1).
+        tgt_index: int64 (p,), target lines likewise.
+        score: float64 (p,), descending; equal scores are ordered by source line, then target line.
+        src: the source corpus.
+        tgt: the target corpus.
+        signature: how it was made.
+        details: the numbers of the run, ready for JSON.
+        notes: remarks for a person.
+        checkpoint: where the search may have left its answer for an interrupted run to resume.
+        gold: the file of known pairs that the threshold was tuned on.
     """
 
     src_index: NDArray[np.int64]
     tgt_index: NDArray[np.int64]
     score: NDArray[np.float64]
-    src: Text
-    tgt: Text
+    src: Corpus
+    tgt: Corpus
     signature: str
     details: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -142,12 +85,12 @@ class Bitext:
 
     @property
     def threshold(self) -> float | None:
-        """Where the pairs were cut; None where they were not."""
+        """The lowest score kept; None without a threshold."""
         value = self.details.get("threshold", {}).get("value")
         return None if value is None else float(value)
 
     def __iter__(self) -> Iterator[MinedPair]:
-        """The pairs, best first. Raises BitextmineError where a text is not what it was."""
+        """Yield the pairs, best first."""
         return self._pairs(slice(None))
 
     @overload
@@ -155,8 +98,7 @@ class Bitext:
     @overload
     def __getitem__(self, place: slice) -> list[MinedPair]: ...
     def __getitem__(self, place: SupportsIndex | slice) -> MinedPair | list[MinedPair]:
-        """The pair at a place, 0 for the best, or the pairs of a slice. Both texts are read each time: to see many
-        pairs, take a slice or iterate."""
+        """Return the pair at a place, 0 for the best, or the pairs of a slice."""
         if isinstance(place, slice):
             return list(self._pairs(place))
         try:
@@ -166,29 +108,31 @@ class Bitext:
         return next(self._pairs(slice(at, at + 1)))
 
     def _pairs(self, part: slice) -> Iterator[MinedPair]:
-        score, src_index, tgt_index = self.score[part], self.src_index[part], self.tgt_index[part]
-        with PickedLines(self.src.lines(), src_index) as src, PickedLines(self.tgt.lines(), tgt_index) as tgt:
-            numbers = zip(score.tolist(), src_index.tolist(), tgt_index.tolist(), strict=True)
-            lines = zip(src.in_order(src_index), tgt.in_order(tgt_index), strict=True)
-            for (value, s, t), (source, target) in zip(numbers, lines, strict=True):
-                yield MinedPair(value, s + 1, t + 1, source, target)
+        score, src, tgt = self.score[part], self.src_index[part], self.tgt_index[part]
+        columns = (score.tolist(), (src + 1).tolist(), (tgt + 1).tolist())
+        return map(MinedPair, *columns, self.src.take(src), self.tgt.take(tgt))
 
     def rows(self, ids: bool = False) -> Iterator[str]:
-        """The TSV lines without their line feed: score, source, target; with `ids` the two line numbers (from 1)
-        between the score and the texts."""
+        """Yield the TSV lines: score, source, target; with `ids` both line numbers (from 1) after the score."""
         for pair in self:
             numbers = f"{pair.src_line}\t{pair.tgt_line}\t" if ids else ""
             yield f"{pair.score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
 
     def write(self, output: str | os.PathLike[str] = "-", ids: bool = False, *, force: bool = False) -> None:
-        """Write the pairs to a file (complete or not at all, with `to_dict` in OUTPUT.json beside it) or to stdout
-        (``-``). Its suffix tells the form: TSV without a header (.tsv, .txt, none), JSON Lines (.jsonl), TMX (.tmx) or
-        Parquet (.parquet), the first three compressed where .gz, .bz2, .xz or .zst comes last. The columns are score,
-        with `ids` src_line and tgt_line, src, tgt.
+        """Write the pairs to a file, complete or not at all, with `to_dict` in OUTPUT.json beside it.
 
-        Raises UsageError for a name that would replace what the pairs were mined from, and for one whose suffix says
-        nothing; BitextmineError for a file that cannot be written, and, without `force`, where OUTPUT.json is there and
-        describes something else.
+        The columns are score, src and tgt.
+
+        Args:
+            output: the file, or ``-`` for stdout. Its suffix names the format: TSV without a header (.tsv, .txt, none),
+                JSON Lines (.jsonl), TMX (.tmx) or Parquet (.parquet); .gz, .bz2, .xz or .zst after the first three
+                compresses.
+            ids: add the columns src_line and tgt_line after the score.
+            force: write over an OUTPUT.json that describes something else.
+
+        Raises:
+            UsageError: the output would replace an input, or its suffix is unknown.
+            BitextmineError: the file cannot be written.
         """
         check_output(output, inputs_of((self.src, self.tgt), self.gold), force=force)
         langs = self.src.lang, self.tgt.lang
@@ -224,14 +168,13 @@ class Bitext:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def discard_checkpoint(self) -> None:
-        """Remove what the search left for another run to go on from, if there is anything: when this result is safe."""
+        """Remove the checkpoint of the search, once this result is safe."""
         if self.checkpoint is not None:
             with contextlib.suppress(OSError):  # if it cannot go, the next run looks into it, and removes it
                 remove_checkpoint(self.checkpoint)
 
     def to_frame(self) -> pandas.DataFrame:
-        """The pairs in memory, best first, for notebooks: score float64, src_line and tgt_line int64 (from 1), src and
-        tgt, the texts as they stand in the corpora."""
+        """Return the pairs as a pandas frame: score, src_line and tgt_line (from 1), src, tgt."""
         import pandas
 
         texts = [(pair.src, pair.tgt) for pair in self]
@@ -246,7 +189,7 @@ class Bitext:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What the JSON beside the file holds."""
+        """Return the content of the JSON beside the output."""
         return {
             "kind": "bitext",
             "signature": self.signature,
@@ -258,7 +201,7 @@ class Bitext:
         }
 
     def to_table(self) -> str:
-        """A few lines for a person: how many pairs reach which score, the notes, the signature."""
+        """Return a summary for a person: pairs by score, notes, signature."""
         header = {
             "threshold": ("threshold", "{:g}"),
             "pairs": ("pairs", "{:,}"),
@@ -272,17 +215,21 @@ class Bitext:
         return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
 
 
-def inputs_of(texts: Iterable[Text], gold: str | os.PathLike[str] | None = None) -> list[Place]:
-    """The files that pairs are mined from: corpora, their embeddings, and gold."""
-    corpora = [text.path for text in texts if isinstance(text, FileText)]
+def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = None) -> list[Place]:
+    """Return the files that pairs are mined from: corpora, their embeddings, and gold."""
+    corpora = [text.path for text in texts if text.path is not None]
     embeddings = [part for corpus in corpora for part in embedding_paths(corpus)]
     return [*corpora, *embeddings, *([] if gold is None else [place(gold)])]
 
 
 def check_output(output: str | os.PathLike[str], inputs: Iterable[Place], *, force: bool = False) -> None:
-    """Raises UsageError for an output whose suffix says nothing, and for one that would replace one of the inputs,
-    itself or with the JSON beside it; BitextmineError for a place that cannot be written to, for Parquet without
-    pyarrow, and, without `force`, where the JSON beside it is there and not of mined pairs."""
+    """Raise an error, before the work, for an output that cannot be written.
+
+    Raises:
+        UsageError: its suffix is unknown, or it (or the JSON beside it) would replace an input.
+        BitextmineError: its folder cannot be written to, pyarrow is missing for Parquet, or, without `force`, the JSON
+            beside it describes something else.
+    """
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError(f"output: expected the name of a file, found {output!r}")
     if os.fspath(output) == "-":
@@ -303,7 +250,7 @@ def check_output(output: str | os.PathLike[str], inputs: Iterable[Place], *, for
 
 @dataclass(frozen=True)
 class Mined:
-    """Mined pairs read back: lines counted from 0, int64 (p,) each, and scores float64 (p,)."""
+    """Mined pairs read from a file: lines counted from 0, int64 (p,) each, and scores float64 (p,)."""
 
     src_index: NDArray[np.int64]
     tgt_index: NDArray[np.int64]
@@ -314,12 +261,13 @@ class Mined:
 
 
 def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
-    """Read what ``mine --ids`` wrote: score, source line, target line (both from 1), anything after that ignored. Where
-    a header names them score, src_line and tgt_line, as that of ``score`` does, they may stand anywhere.
+    """Read the output of ``mine --ids``: score, source line, target line (both from 1).
 
-    Of Parquet, JSON Lines and TMX the columns of these names count.
+    They are the first three columns of a TSV file, or, as in other formats, those that its header names score, src_line
+    and tgt_line.
 
-    Raises BitextmineError, naming the line, for a file of another shape.
+    Raises:
+        BitextmineError: a line has another shape; the message names it.
     """
     if format_of(path) != Format.TSV:
         return _read_mined_columns(path)

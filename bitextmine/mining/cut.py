@@ -14,7 +14,7 @@ from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.candidates import BestBothWays, NeighboursLike, Rescore
 from bitextmine.mining.decoys import Decoys, sampled_decoys
-from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
+from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes
 from bitextmine.mining.margin import Margin
 from bitextmine.mining.noise import MIN_LINES, NullFit, fit_null
 from bitextmine.mining.options import MiningOptions
@@ -84,7 +84,7 @@ def choose_cut(
     options: MiningOptions,
     k: int,
     rescore: Rescore | None = None,
-    errors: str = "strict",
+    gold: Gold | None = None,
 ) -> Cut:
     """The cut that the options ask for. pairs: retrieved from `best`, which came from the first k neighbours.
 
@@ -94,8 +94,9 @@ def choose_cut(
         return Cut(options.threshold, "given")
     if options.threshold != "auto" and options.precision is None:
         return Cut(None, "none")
-    if options.gold is not None:
-        return _by_gold(pairs, sides, options.gold, errors)
+    if gold is not None:
+        assert options.gold is not None
+        return _by_gold(pairs, sides, gold, options.gold)
     src, tgt = (len(side.unique.rows) for side in sides)
     if min(src, tgt) < MIN_LINES:
         if options.precision is not None:
@@ -124,8 +125,8 @@ def choose_cut(
     return _by_noise(null, options) if options.precision is None else _by_precision(null, options)
 
 
-def _by_gold(pairs: ScoredPairs, sides: tuple[Side, Side], path: str | os.PathLike[str], errors: str) -> Cut:
-    standard = _gold_in_rows(read_gold(path, errors), sides, path)
+def _by_gold(pairs: ScoredPairs, sides: tuple[Side, Side], gold: Gold, path: str | os.PathLike[str]) -> Cut:
+    standard = _gold_in_rows(gold, sides, path)
     codes = pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows))
     tuned = tune(pairs.score, np.isin(codes, standard), len(standard))
     note = (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.mining.dedup import Unique
 from bitextmine.mining.retrieval import ScoredPairs, ordered
 
@@ -42,8 +45,8 @@ def closest_lines(
     pairs: ScoredPairs,
     src: Unique,
     tgt: Unique,
-    src_vectors: NDArray,
-    tgt_vectors: NDArray,
+    src_vectors: NDArray[Any] | VectorFile,
+    tgt_vectors: NDArray[Any] | VectorFile,
     *,
     every: bool = False,
 ) -> ScoredPairs:

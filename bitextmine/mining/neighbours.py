@@ -1,4 +1,4 @@
-"""The nearest neighbours of both sides: by exact search, or through FAISS indexes."""
+"""Nearest neighbours of both sides, by exact search or through FAISS indexes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitextmine.console import progress
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
 from bitextmine.mining.candidates import NeighboursLike
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXACT_UP_TO", "find_neighbours"]
 
-# Up to so many similarities exact search takes minutes on two cores; above, an index is built. A GPU should compute a
+# Up to so many similarities exact search takes minutes on two cores; above that, an index is built. A GPU should compute a
 # hundred times as many in that time, which was not measured.
 EXACT_UP_TO = 10**12
 EXACT_ON_GPU = 10**14
@@ -36,14 +36,20 @@ def find_neighbours(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> tuple[NeighboursLike, str]:
-    """The k nearest neighbours of both sides' rows, and how they were found, for the signature.
+    """Return the k nearest neighbours of both sides' rows, and the kind of search, for the signature.
 
-    work: of these options search, device, memory and the executor count. Through indexes, those beside the
-    embeddings are taken, or built, here, where they are missing or of other vectors, and similarities are exact. Of
-    exact search the memory includes vectors that are held there.
+    Indexes beside the embeddings are used, or built if they are missing or of other vectors. Similarities are exact
+    either way.
 
-    checkpoint: the file that exact search goes on from, if it is there, and leaves behind, if it takes more than
-    seconds. Raises UsageError for an index of lines in memory, and for a cluster that is to search lines in memory.
+    Args:
+        src: the source.
+        tgt: the target.
+        k: neighbours of each row.
+        work: the kind of search, and the resources; the memory of exact search includes vectors held in memory.
+        checkpoint: the file that exact search resumes from, and leaves behind if it takes more than seconds.
+
+    Raises:
+        UsageError: an index or a cluster is asked for, but the lines are in memory.
     """
     work = work or WorkOptions()
     in_files = src.npy is not None and tgt.npy is not None
@@ -51,13 +57,14 @@ def find_neighbours(
         raise UsageError(
             "search: an index lies beside an embedding file; give corpora in files, or search='exact'"
         )
-    if work.executor.distributed and not in_files:
+    executor = work.run.executor
+    if executor.distributed and not in_files:
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     pairs = len(src.unique.rows) * len(tgt.unique.rows)
-    many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.device_here)
+    many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.run.device_here)
     if work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files):
         return _through_indexes(src, tgt, k, work)
-    if work.executor.distributed:
+    if executor.distributed:
         return _on_cluster(src, tgt, k, work, checkpoint), "exact"
     found = _exactly(src, tgt, k, work, checkpoint)
     if in_files:
@@ -66,7 +73,7 @@ def find_neighbours(
 
 
 def exact_up_to(device: str) -> int:
-    """How many similarities are not too many for exact search on a device, as `device_name` takes it."""
+    """Return the most similarities that exact search should compute on a device."""
     from bitextmine.device import device_name
 
     return EXACT_UP_TO if device_name(device) == "cpu" else EXACT_ON_GPU
@@ -82,7 +89,7 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
     kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
     with (
         _searcher(src, tgt, work) as searcher,
-        progress(len(src.unique.rows) + len(tgt.unique.rows), "search", "lines") as bar,
+        work.run.progress(len(src.unique.rows) + len(tgt.unique.rows), "search") as bar,
     ):
         found = search_both_indexed(
             src.vectors,
@@ -92,7 +99,7 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
             k,
             x_rows=src.unique.line_to_row,
             y_rows=tgt.unique.line_to_row,
-            memory=work.memory,
+            memory=work.run.memory,
             progress=_watched(bar.update, src, tgt),
             searcher=searcher,
         )
@@ -102,29 +109,31 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
 
 @contextlib.contextmanager
 def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher | None]:
-    """Who compares rows with lists: the workers of a cluster; None without one."""
-    if not work.executor.distributed:
+    """Yield the searcher of index lists on a cluster; None without one."""
+    if not work.run.executor.distributed:
         yield None
         return
     from bitextmine.indexing.on_cluster import ClusterSearcher
 
     identity = {}
     for name, side in (("src", src), ("tgt", tgt)):
-        assert side.held is not None
+        assert isinstance(side.matrix, VectorFile)
         rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
-        identity[name] = {"vectors": side.held.manifest.vectors_blake2b, "rows": rows}
-    with work.executor.open() as workers:
+        identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
+    with work.run.executor.open() as workers:
         yield ClusterSearcher(
-            workers, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), memory=work.memory
+            workers, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), memory=work.run.memory
         )
 
 
 def _in_file(side: Side) -> FileRows:
-    """The rows that are mined, as workers find them."""
+    """Return the rows that are mined, as workers find them."""
     from bitextmine.distributed.parts import FileRows
 
     assert side.npy is not None
-    return FileRows(side.npy, None if side.vectors is side.matrix else side.unique.rows, side.vectors)
+    return FileRows(
+        side.npy, None if len(side.unique.rows) == len(side.matrix) else side.unique.rows, side.vectors
+    )
 
 
 def _exactly(
@@ -136,16 +145,16 @@ def _exactly(
     from bitextmine.search.options import SearchOptions
     from bitextmine.search.pages import is_mapped
 
-    memory = work.memory
+    memory = work.run.memory
     if memory is not None:
         memory = max(1, memory - sum(v.nbytes for v in (src.vectors, tgt.vectors) if not is_mapped(v)))
     saved = None if checkpoint is None else Checkpoint(checkpoint)
-    with progress(len(src.unique.rows), "search", "lines") as bar, saved or contextlib.nullcontext():
+    with work.run.progress(len(src.unique.rows), "search") as bar, saved or contextlib.nullcontext():
         return search_both(
             src.vectors,
             tgt.vectors,
             k,
-            SearchOptions(device=device_name(work.device), memory=memory),
+            SearchOptions(device=device_name(work.run.device), memory=memory),
             progress=_watched(bar.update, src, tgt),
             checkpoint=saved,
         )
@@ -159,8 +168,8 @@ def _on_cluster(
 
     saved = None if checkpoint is None else Checkpoint(checkpoint)
     with (
-        work.executor.open() as workers,
-        progress(len(src.unique.rows), "search", "lines") as bar,
+        work.run.executor.open() as workers,
+        work.run.progress(len(src.unique.rows), "search") as bar,
         saved or contextlib.nullcontext(),
     ):
         return search_tiles(
@@ -168,8 +177,8 @@ def _on_cluster(
             _in_file(src),
             _in_file(tgt),
             k,
-            device=work.executor.device(work.device),
-            memory=work.memory,
+            device=work.run.executor.device(work.run.device),
+            memory=work.run.memory,
             folder=_tiles(src, tgt),
             progress=_watched(bar.update, src, tgt),
             checkpoint=saved,
@@ -177,18 +186,18 @@ def _on_cluster(
 
 
 def _tiles(src: Side, tgt: Side) -> Path:
-    """Where tiles wait to be merged: beside the source's embedding, named after both."""
+    """Return the folder for tiles, beside the source's embedding and named after both."""
     assert src.npy is not None
     assert tgt.npy is not None
     return src.npy.with_name(f"{src.npy.stem}-{tgt.npy.stem}.search.tiles")
 
 
 def _watched(update: Callable[[int], object], src: Side, tgt: Side) -> Callable[[int], None]:
-    """Tells of progress, and stops a search whose vectors are gone."""
+    """Report progress, and stop a search when its vectors have changed."""
 
     def told(count: int) -> None:
         update(count)
-        src.check_size()
-        tgt.check_size()
+        src.check()
+        tgt.check()
 
     return told

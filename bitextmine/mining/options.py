@@ -1,19 +1,19 @@
-"""What mining can be told, checked in one place."""
+"""The options of mining, checked in one place."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from bitextmine.arguments import a_path, memory_bytes, one_of, real_number, whole_number, yes_or_no
+from bitextmine.arguments import a_path, real_number, whole_number, yes_or_no
 from bitextmine.distributed.options import ExecutorKeywords, take_executor
 from bitextmine.errors import UsageError
-from bitextmine.executor import LOCAL, Executor
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mining.threshold import PRECISION, parse_threshold, wanted_precision
+from bitextmine.run import Run
 
 __all__ = [
     "Duplicates",
@@ -29,7 +29,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def member(choices: type[Choice], value: str, option: str) -> Choice:
-    """The member of that value; UsageError, which names the option, for any other."""
+    """Return the member of that value; UsageError, which names the option, for any other."""
     if not isinstance(value, str) or value not in tuple(choices):
         raise UsageError(f"{option}: unknown value {value!r}; choose one of {', '.join(choices)}")
     return choices(value)
@@ -37,19 +37,26 @@ def member(choices: type[Choice], value: str, option: str) -> Choice:
 
 @dataclass(frozen=True)
 class MiningOptions:
-    """What counts as a pair. Choices may be given as text ("ratio"); they are members of their enums afterwards.
+    """The definition of a pair. Choices may be given as text ("ratio"); afterwards they are members of their enums.
 
-    k: neighbours per line that a margin is taken over. threshold: a number, "none" (or None), or "auto": the best F1
-    on `gold` (a TSV file of line numbers from 1) where that is given, else the score that a share `fpr` of the lines
-    without a translation reach, estimated from the corpora; or "precision=0.95", the lowest score at and above which
-    that share of the pairs is true, estimated likewise. rescore: whether the score of a pair is not its margin but
-    the logarithm of the odds that it is a translation, from its margin and from how well the pieces match (`scorer`);
-    needs an encoder without layers, and holds about 300 bytes a line; None: where the encoder has a scorer of its
-    own, the margin is the ratio, and k is 2 or more. clean: leave out junk, boilerplate, copies and text in another
-    language (`cleaning`). dedup: which lines count as the same; one of them is mined. duplicates: what becomes of the
-    others.
+    Attributes:
+        k: neighbours per line that a margin is taken over.
+        margin: how a pair is compared with its neighbourhood.
+        retrieval: which candidates become pairs.
+        threshold: a number; "none" or None; "auto", the best F1 on `gold`, or without gold the score that a share `fpr`
+            of the lines without a translation reach, as estimated from the corpora; or "precision=0.95", the lowest
+            score at and above which an estimated 95% of the pairs are true.
+        fpr: the false-positive rate of "auto".
+        gold: a TSV file of known pairs, line numbers from 1.
+        rescore: score pairs by the log odds that they are translations, from their margin and the matches of their
+            pieces (`scorer`), instead of by their margin. This needs an encoder without layers, and about 300 bytes a
+            line. None: if the encoder has a scorer of its own, the margin is the ratio, and k is 2 or more.
+        clean: leave out junk, boilerplate, copies and text in another language (`cleaning`).
+        dedup: which lines count as the same; one of them is mined.
+        duplicates: what happens to the others.
 
-    Raises UsageError for a value that is none of the choices or out of range, and for options that do not go together.
+    Raises:
+        UsageError: a value is unknown or out of range, or options contradict each other.
     """
 
     k: int = 4
@@ -78,8 +85,7 @@ class MiningOptions:
         check_matching(self.retrieval, self.k, self.margin)
         if self.rescore and self.k == 1:
             raise UsageError(
-                "rescore with k=1 (--rescore -k 1): with one neighbour there is no margin to start from; take a k of 2 "
-                "or more"
+                "rescore with k=1 (--rescore -k 1): one neighbour gives no margin to start from; use -k 2 or more"
             )
         object.__setattr__(self, "fpr", real_number("fpr", self.fpr))
         if not 0 < self.fpr < 1:
@@ -95,85 +101,73 @@ class MiningOptions:
 
     @property
     def wants_rescoring(self) -> bool | None:
-        """Whether pairs are scored again; None: where the encoder has a scorer of its own."""
+        """Whether pairs are rescored; None: if the encoder has a scorer of its own."""
         if self.rescore is None and (self.k == 1 or self.margin != Margin.RATIO):
             return False
         return self.rescore
 
     @property
     def estimates_noise(self) -> bool:
-        """Whether the threshold comes from the noise of the corpora, which takes a neighbour more."""
+        """Whether the threshold is estimated from the corpora, which takes one more neighbour."""
         return self.gold is None and (self.threshold == "auto" or self.precision is not None)
 
     @property
     def precision(self) -> float | None:
-        """The estimated precision that the threshold should give, None where it is not asked for."""
+        """The estimated precision that the threshold should give; None for other rules."""
         rule = self.threshold
         return wanted_precision(rule) if isinstance(rule, str) and rule.startswith(PRECISION) else None
 
 
 @dataclass(frozen=True)
 class WorkOptions:
-    """How the work is done, whatever counts as a pair.
+    """How the work is done; nothing here changes which pairs are found.
 
-    search: see `SearchWay`. device: auto, cpu, cuda or cuda:N. memory: bytes that exact search may take (default: half
-    of what is free), which may be given as text ("2G"). batch_tokens: subword pieces that are encoded together
-    (default: what fits the device). force: embed again what is up to date. cache: the folder for embeddings (default:
-    beside the corpora). wait: for an embedding that another process is writing, rather than to stop.
-    errors: invalid UTF-8 in corpora and gold, strict or replace. executor: embeds and searches; of a
-    cluster, memory is each worker's.
+    Attributes:
+        run: the resources. Its memory limits exact search;
+        search: see `SearchWay`.
+        force: embed again even if an embedding is up to date.
+        cache: the folder for embeddings (default: beside the corpora).
+        wait: wait for an embedding that another process is writing.
 
-    Raises UsageError for a value of the wrong type or out of range. Whether the device is there shows later.
+    Raises:
+        UsageError: a value has the wrong type or is out of range.
     """
 
+    run: Run = field(default_factory=Run)
     search: SearchWay = SearchWay.AUTO
-    device: str = "auto"
-    memory: int | None = None
-    batch_tokens: int | None = None
     force: bool = False
     cache: str | os.PathLike[str] | None = None
     wait: bool = True
-    errors: str = "strict"
-    executor: Executor = LOCAL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", member(SearchWay, self.search, "search"))
-        object.__setattr__(self, "memory", memory_bytes(self.memory))
-        if self.batch_tokens is not None:
-            object.__setattr__(self, "batch_tokens", whole_number("batch_tokens", self.batch_tokens))
         object.__setattr__(self, "force", yes_or_no("force", self.force))
         object.__setattr__(self, "wait", yes_or_no("wait", self.wait))
         if self.cache is not None:
             a_path("cache", self.cache)
-        one_of("errors", self.errors, ("strict", "replace"))
-        if not isinstance(self.device, str):
-            raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")
-        self.executor.device(self.device)
-
-    @property
-    def device_here(self) -> str:
-        """Where this process computes: not on a GPU where workers do the work."""
-        return "cpu" if self.executor.distributed else self.device
 
 
-def split_options(given: Mapping[str, Any]) -> tuple[MiningOptions, WorkOptions]:
-    """Both kinds of options out of keywords for either; TypeError for a keyword of neither."""
-    mining = {field.name for field in fields(MiningOptions)}
-    work = {field.name for field in fields(WorkOptions)}
+def split_options(given: Mapping[str, Any], run: Run | None = None) -> tuple[MiningOptions, WorkOptions]:
+    """Return the options from keywords for any of them; TypeError for an unknown keyword."""
     options = dict(given)
-    if "executor" not in options:
+    if run is None and "executor" not in options:
         options["executor"] = take_executor(options)
-    if unknown := sorted(set(options) - mining - work):
-        known = sorted((mining | work | ExecutorKeywords.__annotations__.keys()) - {"executor"})
-        raise TypeError(f"mine() has no option {unknown[0]!r}; there are {', '.join(known)}")
-    return (
-        MiningOptions(**{name: value for name, value in options.items() if name not in work}),
-        WorkOptions(**{name: value for name, value in options.items() if name in work}),
+    mining, resources, work = (
+        {field.name for field in fields(kind)} for kind in (MiningOptions, Run, WorkOptions)
     )
+    known = mining | resources | (work - {"run"})
+    if unknown := sorted(set(options) - known):
+        names = sorted((known | ExecutorKeywords.__annotations__.keys()) - {"executor"})
+        raise TypeError(f"mine() has no option {unknown[0]!r}; there are {', '.join(names)}")
+
+    def of(names: set[str]) -> dict[str, Any]:
+        return {name: value for name, value in options.items() if name in names}
+
+    return MiningOptions(**of(mining)), WorkOptions(run or Run(**of(resources)), **of(work))
 
 
 def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:
-    """Raises UsageError where no pair could score above the margin's neutral value."""
+    """Raise UsageError if no pair could score above the margin's neutral value."""
     if retrieval == Retrieval.MATCHING and k == 1 and margin != Margin.ABSOLUTE:
         raise UsageError(
             "retrieval='matching' with k=1 (--retrieval matching -k 1): with one neighbour no pair scores above the "

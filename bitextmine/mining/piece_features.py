@@ -1,51 +1,126 @@
-"""How well the pieces of two sentences match: what the sentences' vectors, being sums of theirs, no longer tell.
+"""Features of how well the pieces of two sentences match, beyond their vectors, which are sums of piece vectors.
 
 Three views. A piece is *matched* by the piece of the other sentence whose vector has the highest cosine with its own;
-a *window*, the sum of some pieces in a row, likewise by a window, so that a piece has to fit in its company; and the
-*parts* of a sentence, halves and thirds of its weight, are compared with the same parts of the other. The weight of a
-piece is the norm of its vector, which training makes large for pieces that tell sentences apart and small for those in
-every sentence. How much weight is left unmatched at several limits of the cosine is a matching histogram (Guo et al.
-2016, "A deep relevance matching model for ad-hoc retrieval") in cumulative form; where the matches stand tells
-sentences that say the same from those that speak of the same things.
+a *window*, the sum of several consecutive pieces, by a window, so that a piece has to fit in context; and the *parts*
+of a sentence, halves and thirds of its weight, are compared with the same parts of the other. The weight of a piece is
+the norm of its vector, which training makes large for distinctive pieces and small for common ones. The weight left
+unmatched at several limits of the cosine is a cumulative matching histogram (Guo et al. 2016, "A deep relevance
+matching model for ad-hoc retrieval"); the positions of the matches tell sentences that say the same from sentences
+about the same things.
+
+The compiled `match_features` computes the same for many pairs at once, each sentence prepared once.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.compiled import library
 from bitextmine.encoder.matches import PieceMatcher
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.system import processors
 
-__all__ = ["FEATURES", "PieceFeatures"]
+__all__ = ["FEATURES", "PieceFeatures", "Sentences"]
 
 LIMITS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-# Matches of two pieces in a row are together when they are no farther apart than this.
+# The largest distance at which the matches of two consecutive pieces count as together.
 TOGETHER = 2
 WIDTHS = (5, 9)
 WINDOW_LIMITS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 PARTS = (2, 3)
-# Parts are found in whole numbers, so many of which make the mean norm.
+# Parts are determined in whole numbers; the mean norm is this many.
 WHOLE = 1 << 12
-# For each side: the weight unmatched at each limit, how far matches are from where they should be, how many are
-# together, the weight without a mutual match and the share with one, and for each width the weight unmatched at each
-# limit, the mean cosine and the lowest. Then for each number of parts the cosine of each with its like and the mean of
-# the other cosines; then the logarithms of the two numbers of pieces.
+# Pairs that a thread compares in one call.
+BLOCK_PAIRS = 1 << 12
+# For each side: the weight unmatched at each limit, the mean displacement of the matches, the share that is together,
+# the weight without a mutual match and the share with one; for each width the weight unmatched at each limit, the mean
+# cosine and the lowest. Then for each number of parts the cosine of each with its counterpart and the mean of the other
+# cosines; then the logarithms of both numbers of pieces. matches.c holds the same constants.
 SIDE_FEATURES = len(LIMITS) + 4 + len(WIDTHS) * (len(WINDOW_LIMITS) + 2)
 FEATURES = 2 * SIDE_FEATURES + sum(parts + 1 for parts in PARTS) + 2
 
 
+@dataclass(frozen=True)
+class Sentences:
+    """Some sentences of a tokenised corpus: sentence i has the pieces of line rows[i], int64 (n,)."""
+
+    pieces: Pieces
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: NDArray[np.int64]) -> Sentences:
+        """Return the sentences of these numbers (m,), in that order."""
+        return Sentences(self.pieces, self.rows[rows])
+
+    @classmethod
+    def all_of(cls, pieces: Pieces) -> Sentences:
+        """Return every sentence of `pieces`."""
+        return cls(pieces, np.arange(len(pieces)))
+
+
 class PieceFeatures:
-    """Compares tokenised sentences by the vectors of their pieces."""
+    """Compares tokenised sentences by the vectors of their pieces.
+
+    Args:
+        rows: int8 (pieces, d), as `Encoder.piece_rows` returns them.
+        norms: float32 (pieces,), likewise.
+    """
 
     def __init__(self, rows: NDArray[np.int8], norms: NDArray[np.float32]) -> None:
-        """rows (pieces, d) and norms (pieces,) are those of `Encoder.piece_rows`."""
         self._matcher = PieceMatcher(rows, norms)
         self._weights = (norms / max(float(norms.mean()), 1e-12)).astype(np.float64)
+        self._whole = np.rint(self._weights * WHOLE).astype(np.int64)
+        self._checked: tuple[NDArray[np.int32] | None, ...] = (None, None)
 
-    def features(self, src: Pieces, tgt: Pieces) -> NDArray[np.float32]:
-        """(n, FEATURES) float32 for the pairs of sentence i of src with sentence i of tgt; zeros where one of them has
-        no pieces."""
+    def features(self, src: Sentences, tgt: Sentences) -> NDArray[np.float32]:
+        """Return (n, FEATURES) float32 for sentence i of src with sentence i of tgt.
+
+        A pair with an empty sentence has zeros. Pairs that are sorted by src are compared faster.
+        """
+        compiled = library("encoder")
+        if compiled is None:
+            return self._plain(src.pieces.take(src.rows), tgt.pieces.take(tgt.rows))
+        both = (src.pieces.ids, tgt.pieces.ids)
+        if any(ids is not known for ids, known in zip(both, self._checked, strict=True)):
+            self._matcher.check_ids(src.pieces, tgt.pieces)
+            self._checked = both
+        found = np.empty((len(src), FEATURES), dtype=np.float32)
+        matcher = self._matcher
+        values = (matcher.rows, matcher.inverse, matcher.factor, self._weights, self._whole)
+
+        def compare(start: int) -> int:
+            part = slice(start, start + BLOCK_PAIRS)
+            sides = [
+                array
+                for side in (src, tgt)
+                for array in (
+                    np.ascontiguousarray(side.pieces.ids),
+                    np.ascontiguousarray(side.pieces.offsets),
+                    np.ascontiguousarray(side.rows[part], dtype=np.int64),
+                )
+            ]
+            some = found[part]
+            addresses = np.array([array.ctypes.data for array in sides], dtype=np.int64)
+            failed: int = compiled.match_features(*values, matcher.rows.shape[1], addresses, len(some), some)
+            return failed
+
+        starts = range(0, len(found), BLOCK_PAIRS)
+        if len(starts) < 2:
+            failed = any(map(compare, starts))
+        else:
+            with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
+                failed = any(pool.map(compare, starts))
+        if failed:
+            raise MemoryError
+        return found
+
+    def _plain(self, src: Pieces, tgt: Pieces) -> NDArray[np.float32]:
         src_best, src_match, tgt_best, tgt_match = self._matcher.matches(src, tgt)
         windows = [self._matcher.windows(src, tgt, width) for width in WIDTHS]
         sides = [
@@ -71,9 +146,9 @@ class PieceFeatures:
         match: NDArray[np.int32],
         back: NDArray[np.int32],
     ) -> NDArray[np.float64]:
-        """(n, len(LIMITS) + 4) features of the pieces of one side, and back (pieces of other,): what they match."""
+        """Return (n, len(LIMITS) + 4) features of one side's pieces; ``back`` are the matches of the other's."""
         weight = self._weights[side.ids]
-        # Places as shares of the sentence, 0 at its beginning.
+        # Positions as shares of the sentence, 0 at its beginning.
         lengths = side.lengths
         place = np.arange(len(side.ids)) - np.repeat(side.offsets[:-1], lengths)
         there = np.repeat(np.maximum(other.lengths, 1), lengths)
@@ -99,7 +174,7 @@ class PieceFeatures:
         )
 
     def _windows(self, side: Pieces, best: NDArray[np.float32]) -> NDArray[np.float64]:
-        """(n, len(WINDOW_LIMITS) + 2) features of the windows around the pieces of one side."""
+        """Return (n, len(WINDOW_LIMITS) + 2) features of the windows around one side's pieces."""
         weight = self._weights[side.ids]
         mean = _sums(weight * best, side) / np.maximum(_sums(weight, side), 1e-9)
         lowest = _reduced(np.minimum, best.astype(np.float64), side)
@@ -111,7 +186,7 @@ class PieceFeatures:
         return [np.log1p(_sums(weight * (best < limit), side)) for limit in limits]
 
     def _parts(self, src: Pieces, tgt: Pieces, parts: int) -> NDArray[np.float64]:
-        """(n, parts + 1): the cosine of each part with its like, and the mean of the others."""
+        """Return (n, parts + 1): the cosine of each part with its counterpart, and the mean of the others."""
         cosines = self._matcher.parts(src, tgt, self._part(src, parts), self._part(tgt, parts), parts).astype(
             np.float64
         )
@@ -119,8 +194,8 @@ class PieceFeatures:
         return np.concatenate([cosines[:, like], cosines[:, ~like].mean(axis=1, keepdims=True)], axis=1)
 
     def _part(self, side: Pieces, parts: int) -> NDArray[np.int8]:
-        """(pieces,) the part that the middle of each piece's weight is in."""
-        weight = np.rint(self._weights[side.ids] * WHOLE).astype(np.int64)
+        """Return (pieces,) the part that holds the middle of each piece's weight."""
+        weight = self._whole[side.ids]
         until = np.concatenate([[0], np.cumsum(weight)])
         starts, ends = (
             np.repeat(until[offsets], side.lengths) for offsets in (side.offsets[:-1], side.offsets[1:])
@@ -130,12 +205,12 @@ class PieceFeatures:
 
 
 def _sums(values: NDArray[np.float64], side: Pieces) -> NDArray[np.float64]:
-    """(n,) sums over the pieces of each sentence."""
+    """Return (n,) sums over the pieces of each sentence."""
     return _reduced(np.add, values, side)
 
 
 def _reduced(how: np.ufunc, values: NDArray[np.float64], side: Pieces) -> NDArray[np.float64]:
-    """(n,) ``how`` over the pieces of each sentence, 0 for one without."""
+    """Return (n,) ``how`` over the pieces of each sentence, 0 for an empty one."""
     found = np.zeros(len(side))
     some = side.lengths > 0
     if some.any():

@@ -1,20 +1,19 @@
-"""Scoring candidates a second time, by what their margin and the matches of their pieces say together.
+"""Rescoring: candidates scored by their margin and the matches of their pieces together.
 
-The score is the logarithm of the odds that a pair is a translation. Two small networks (one hidden layer each) give it:
-one from the features of `candidate_features` alone, for candidates whose margin leaves no hope, and one from these and
-those of `piece_features` for the others. No feature is an absolute cosine, whose level differs between kinds of text.
-The odds are those of text in which a given share of the candidates are pairs; `calibration` moves them to the share of
-the corpora at hand. `bitextmine encoder fit-scorer` fits the networks to mined candidates whose translations are known,
-and puts them into the encoder's folder.
+The score is the log odds that a pair is a translation. Two small networks (one hidden layer each) compute it: one from
+the features of `candidate_features` alone, for candidates whose margin leaves no hope, and one from these and those of
+`piece_features` for the others. No feature is an absolute cosine, whose level differs between kinds of text. The odds
+hold for a given share of true pairs among the candidates; `calibration` adapts them to the corpora at hand. `bitextmine
+encoder fit-scorer` fits the networks to mined candidates with known translations, and puts them into the encoder's
+folder.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.encoder.folder import SCORER, packaged
-from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.weights import read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike
-from bitextmine.mining.dedup import Unique
 from bitextmine.mining.margin import neighbourhood_mean
-from bitextmine.mining.piece_features import FEATURES, PieceFeatures
+from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences
 from bitextmine.system import processors
 
 if TYPE_CHECKING:
@@ -45,32 +42,34 @@ __all__ = [
     "Rescorer",
     "Scorer",
     "Scoring",
+    "Sentences",
     "candidate_features",
     "open_scoring",
     "packaged_scorer",
     "pair_cosines",
-    "row_pieces",
 ]
 
 CANDIDATE_FEATURES = 5
 # Two of their columns.
 LOG_RATIO, SIZE = 1, 4
-# Scorers are fitted to margins of so many neighbours; of more, these count.
+# Scorers are fitted to margins of this many neighbours; further ones do not count.
 NEIGHBOURS = 4
-# Sizes of corpora beyond these count as these: the networks were fitted to none.
+# Sizes of corpora are clipped to these limits: the networks were fitted to none beyond.
 SMALLEST_CORPUS, LARGEST_CORPUS = 1_000, 40_000
-# Means of neighbourhoods near 0 would make ratios without meaning.
+# A lower mean of a neighbourhood would make meaningless ratios.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
-BLOCK_PAIRS = 1 << 15
-LINES_AT_ONCE = 1 << 16
+# Small enough for the processor's cache, and for products that BLAS does not spread over threads of its own.
+BLOCK_PAIRS = 1 << 10
 
 
 def pair_cosines(
     rows: NDArray[np.int64], others: NDArray[np.int64], sim: NDArray, ids: NDArray
 ) -> NDArray[np.float64]:
-    """(p,) the cosine of row rows[i] with row others[i] of the other side, as found among the rows' neighbours sim, ids
-    (n, k); -inf where it is none of them."""
+    """Return (p,) the cosine of row rows[i] with row others[i] of the other side, from the rows' neighbours (n, k).
+
+    -inf if it is none of them.
+    """
     found: NDArray[np.float64] = np.where(ids[rows] == others[:, None], sim[rows], -np.inf).max(
         axis=1, initial=-np.inf
     )
@@ -85,12 +84,19 @@ def candidate_features(
     k: int,
     sizes: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]:
-    """(p, CANDIDATE_FEATURES) for the pairs of source row src[i] with target row tgt[i], whose cosine is cosine[i]: the
-    ratio margin, its logarithm, how far the pair's cosine is above that of the next best neighbour of the source
-    and of the target (0 without one), and the size of the corpora. The k nearest neighbours count.
+    """Return (p, CANDIDATE_FEATURES) for the pairs of source row src[i] with target row tgt[i].
 
-    sizes: rows of both corpora, default those of the neighbours. The fewer there are, the farther the neighbours of
-    any sentence, and the higher the margin of a pair that is none: so the size, log10 of the geometric mean, counts.
+    The features are the ratio margin and its logarithm, the distance of the pair's cosine from that of the next best
+    neighbour of the source and of the target (0 without one), and the size of the corpora (log10 of the geometric
+    mean): in smaller corpora neighbours are farther away, and margins of wrong pairs higher.
+
+    Args:
+        src: source rows.
+        tgt: target rows.
+        cosine: of the pairs.
+        neighbours: of both sides.
+        k: the nearest neighbours that count.
+        sizes: rows of both corpora (default: those of the neighbours).
     """
     means, gaps = [], []
     for rows, others, sim, ids in (
@@ -112,9 +118,9 @@ def candidate_features(
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """out @ tanh(hidden @ ((features - mean) / scale) + bias) + constant.
+    """The function out @ tanh(hidden @ ((features - mean) / scale) + bias) + constant.
 
-    hidden (h, f), bias (h,), out (h,), constant (1,), mean and scale (f,), all float32.
+    Shapes: hidden (h, f), bias (h,), out (h,), constant (1,), mean and scale (f,), all float32.
     """
 
     hidden: NDArray
@@ -125,7 +131,7 @@ class Network:
     scale: NDArray
 
     def drive(self, features: NDArray, first: int = 0) -> NDArray:
-        """(n, h) float64: what ``features`` (n, g), the ones from number ``first`` on, give to the hidden layer."""
+        """Return (n, h) float64: the input of the hidden layer from ``features`` (n, g), from number ``first`` on."""
         part = slice(first, first + features.shape[1])
         # In float64, so that the rounding of a score does not depend on how many are computed together.
         usual = (features.astype(np.float64) - self.mean[part]) / self.scale[part]
@@ -133,18 +139,23 @@ class Network:
         return hidden
 
     def score(self, hidden: NDArray) -> NDArray[np.float64]:
-        """(n,) log odds from (n, h), the sum of all that drives the hidden layer."""
-        found: NDArray[np.float64] = (
-            np.tanh(hidden + self.bias) @ self.out.astype(np.float64) + self.constant[0]
+        """Return (n,) log odds from the whole input (n, h) of the hidden layer."""
+        # Not a product with a vector, which BLAS would spread over threads of its own.
+        found: NDArray[np.float64] = np.einsum(
+            "ij,j->i", np.tanh(hidden + self.bias), self.out.astype(np.float64)
         )
-        return found
+        return found + self.constant[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class Scorer:
-    """margin, of CANDIDATE_FEATURES, scores a candidate; where that reaches ``cut``, pieces, of FEATURES more, does.
+    """The networks of a scorer.
 
-    cut: log odds; share: of true pairs among the candidates, at which the log odds hold.
+    Attributes:
+        margin: scores a candidate by CANDIDATE_FEATURES.
+        pieces: scores it by FEATURES more, if the first score reaches `cut`.
+        cut: log odds.
+        share: the share of true pairs among the candidates for which the log odds hold.
     """
 
     margin: Network
@@ -154,8 +165,7 @@ class Scorer:
 
     @classmethod
     def read(cls, path: Path) -> Scorer:
-        """Raises BitextmineError for a file that is missing, no safetensors file, of other tensors, or of other
-        features than this version has."""
+        """Read a safetensors file; BitextmineError if it holds no scorer of this version."""
         arrays = read_arrays(path)
         names = [field.name for field in dataclasses.fields(Network)]
         wanted = {"margin": CANDIDATE_FEATURES, "pieces": CANDIDATE_FEATURES + FEATURES}
@@ -172,7 +182,7 @@ class Scorer:
             shapes = [(units, features), (units,), (units,), (1,), (features,), (features,)]
             if [getattr(part, name).shape for name in names] != shapes:
                 raise BitextmineError(
-                    f"{path}: a scorer of other than {features} features, by another version; make it again with "
+                    f"{path}: not a scorer of {features} features, but of another version; make it again with "
                     "'bitextmine encoder fit-scorer'"
                 )
             parts[network] = part
@@ -181,7 +191,7 @@ class Scorer:
         )
 
     def arrays(self) -> dict[str, NDArray]:
-        """What a file of it holds, by name."""
+        """Return the tensors of its file, by name."""
         found = {
             f"{name}.{field.name}": np.ascontiguousarray(getattr(network, field.name), dtype=np.float32)
             for name, network in (("margin", self.margin), ("pieces", self.pieces))
@@ -196,51 +206,64 @@ class Scorer:
 
 
 def packaged_scorer(name: str = "default") -> Scorer:
-    """The scorer of an encoder that came with the package."""
+    """Return the scorer of an encoder in the package."""
     return Scorer.read(packaged(name) / SCORER)
 
 
 class Rescorer:
-    """Scores the candidates of two sides of text again; what pieces say of a pair is worked out once."""
+    """Rescores the candidates of two sides; each pair's pieces are compared once.
+
+    Args:
+        pieces: compares sentences.
+        src: the sentences of the source rows that are mined.
+        tgt: those of the target rows.
+        scorer: the networks.
+        progress: gets the numbers of pairs that are compared.
+        sizes: as for `candidate_features`.
+    """
 
     def __init__(
         self,
         pieces: PieceFeatures,
-        src: Pieces,
-        tgt: Pieces,
+        src: Sentences,
+        tgt: Sentences,
         scorer: Scorer,
         progress: Callable[[int], object] = lambda n: None,
         sizes: tuple[int, int] | None = None,
     ) -> None:
-        """src, tgt: the sentences of the rows that are mined. progress: is told of pairs whose pieces are compared.
-        sizes: as `candidate_features` takes them."""
         self._sizes = sizes
         self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
         # The first candidates are asked for again, by the calibration, the pairs and the threshold.
         self._first: tuple[BestBothWays, NeighboursLike, int, BestBothWays] | None = None
-        # Of the pairs seen so far: codes, increasing, and what their pieces give to the hidden layer.
+        # Pairs seen so far: codes, increasing, and the input of the hidden layer from their pieces.
         self._codes = np.zeros(0, dtype=np.int64)
         self._drives = np.zeros((0, len(scorer.pieces.bias)), dtype=np.float32)
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
-        """The same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
+        """Return the same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
         if self._first is not None:
             same_best, same_neighbours, same_k, known = self._first
             if best is same_best and neighbours is same_neighbours and k == same_k:
                 return known
-        found = []
-        for one, sim, ids, forward in (
-            (best.forward, neighbours.fwd_sim, neighbours.fwd_id, True),
-            (best.backward, neighbours.bwd_sim, neighbours.bwd_id, False),
-        ):
-            rows = np.flatnonzero(one.id >= 0)
-            others = one.id[rows]
-            cosine = pair_cosines(rows, others, sim[:, :k], ids[:, :k])
-            src, tgt = (rows, others) if forward else (others, rows)
-            score = np.full(len(one.id), -np.inf)
-            score[rows] = self.scores(src, tgt, cosine, neighbours, k)
-            found.append(BestCandidates(one.id, score))
-        scored = BestBothWays(*found)
+        src = np.flatnonzero(best.forward.id >= 0)
+        tgt = np.flatnonzero(best.backward.id >= 0)
+        forward = pair_cosines(src, best.forward.id[src], neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k])
+        backward = pair_cosines(
+            tgt, best.backward.id[tgt], neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k]
+        )
+        # Most pairs are candidates both ways; their cosines may differ in the last bit.
+        found = self.scores(
+            np.concatenate([src, best.backward.id[tgt]]),
+            np.concatenate([best.forward.id[src], tgt]),
+            np.concatenate([forward, backward]),
+            neighbours,
+            k,
+        )
+        scores = np.full(len(best.forward.id), -np.inf), np.full(len(best.backward.id), -np.inf)
+        scores[0][src], scores[1][tgt] = found[: len(src)], found[len(src) :]
+        scored = BestBothWays(
+            BestCandidates(best.forward.id, scores[0]), BestCandidates(best.backward.id, scores[1])
+        )
         if self._first is None:
             self._first = best, neighbours, k, scored
         return scored
@@ -253,9 +276,11 @@ class Rescorer:
         neighbours: NeighboursLike,
         k: int,
     ) -> NDArray[np.float64]:
-        """(p,) log odds of the pairs of source row src[i] with target row tgt[i], as `candidate_features` takes them,
-        rounded to SCORE_DECIMALS. Of more than NEIGHBOURS neighbours these count, whose margins are what the odds were
-        fitted to."""
+        """Return (p,) log odds of the pairs of source row src[i] with target row tgt[i], rounded to SCORE_DECIMALS.
+
+        Arguments are those of `candidate_features`. At most NEIGHBOURS neighbours count: the odds were fitted to
+        margins of these.
+        """
         k = min(k, NEIGHBOURS)
         features = np.empty((len(src), CANDIDATE_FEATURES))
         score = np.empty(len(src))
@@ -268,7 +293,7 @@ class Rescorer:
 
         _each(by_margin, len(src))
         hopeful = np.flatnonzero(score >= self.scorer.cut)
-        codes = self._code(src[hopeful], tgt[hopeful])
+        codes = src[hopeful] * len(self._tgt) + tgt[hopeful]
         self._compare(codes)
         known = np.searchsorted(self._codes, codes)
         network = self.scorer.pieces
@@ -280,16 +305,15 @@ class Rescorer:
         _each(by_pieces, len(hopeful))
         return np.round(score, SCORE_DECIMALS) + 0.0  # no -0.0
 
-    def _code(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> NDArray[np.int64]:
-        return src * len(self._tgt) + tgt
-
     def _compare(self, codes: NDArray[np.int64]) -> None:
-        """Works out what the pieces of these pairs give to the hidden layer, of those that are new."""
-        new = np.sort(codes)  # not setdiff1d(), which puts millions of codes known already through a hash
+        """Compare the pieces of the pairs that are new."""
+        new = np.sort(codes)  # not setdiff1d(), which hashes millions of codes that are known already
         new = new[np.append(True, new[1:] != new[:-1])] if len(new) else new
         place = np.searchsorted(self._codes, new)
         known = np.append(self._codes, -1)[place] == new
         new, place = new[~known], place[~known]
+        if not len(new):
+            return
         drives = np.empty((len(new), self._drives.shape[1]), dtype=np.float32)
 
         def compare(part: slice) -> None:
@@ -304,7 +328,7 @@ class Rescorer:
 
 @dataclasses.dataclass(frozen=True)
 class Scoring:
-    """What rescoring takes: an encoder on the CPU, what compares the vectors of its pieces, a scorer."""
+    """Everything that rescoring needs: an encoder on the CPU, the comparison of its pieces, a scorer."""
 
     encoder: Encoder
     pieces: PieceFeatures
@@ -314,11 +338,15 @@ class Scoring:
 def open_scoring(
     encoder: Encoder, model: str | os.PathLike[str] | Encoder, wanted: bool | None = None
 ) -> Scoring | None:
-    """What rescoring takes, with the encoder, loaded again from ``model`` where it is not on the CPU; None where
-    rescoring is not ``wanted``, or where that is None and the encoder has no scorer in its folder.
+    """Return the means of rescoring, or None if it is not wanted.
 
-    An encoder without one has that of the default encoder where it is wanted. Raises BitextmineError for an encoder
-    that has no vectors of pieces, if it is wanted, and for a scorer that cannot be read.
+    Args:
+        encoder: the encoder; if it is not on the CPU, it is loaded again from `model`.
+        model: its name, or itself.
+        wanted: None if the encoder has a scorer in its folder. An encoder without one gets that of the default encoder.
+
+    Raises:
+        BitextmineError: rescoring is wanted, but the encoder has no vectors of pieces; the scorer cannot be read.
     """
     from bitextmine.encoder import as_encoder
 
@@ -337,19 +365,8 @@ def open_scoring(
 def _each(
     work: Callable[[slice], None], count: int, progress: Callable[[int], object] = lambda n: None
 ) -> None:
-    """Calls ``work`` for blocks of ``count`` pairs, side by side: NumPy lets go of the interpreter in most of it."""
+    """Call ``work`` for blocks of ``count`` pairs in parallel: most of it runs without the interpreter's lock."""
     parts = [slice(start, min(start + BLOCK_PAIRS, count)) for start in range(0, count, BLOCK_PAIRS)]
     with ThreadPoolExecutor(processors(), thread_name_prefix="rescore") as pool:
         for part, _ in zip(parts, pool.map(work, parts), strict=True):
             progress(part.stop - part.start)
-
-
-def row_pieces(lines: Iterable[str], unique: Unique, encoder: Encoder) -> Pieces:
-    """The pieces of the lines of a text that are mined, a sentence for each row of ``unique``."""
-    wanted = np.zeros(unique.lines, dtype=bool)
-    wanted[unique.rows] = True
-    mined = itertools.compress(lines, wanted.tolist())
-    parts = []
-    while part := list(itertools.islice(mined, LINES_AT_ONCE)):
-        parts.append(encoder.tokenizer.encode(part, encoder.max_pieces, threads=processors())[0])
-    return Pieces.join(parts)

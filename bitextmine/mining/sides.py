@@ -1,4 +1,4 @@
-"""A text with its vectors, less what is not mined."""
+"""A corpus with its vectors, less the lines that are not mined."""
 
 from __future__ import annotations
 
@@ -6,61 +6,67 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.held import Held
-from bitextmine.embeddings.store import check_rows
+from bitextmine.embeddings.store import VectorFile, check_rows
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import allocate
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining.dedup import Dedup, Unique, unique_lines
-from bitextmine.mining.packing import IN_MEMORY, packed_rows, zero_rows
-from bitextmine.mining.texts import FileText, LinesText, Text
+from bitextmine.search.pages import release
 
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
+__all__ = ["IN_MEMORY", "Side", "load_side", "packed_rows"]
 
-__all__ = ["Side", "embed_lines", "load_side", "make_side"]
+# Packed rows up to this many bytes are held in memory, more in a temporary file.
+IN_MEMORY = 1 << 28
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
 class Side:
-    """One text as mining sees it: which of its lines are mined, and their vectors.
+    """One corpus as mining sees it.
 
-    matrix: float16 (lines, d), the embedding of all lines; vectors: float16 (rows of unique, d), those that
-    are mined, none of them zero. dedup: the level that `unique` was made with. held: the file of the embedding, None
-    where it is in memory alone. unknown: lines (after deduplication) left out because the encoder knows nothing in
-    them. cleaned: how many lines each rule of `cleaning` left out; empty where it was not asked for.
+    Attributes:
+        text: the corpus.
+        unique: the lines that are mined, none with a zero vector.
+        matrix: float16 (lines, d), the embedding of all lines.
+        dedup: the level of `unique`.
+        unknown: lines (after deduplication) left out because the encoder knows nothing in them.
+        cleaned: the lines that each rule of `cleaning` left out; empty without cleaning.
+        in_memory: the most bytes of packed vectors to hold in memory.
     """
 
-    text: Text
+    text: Corpus
     unique: Unique
-    matrix: NDArray
-    vectors: NDArray
+    matrix: NDArray[Any] | VectorFile
     dedup: Dedup = Dedup.EXACT
-    held: Held | None = None
     unknown: int = 0
     cleaned: Mapping[str, int] = field(default_factory=dict)
+    in_memory: int = IN_MEMORY
 
     @property
     def npy(self) -> Path | None:
-        """The file of the embedding."""
-        return None if self.held is None else self.held.path
+        """The file of the embedding; None in memory."""
+        return self.matrix.path if isinstance(self.matrix, VectorFile) else None
 
-    def check_size(self) -> None:
-        """Raises BitextmineError where the embedding's file lost its end; costs nothing."""
-        if self.held is not None:
-            self.held.check_size()
+    @cached_property
+    def vectors(self) -> NDArray[Any]:
+        """The vectors of the lines that are mined, float16 (rows of unique, d)."""
+        folder = tempfile.gettempdir() if self.npy is None else self.npy.parent
+        return packed_rows(self.matrix, self.unique.rows, folder, self.in_memory)
 
-    def check_vectors(self) -> None:
-        """Raises BitextmineError where the embedding's file is not what it was when it was opened; reads it."""
-        if self.held is not None:
-            self.held.check()
+    def check(self) -> None:
+        """Raise BitextmineError if the embedding's file has changed since it was opened."""
+        if isinstance(self.matrix, VectorFile):
+            self.matrix.check()
 
     def counts(self) -> dict[str, Any]:
-        """What became of the lines."""
+        """Return the numbers of lines, for the JSON beside the output."""
         return {
             "corpus": self.text.name,
             "lang": self.text.lang,
@@ -71,89 +77,110 @@ class Side:
             **({"cleaned": dict(self.cleaned)} if self.cleaned else {}),
         }
 
-    def without(
-        self, dropped: NDArray[np.bool_], cleaned: Mapping[str, int], in_memory: int = IN_MEMORY
-    ) -> Side:
-        """The same, less the rows where the mask (u,) is true. cleaned: how many lines which rule took.
+    def without(self, dropped: NDArray[np.bool_], cleaned: Mapping[str, int]) -> Side:
+        """Return the side without the rows where the mask (u,) is true.
 
-        Raises BitextmineError when no line is left.
+        Raises:
+            BitextmineError: no line is left; `cleaned`, the lines that each rule took, tells why.
         """
-        if not dropped.any():
-            return replace(self, cleaned=cleaned)
-        unique = self.unique.without(dropped)
+        unique = self.unique.without(dropped) if dropped.any() else self.unique
         if not len(unique.rows):
             rules = ", ".join(f"{count} {rule}" for rule, count in cleaned.items() if count)
             raise BitextmineError(
-                f"{self.text.name}: nothing to mine: {unique.lines} line(s), of which the rules took {rules}; "
+                f"{self.text.name}: nothing to mine: of {unique.lines} line(s) the rules took {rules}; "
                 "--no-clean keeps these"
             )
-        folder = tempfile.gettempdir() if self.npy is None else self.npy.parent
-        vectors = packed_rows(self.matrix, unique.rows, folder, in_memory)
-        return replace(self, unique=unique, vectors=vectors, cleaned=cleaned)
+        return replace(self, unique=unique, cleaned=cleaned)
 
 
 def load_side(
-    text: Text, npy: str | os.PathLike[str], *, dedup: Dedup = Dedup.EXACT, in_memory: int = IN_MEMORY
-) -> Side:
-    """Read a corpus and its embedding; see `make_side`. A temporary file goes beside the embedding.
-
-    The side's text is bound to what was embedded: it raises BitextmineError when it is read and has changed. Raises
-    BitextmineError when the embedding has not one row per line, and when no line can be mined.
-    """
-    held = Held(npy, in_memory=in_memory)
-    if isinstance(text, FileText) and held.manifest.text_sha256:
-        text = replace(text, sha256=held.manifest.text_sha256)
-    unique = unique_lines(text.lines(), dedup)
-    check_rows(held.path, held.manifest, rows=unique.lines)
-    try:
-        return make_side(
-            text, unique, held.vectors, dedup=dedup, in_memory=in_memory, folder=held.path.parent, held=held
-        )
-    except BitextmineError:
-        held.check()
-        raise
-
-
-def make_side(
-    text: Text,
-    unique: Unique,
-    matrix: NDArray,
+    text: Corpus,
+    embedding: str | os.PathLike[str] | NDArray[Any],
     *,
     dedup: Dedup = Dedup.EXACT,
     in_memory: int = IN_MEMORY,
-    folder: str | os.PathLike[str] | None = None,
-    held: Held | None = None,
 ) -> Side:
-    """Leave out the lines that cannot be mined: blank ones, and those of which the encoder knows nothing.
+    """Return a corpus with its embedding (a file, or the vectors), less blank lines and lines unknown to the encoder.
 
-    unique: the distinct lines of the text; matrix (lines, d): the vectors of all lines. The vectors that are left are
-    held in memory up to `in_memory` bytes, else in a temporary file in `folder` (None: the system's).
-
-    Raises BitextmineError when no line is left.
+    Raises:
+        BitextmineError: the embedding is of another text, or no line can be mined.
     """
-    blank = unique.empty
-    unique = unique.without(zero_rows(matrix, unique.rows))
+    matrix = embedding if isinstance(embedding, np.ndarray) else VectorFile(embedding)
+    if isinstance(matrix, VectorFile):
+        check_rows(matrix.path, matrix.manifest, rows=len(text))
+        if matrix.manifest.text_sha256 not in ("", text.sha256):
+            raise BitextmineError(
+                f"{matrix.path}: not made of {text.name} as it is now: the text changed; run the same command again"
+            )
+    everything = text.derive(("unique", dedup), lambda: unique_lines(text.lines(), dedup))
+    unique: Unique = everything.without(_zero_rows(matrix, everything.rows))
+    blank = everything.empty
     if not len(unique.rows):
-        where = text.path if isinstance(text, FileText) else text.name
         raise BitextmineError(
-            f"{where}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
+            f"{text.path or text.name}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
             f"{unique.empty - blank} with nothing in them that the model knows"
         )
-    vectors = packed_rows(matrix, unique.rows, folder or tempfile.gettempdir(), in_memory)
-    return Side(text, unique, matrix, vectors, dedup, held, unique.empty - blank)
+    return Side(text, unique, matrix, dedup, unique.empty - blank, in_memory=in_memory)
 
 
-def embed_lines(text: LinesText, encoder: Encoder, batch_tokens: int | None = None) -> NDArray[np.float16]:
-    """(lines, d) float16 unit rows, the same numbers that an embedding file of these lines would hold.
+def packed_rows(
+    matrix: NDArray[Any] | VectorFile,
+    rows: NDArray[np.int64],
+    folder: str | os.PathLike[str],
+    in_memory: int = IN_MEMORY,
+) -> NDArray[Any]:
+    """Return these rows (ascending) of a matrix (n, d) as an array of their own, (len(rows), d), of the same type.
 
-    Raises BitextmineError for a text without a line.
+    All rows of an array are the array itself, not a copy. Above `in_memory` bytes the array is a map: of the embedding
+    if all rows are wanted, else of a temporary file in `folder` (or, if that cannot be written, in the system's) that
+    vanishes with the array.
+
+    Raises:
+        BitextmineError: the disk has no room for the file.
     """
-    if not text.sentences:
-        raise BitextmineError(f"{text.name}: empty: there is no line to embed")
-    matrix = np.empty((len(text.sentences), encoder.dim), dtype=np.float16)
-    step = encoder.network.chunk_lines  # as in files: what shares a batch decides the last bit
-    for start in range(0, len(matrix), step):
-        pieces, _, inverse = encoder.tokenize(text.sentences[start : start + step])
-        vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
-        matrix[start : start + step] = vectors if inverse is None else vectors[inverse]
-    return matrix
+    shape = (len(rows), matrix.shape[1])
+    size = shape[0] * shape[1] * matrix.dtype.itemsize
+    if len(rows) == len(matrix):
+        if isinstance(matrix, np.ndarray):
+            return matrix
+        if size > in_memory:
+            return matrix.mapped()
+    out: NDArray[Any]
+    if size <= in_memory:
+        out = np.empty(shape, matrix.dtype)
+    else:
+        try:
+            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        except OSError:
+            folder = Path(tempfile.gettempdir())
+            file = tempfile.TemporaryFile()  # noqa: SIM115
+        with file:
+            try:
+                allocate(file.fileno(), size)
+            except OSError as e:
+                raise BitextmineError(
+                    f"{folder}: cannot set {size:,} bytes aside for the lines without repetitions: "
+                    f"{e.strerror}; free some space"
+                ) from None
+            out = np.memmap(file, dtype=matrix.dtype, mode="r+", shape=shape)  # the map keeps the file alive
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        out[start : start + _BLOCK] = matrix[some]
+        _release(matrix, some)
+        release(out, start, start + _BLOCK)
+    return out
+
+
+def _zero_rows(matrix: NDArray[Any] | VectorFile, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return a mask (len(rows),) of the rows that are all zero: the vocabulary knows nothing in those lines."""
+    zero = np.empty(len(rows), dtype=bool)
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        zero[start : start + _BLOCK] = ~matrix[some].any(axis=1)
+        _release(matrix, some)
+    return zero
+
+
+def _release(matrix: NDArray[Any] | VectorFile, rows: NDArray[np.int64]) -> None:
+    if isinstance(matrix, np.ndarray):
+        release(matrix, int(rows[0]), int(rows[-1]) + 1)

@@ -1,88 +1,22 @@
-"""The two texts that are mined: corpora in files, or lines in memory."""
+"""The corpora of a mining command, and the names of its outputs."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.corpora import corpus_language, find_corpus
-from bitextmine.files.lines import LineHasher, iter_lines
-from bitextmine.files.storage import Place, place
+from bitextmine.files.corpora import find_corpus
+from bitextmine.files.corpus import Corpus
+from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 
-__all__ = ["FileText", "LinesText", "Text", "find_text", "text_of"]
+__all__ = ["Pair", "check_two", "find_pairs", "find_text", "output_names", "text_of"]
 
-# ISO 639-2 for a language that nobody named.
-UNDETERMINED = "und"
-_AT_ONCE = 1024
-
-
-class Text(Protocol):
-    """Lines that can be read more than once, in one language."""
-
-    @property
-    def name(self) -> str:
-        """What messages and manifests call it."""
-
-    @property
-    def lang(self) -> str:
-        """The code of its language. Raises BitextmineError where it cannot be told."""
-
-    def lines(self) -> Iterator[str]:
-        """Every line from the first on, without line ends."""
-
-
-@dataclass(frozen=True)
-class FileText:
-    """A corpus in a file. language: None where the name of the file tells it; errors: invalid UTF-8, strict or
-    replace; sha256: the digest of its lines, once they are embedded: from then on it must stay as it was; option: what
-    tells the language, for messages."""
-
-    path: Place
-    language: str | None = None
-    errors: str = "strict"
-    sha256: str | None = None
-    option: str = "--lang"
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def lang(self) -> str:
-        return corpus_language(self.path, self.language, self.option)
-
-    def lines(self) -> Iterator[str]:
-        """Raises BitextmineError after the last one where they are not those that were embedded."""
-        lines = iter_lines(self.path, self.errors)
-        return lines if self.sha256 is None else self._as_embedded(lines)
-
-    def _as_embedded(self, lines: Iterator[str]) -> Iterator[str]:
-        hasher = LineHasher()
-        while some := list(itertools.islice(lines, _AT_ONCE)):
-            hasher.update(some)
-            yield from some
-        if hasher.hexdigest() != self.sha256:
-            raise BitextmineError(
-                f"{self.path}: the text changed after it was embedded: its lines are not those that the pairs would "
-                "be of; run the same command again"
-            )
-
-
-@dataclass(frozen=True)
-class LinesText:
-    """Lines in memory."""
-
-    name: str
-    sentences: Sequence[str] = field(repr=False)
-    lang: str = UNDETERMINED
-
-    def lines(self) -> Iterator[str]:
-        return iter(self.sentences)
+Pair = tuple[Corpus, Corpus]
+# The languages and the files that a command line names for one side.
+Named = tuple[Sequence[str], Sequence[str | os.PathLike[str]]]
 
 
 def text_of(
@@ -90,27 +24,24 @@ def text_of(
     name: str,
     lang: str | None = None,
     errors: str = "strict",
-) -> FileText | LinesText:
-    """A path (any str or PathLike) as the corpus in that file, anything else as lines in memory.
+) -> Corpus:
+    """Return the corpus at a path (any str or PathLike), or of lines in memory.
 
-    Raises UsageError for "-", for what is neither a path nor lines, and for lines of which one is no text.
+    Raises:
+        UsageError: the path is ``-`` or a pipe, or a line is not a string.
     """
     if isinstance(lines_or_path, (str, os.PathLike)):
         if not os.fspath(lines_or_path):
             raise UsageError(f"{name}: expected lines or the path of a corpus, found ''")
-        if os.fspath(lines_or_path) == "-":
-            raise UsageError(f"{name}: the corpus cannot be standard input: it is read more than once")
-        _check_file(lines_or_path)
-        return FileText(place(lines_or_path), lang, errors, option=f"{name}_lang")
+        _check_file(lines_or_path, name)
+        return Corpus(lines_or_path, lang, errors, option=f"{name}_lang")
     if not isinstance(lines_or_path, Iterable):
         raise UsageError(f"{name}: expected lines or the path of a corpus, found {lines_or_path!r}")
     lines = list(lines_or_path)
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):
-            raise UsageError(
-                f"{name}: line {number} is {line!r}, not a text; leave such lines out, or put ''"
-            )
-    return LinesText(name, lines, lang or UNDETERMINED)
+            raise UsageError(f"{name}: line {number} is {line!r}, not a string; put '' to skip a line")
+    return Corpus(lines, lang, name=name)
 
 
 def find_text(
@@ -120,29 +51,112 @@ def find_text(
     directory: str | os.PathLike[str] = ".",
     name: str | None = None,
     errors: str = "strict",
-) -> FileText:
-    """The corpus that a command line names: the file itself, or the one in that language in a folder.
+) -> Corpus:
+    """Return the corpus that a command line names: a file, or the one in that language in a folder.
 
-    side: "source" or "target", for messages. name: which of several corpora in the folder. Raises UsageError where
-    neither is given and for standard input, BitextmineError where no corpus or more than one fits.
+    Args:
+        side: ``source`` or ``target``, for messages.
+        lang: the language.
+        path: the file.
+        directory: the folder to search.
+        name: picks one of several corpora in the folder.
+        errors: as for `Corpus`.
+
+    Raises:
+        BitextmineError: no corpus fits, or more than one; the file is a pipe.
     """
+    option = "--src" if side == "source" else "--tgt"
     if path is not None:
-        if os.fspath(path) == "-":
-            option = "--src-file" if side == "source" else "--tgt-file"
-            raise UsageError(
-                f"{option}: the {side} corpus cannot be standard input: it is read more than once"
-            )
-        _check_file(path)
-        return FileText(place(path), lang, errors, option="--src" if side == "source" else "--tgt")
+        _check_file(path, f"{option}-file")
+        return Corpus(path, lang, errors, option=option)
     if lang is None:
         raise UsageError(f"no {side} corpus: give its language or its file")
-    return FileText(find_corpus(directory, lang, name), lang, errors)
+    return Corpus(find_corpus(directory, lang, name), lang, errors)
 
 
-def _check_file(path: str | os.PathLike[str]) -> None:
-    """Raises UsageError for a pipe."""
+def _check_file(path: str | os.PathLike[str], option: str) -> None:
     if read_once(path):
+        what = "standard input" if os.fspath(path) == "-" else f"the pipe {path}"
         raise UsageError(
-            f"{path}: a pipe can be read once, and mining reads a corpus several times; name a file (.gz, .xz and .zst "
-            "are unpacked on the way), or put what comes out of the pipe into one"
+            f"{option}: the corpus cannot be {what}, which has no place for its embedding beside it; name a file (.gz, "
+            ".xz and .zst are unpacked)"
         )
+
+
+def check_two(src: Corpus, tgt: Corpus) -> None:
+    """Raise BitextmineError if both corpora are the same file."""
+    if src.path is not None and tgt.path is not None and same_place(src.path) == same_place(tgt.path):
+        raise BitextmineError(f"{src.path}: is both the source and the target corpus; mining needs two")
+
+
+def find_pairs(
+    files: Sequence[str | os.PathLike[str]],
+    src: Named,
+    tgt: Named,
+    directory: str | os.PathLike[str] = ".",
+    name: str | None = None,
+    errors: str = "strict",
+) -> list[Pair]:
+    """Return each source with each target.
+
+    Args:
+        files: both corpora, or none.
+        src: languages and files of the sources. With files, their languages in the same order, or none.
+        tgt: the same for the targets.
+        directory: as for `find_text`.
+        name: as for `find_text`.
+        errors: as for `Corpus`.
+
+    Raises:
+        UsageError: the arguments contradict each other.
+    """
+    if files:
+        if len(files) != 2:
+            found = ", ".join(str(file) for file in files)
+            raise UsageError(
+                f"expected two corpora, SRC and TGT, found {found}; for more targets give the files with --src-file "
+                "and --tgt-file"
+            )
+        if src[1] or tgt[1]:
+            raise UsageError("SRC and TGT already name the files: leave out --src-file and --tgt-file")
+        src, tgt = (src[0], files[:1]), (tgt[0], files[1:])
+    both_sides = (("source", "--src", src), ("target", "--tgt", tgt))
+    for side, option, (langs, paths) in both_sides:
+        if not langs and not paths:
+            raise UsageError(f"no {side} corpus: give {option} or {option}-file, or both corpora by name")
+    sides: list[list[Corpus]] = []
+    for side, option, (langs, paths) in both_sides:
+        if paths and langs and len(langs) != len(paths):
+            raise UsageError(
+                f"{option} is given {len(langs)} times, but there are {len(paths)} {side} files: give the language of "
+                "each, in the same order, or of none"
+            )
+        if len(set(langs)) < len(langs) and not paths:
+            raise UsageError(f"{option} names a language twice: {', '.join(langs)}")
+        both = itertools.zip_longest(langs, paths)
+        sides.append([find_text(side, lang, path, directory, name, errors) for lang, path in both])
+    return list(itertools.product(sides[0], sides[1]))
+
+
+def output_names(
+    output: str | os.PathLike[str], pairs: Sequence[Pair], gold: str | os.PathLike[str] | None = None
+) -> list[str | os.PathLike[str]]:
+    """Return the output of each pair of corpora: the name, with {src} and {tgt} replaced by their languages.
+
+    Raises:
+        UsageError: two pairs have the same output, or there is gold for more than two corpora.
+    """
+    name = os.fspath(output)
+    if "{src}" not in name and "{tgt}" not in name and len(pairs) == 1:
+        return [output]
+    names = [name.replace("{src}", src.lang).replace("{tgt}", tgt.lang) for src, tgt in pairs]
+    if len(set(names)) < len(names):
+        said = ", ".join(f"{src.name} with {tgt.name}" for src, tgt in pairs)
+        where = "standard output takes" if name == "-" else f"-o {name} is"
+        raise UsageError(
+            f"{where} one output, but {len(pairs)} are needed ({said}): put their languages into the name, as in "
+            "-o mined.{src}-{tgt}.tsv"
+        )
+    if gold is not None and len(pairs) > 1:
+        raise UsageError("--gold holds the pairs of two corpora, and more are mined; mine those two alone")
+    return list(names)

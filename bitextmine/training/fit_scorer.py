@@ -33,7 +33,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import open_output
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.candidates import candidates
-from bitextmine.mining.piece_features import PieceFeatures
+from bitextmine.mining.piece_features import PieceFeatures, Sentences
 from bitextmine.mining.retrieval import retrieve
 from bitextmine.mining.scorer import (
     LOG_RATIO,
@@ -288,9 +288,9 @@ class MiningTask:
         self.hopeful = margin.score(margin.drive(self.base)) >= cut
         s, t = (side[self.hopeful] for side in self._pairs)
         self.features = np.concatenate(
-            [self.base[self.hopeful], comparing.features(src.take(s), tgt.take(t))], axis=1
+            [self.base[self.hopeful], comparing.features(Sentences(src, s), Sentences(tgt, t))], axis=1
         )
-        found = comparing.features(src.take(self._near_src), tgt.take(self._near_tgt))
+        found = comparing.features(Sentences(src, self._near_src), Sentences(tgt, self._near_tgt))
         self.near = np.concatenate([self.near_base, found], axis=1)
         del self._hidden, self._pairs, self._near_src, self._near_tgt
 

@@ -21,8 +21,8 @@ from bitextmine.adaptation.mining import MinedPairs, gold_shares
 from bitextmine.adaptation.piles import Piles, check_gold
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining.gold import Gold
-from bitextmine.mining.texts import FileText
 
 
 def mined(precision: list[float], lines: int = 0) -> MinedPairs:
@@ -134,7 +134,7 @@ def test_gold_counts_lines_that_are_equal_as_one() -> None:
 
 
 def test_gold_of_other_files_is_refused() -> None:
-    piles = Piles(FileText(Path("a.en")), FileText(Path("a.de")))
+    piles = Piles(Corpus(Path("a.en")), Corpus(Path("a.de")))
     check_gold(Gold(np.array([4]), np.array([5])), piles, (5, 6))
     with pytest.raises(BitextmineError, match=r"--gold: line number 8, but a\.de has 6 lines"):
         check_gold(Gold(np.array([0]), np.array([7])), piles, (5, 6))

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from bitextmine.embeddings import embed as embedding
-from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.embed import EmbedOptions, corpus_pieces, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
+from bitextmine.files.corpus import Corpus
+from bitextmine.files.lines import line_digest
 
 Make = Callable[..., Path]
 
@@ -34,7 +36,7 @@ def model(make_folder: Make, tmp_path: Path) -> Path:
 
 def test_row_i_is_line_i(corpus: Path, model: Path) -> None:
     encoder = load_encoder(model)
-    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, chunk_lines=64))
+    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, options=EmbedOptions(chunk_lines=64)))
     assert vectors.dtype == np.float16 and vectors.shape == (500, 16)
     np.testing.assert_allclose(vectors, encoder.encode(LINES), atol=1e-3)
     assert not vectors[0].any(), "line 1 is empty"
@@ -67,7 +69,9 @@ def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(
     corpus: Path, model: Path, tmp_path: Path, chunks_done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = load_encoder(model)
-    whole = embed_corpus(corpus, encoder, out=tmp_path / "whole.npy", chunk_lines=64).read_bytes()
+    whole = embed_corpus(
+        corpus, encoder, options=EmbedOptions(out=tmp_path / "whole.npy", chunk_lines=64)
+    ).read_bytes()
     calls = 0
     encode = encoder.encode_pieces
 
@@ -82,9 +86,10 @@ def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(
     with monkeypatch.context() as m:
         m.setattr(encoder, "encode_pieces", breaking)
         with pytest.raises(Broken):
-            embed_corpus(corpus, encoder, out=tmp_path / "part.npy", chunk_lines=64)
+            embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "part.npy", chunk_lines=64))
     assert not (tmp_path / "part.npy").exists()
-    assert embed_corpus(corpus, encoder, out=tmp_path / "part.npy", chunk_lines=64).read_bytes() == whole
+    options = EmbedOptions(out=tmp_path / "part.npy", chunk_lines=64)
+    assert embed_corpus(corpus, encoder, options=options).read_bytes() == whole
 
 
 def test_cut_lines_are_counted(corpus: Path, model: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -94,37 +99,48 @@ def test_cut_lines_are_counted(corpus: Path, model: Path, caplog: pytest.LogCapt
     assert "longer than 50 pieces, and cut: at least 1 of 2 lines" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: text.replace("mat 300", "hat 300"),
-        lambda text: "".join(text.splitlines(keepends=True)[:320]),
-        lambda text: text + "one more\n",
-        lambda text: text + "and more\n" * 100,
-    ],
-    ids=["a word", "shorter", "longer", "longer by a chunk"],
-)
-def test_a_text_that_changes_meanwhile_leaves_no_wrong_row(
-    corpus: Path, model: Path, tmp_path: Path, change: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+def test_a_text_that_changes_meanwhile_is_embedded_as_it_was(
+    corpus: Path, model: Path, tmp_path: Path
 ) -> None:
     encoder = load_encoder(model)
-    whole = embed_corpus(corpus, encoder, out=tmp_path / "whole.npy", chunk_lines=64).read_bytes()
-    was = corpus.read_text()
-    identity = embedding.text_identity
+    whole = embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "whole.npy")).read_bytes()
+    text = Corpus(corpus)
+    assert len(text) == len(LINES)
+    corpus.write_text("another text\n")
+    assert embed_corpus(text, encoder).read_bytes() == whole
+    assert list(text.lines()) == LINES
 
-    def changing(*args: object) -> embedding.TextIdentity:
-        found = identity(*args)  # type: ignore[arg-type]
-        corpus.write_text(change(was))
-        return found
 
-    with monkeypatch.context() as m:
-        m.setattr(embedding, "text_identity", changing)
-        with pytest.raises(BitextmineError, match="changed while"):
-            embed_corpus(corpus, encoder, chunk_lines=64)
-    assert not (tmp_path / "corpus.fr.npy").exists()
-    # What was written belongs to the text as it was, and can be built on if that comes back.
-    corpus.write_text(was)
-    assert embed_corpus(corpus, encoder, chunk_lines=64).read_bytes() == whole
+@pytest.mark.parametrize("in_memory", [1 << 20, 100])
+@pytest.mark.parametrize("given", ["file", "lines"])
+def test_a_corpus_gives_its_lines_in_any_order(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int, given: str
+) -> None:
+    monkeypatch.setattr("bitextmine.files.corpus.IN_MEMORY", in_memory)
+    lines = [f"line {i} \u00e9\u2028" * (i % 3) for i in range(9000)]
+    corpus.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", encoding="utf-8", newline="")
+    text = Corpus(corpus if given == "file" else lines)
+    assert (len(text), text.sha256) == (9000, line_digest(lines))
+    assert list(text.lines()) == lines and list(text.lines(8000)) == lines[8000:]
+    wanted = np.array([8999, 3, 3, 50, 0])
+    assert list(text.take(wanted)) == [lines[i] for i in wanted]
+    assert list(text.take(wanted[:0])) == []
+    with pytest.raises(IndexError, match="9,000 lines, asked for 9,001"):
+        list(text.take(np.array([9000])))
+
+
+def test_pieces_are_kept_or_made(corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(model)
+    expected, _ = encoder.tokenizer.encode(LINES, encoder.max_pieces)
+    monkeypatch.setattr("bitextmine.files.corpus.IN_MEMORY", 100)
+    monkeypatch.setattr(encoder.network, "slow", False, raising=False)
+    kept = Corpus(corpus)
+    embed_corpus(kept, encoder, options=EmbedOptions(chunk_lines=64, keep_pieces=True))
+    monkeypatch.setattr(encoder.tokenizer, "encode", encoder.tokenizer.encode)
+    for text in (kept, Corpus(corpus), Corpus(LINES)):
+        pieces = corpus_pieces(text, encoder)
+        np.testing.assert_array_equal(pieces.ids, expected.ids)
+        np.testing.assert_array_equal(pieces.offsets, expected.offsets)
 
 
 def test_a_line_that_comes_again_has_the_row_it_had(
@@ -141,7 +157,7 @@ def test_a_line_that_comes_again_has_the_row_it_had(
         return encode(pieces, **kwargs)
 
     monkeypatch.setattr(encoder, "encode_pieces", counting)
-    vectors, _ = open_embedding(embed_corpus(corpus, encoder, chunk_lines=128))
+    vectors, _ = open_embedding(embed_corpus(corpus, encoder, options=EmbedOptions(chunk_lines=128)))
     assert encoded == len(set(LINES)) + 1
     assert (vectors[:500] == vectors[500:1000]).all() and (vectors[:500] == vectors[1000:1500]).all()
     np.testing.assert_allclose(vectors, encoder.encode(LINES * 3 + ["new"]), atol=2e-3)
@@ -166,5 +182,5 @@ def test_an_empty_corpus_and_a_language_never_trained_on(
     with pytest.raises(BitextmineError, match="empty"):
         embed_corpus(empty, encoder)
     with caplog.at_level(logging.WARNING):
-        embed_corpus(corpus, encoder, lang="ja", out=tmp_path / "x.npy")
+        embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "x.npy"), lang="ja")
     assert "not trained on 'ja'" in caplog.text

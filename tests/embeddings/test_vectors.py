@@ -60,18 +60,18 @@ def test_rows_are_brought_to_length_1(
 @pytest.mark.parametrize(
     ("array", "dim", "kind", "message"),
     [
-        (MADE.astype("f4").tobytes(), None, UsageError, "give --dim"),
+        (MADE.astype("f4").tobytes(), None, UsageError, "need --dim"),
         (
             MADE.astype("f4").tobytes()[:-1],
             DIM,
             BitextmineError,
-            "167 bytes are no whole number of rows of 6 numbers",
+            "167 bytes are not a whole number of rows of 6 numbers",
         ),
         (
             MADE.astype("f4").tobytes(),
             5,
             BitextmineError,
-            "168 bytes are no whole number of rows of 5 numbers",
+            "168 bytes are not a whole number of rows of 5 numbers",
         ),
         (
             MADE[:6].astype("f4").tobytes(),
@@ -171,6 +171,8 @@ def test_mining_with_the_vectors_of_another_tool(bitextmine, tmp_path: Path) -> 
     assert not list(tmp_path.glob("*.part*"))
     said = bitextmine.fails("embed", "c.en", "--vectors", "en.raw", "--dim", "16", cwd=tmp_path)
     assert "60 in float16; but the text has 61 lines" in said
-    assert "--dim is for --vectors" in bitextmine("embed", "c.en", "--dim", "4", code=2, cwd=tmp_path).err
-    assert "give --dim" in bitextmine("embed", "c.en", "--vectors", "en.raw", code=2, cwd=tmp_path).err
+    assert (
+        "--dim is only for --vectors" in bitextmine("embed", "c.en", "--dim", "4", code=2, cwd=tmp_path).err
+    )
+    assert "need --dim" in bitextmine("embed", "c.en", "--vectors", "en.raw", code=2, cwd=tmp_path).err
     assert "of one corpus" in bitextmine("embed", "c.en", "c.fr", "--vectors", "a", code=2, cwd=tmp_path).err

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import check_fresh, open_embedding
-from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.embeddings.writer import JOB, BeingWritten, EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import read_json
+from bitextmine.files.journal import Journal, last_record
 
 from .digests import checked_manifest
 
@@ -142,7 +142,7 @@ def test_a_closed_writer_goes_on_where_it_was(tmp_path: Path, reference: dict[st
         writer.write(0, rows[:2])
         writer.write(2, rows[2:4])
         raise KeyboardInterrupt
-    assert read_json(f"{npy}.part.json")["done_rows"] == 4
+    assert last_record(f"{npy}.part.journal") == {"rows": 4}
     assert embed(npy, "A") == 4
     assert contents(tmp_path) == reference["A"]
 
@@ -174,13 +174,13 @@ def test_a_damaged_part_is_discarded(
     tmp_path: Path, reference: dict[str, dict[str, bytes]], damage: str
 ) -> None:
     npy = tmp_path / "c.fr.npy"
-    part, state = Path(f"{npy}.part"), Path(f"{npy}.part.json")
+    part, state = Path(f"{npy}.part"), Path(f"{npy}.part.journal")
     with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
         writer.write(0, np.full((4, DIM), 9.0))
     if damage == "no state":
         state.unlink()
     elif damage == "bad state":
-        state.write_text("{")
+        state.write_text("")
     elif damage == "empty part":
         part.write_bytes(b"")
     elif damage == "longer part":
@@ -188,7 +188,8 @@ def test_a_damaged_part_is_discarded(
     elif damage == "other header":
         part.write_bytes(part.read_bytes().replace(b"descr", b"DESCR"))
     else:
-        state.write_text(state.read_text().replace('"done_rows": 4', f'"done_rows": {ROWS + 1}'))
+        with Journal(state, JOB, writer.identity) as journal:
+            journal.append({"rows": ROWS + 1})
     assert embed(npy, "A") == 0
     assert contents(tmp_path) == reference["A"]
 
@@ -294,14 +295,16 @@ def test_killed_while_discarding_another_part_the_other_does_not_go_on_from_it(
 
 def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path: Path) -> None:
     npy = tmp_path / "c.fr.npy"
-    embed(npy, "A")
+    with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
+        identity = writer.identity
     for other in (np.zeros((ROWS, DIM), np.float16), np.zeros(3)):
-        (tmp_path / "c.fr.json").replace(f"{npy}.part.manifest.json")
+        Path(f"{npy}.part").unlink()
+        with Journal(f"{npy}.part.journal", JOB, identity) as journal:
+            journal.append({"rows": ROWS, "digest": "0" * 64})
         np.save(npy, other)
-        with EmbeddingWriter(npy, ROWS, DIM, {"text": "B"}) as writer:
+        with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
             assert writer.resume_row == 0
             np.testing.assert_array_equal(np.load(npy), other)
-        embed(npy, "A")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -328,7 +331,7 @@ import os, signal, sys, pathlib
 import numpy as np
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import check_fresh
-from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.embeddings.writer import JOB, BeingWritten, EmbeddingWriter
 npy, blocks, then = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rows = np.random.default_rng(0).normal(size=(3000, 64)).astype(np.float32)
 if check_fresh(npy, "slow", "") is None:
@@ -372,12 +375,12 @@ def test_kill_9_and_again_until_done(tmp_path: Path) -> None:
 # --- two at once ---
 
 
-def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     npy = tmp_path / "c.npy"
     with mortal(npy, 1, "wait") as process:
         assert process.stdout is not None
         process.stdout.readline()
-        with pytest.raises(BitextmineError, match=rf"c\.npy: process {process.pid} on .* is writing"):
+        with pytest.raises(BitextmineError, match=r"c\.npy: another process is writing"):
             EmbeddingWriter(npy, 3000, 64, {"text": "slow"})
         with pytest.raises(BitextmineError, match="is writing"):
             EmbeddingWriter(npy, 1, 1, {"text": "other"})
@@ -443,6 +446,8 @@ def test_the_next_writer_waits_until_both_names_are_in_place(
         os._exit(0)
     while not (tmp_path / "between").exists():
         time.sleep(0.01)
+    with pytest.raises(BeingWritten):
+        embed(npy, "B")
     embed(npy, "B")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     (tmp_path / "between").unlink()
@@ -552,7 +557,7 @@ def test_writing_takes_no_memory_for_the_file(tmp_path: Path) -> None:
     script = f"""
 import resource, numpy as np
 from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.embeddings.writer import JOB, BeingWritten, EmbeddingWriter
 batch = np.ones((2000, 512), np.float32)
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with EmbeddingWriter({str(tmp_path / "c.npy")!r}, 200_000, 512, {{}}) as writer:

@@ -189,7 +189,10 @@ def test_two_at_the_same_index(npy):
     part = npy.parent / "part"
     part.mkdir()
     (part / "journal").touch()
-    with Journal(part / "journal", build.JOB, {}), pytest.raises(BitextmineError, match="another process is building"):
+    with (
+        Journal(part / "journal", build.JOB, {}),
+        pytest.raises(BitextmineError, match="another process is building"),
+    ):
         build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 30)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mining.bitext import Bitext, PickedLines, one_cell, read_mined
+from bitextmine.files.corpus import Corpus
+from bitextmine.mining.bitext import Bitext, one_cell, read_mined
 from bitextmine.mining.gold import read_gold
-from bitextmine.mining.texts import FileText
 
 
 def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
@@ -24,8 +24,8 @@ def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, f
         np.array(s, dtype=np.int64),
         np.array(t, dtype=np.int64),
         np.array(score, dtype=np.float64),
-        FileText(folder / "c.en"),
-        FileText(folder / "c.fr"),
+        Corpus(folder / "c.en"),
+        Corpus(folder / "c.fr"),
         "k:4|version:0",
         {"candidates": 3},
         ("a note",),
@@ -171,27 +171,6 @@ def test_no_pair_is_an_empty_file(tmp_path):
     found.write(tmp_path / "out.tsv")
     assert (tmp_path / "out.tsv").read_bytes() == b""
     assert len(read_mined(tmp_path / "out.tsv")) == 0
-
-
-def test_a_text_that_changed_leaves_nothing_behind(tmp_path):
-    found = bitext(tmp_path, ["a", "b"], ["c", "d"], [(1, 1, 1.0)])
-    (tmp_path / "c.fr").write_text("c\n")
-    with pytest.raises(BitextmineError, match="line 2 is wanted, but the text ends before it"):
-        found.write(tmp_path / "out.tsv")
-    assert {p.name for p in tmp_path.iterdir()} == {"c.en", "c.fr"}
-
-
-def test_picked_lines_from_memory_and_from_a_file(monkeypatch):
-    lines = [f"line {i} \u00e9\udc80" * (i % 3) for i in range(100)]
-    wanted = np.array([99, 3, 3, 50, 0])
-    for limit in (1 << 20, 10):
-        monkeypatch.setattr("bitextmine.mining.bitext._IN_MEMORY", limit)
-        with PickedLines(iter(lines), wanted) as picked:
-            assert [picked[i] for i in wanted.tolist()] == [lines[i] for i in wanted.tolist()]
-            with pytest.raises(KeyError):
-                picked[4]
-    with PickedLines(iter(lines), np.array([], dtype=np.int64)):
-        pass
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.corpus import Corpus
 from bitextmine.languages.identify import is_installed
 from bitextmine.mining import cleaning
 from bitextmine.mining.candidates import candidates
@@ -17,7 +18,6 @@ from bitextmine.mining.cut import choose_cut
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.retrieval import retrieve
-from bitextmine.mining.texts import LinesText
 from bitextmine.search.exact import search_both
 
 GERMAN = [
@@ -74,7 +74,7 @@ def sentences(words: str, n: int, seed: int) -> list[str]:
 
 
 def cleaned(src: list[str], tgt: list[str], langs: tuple[str, str] = ("und", "und")):
-    texts = [LinesText("src", src, langs[0]), LinesText("tgt", tgt, langs[1])]
+    texts = [Corpus(src, langs[0], name="src"), Corpus(tgt, langs[1], name="tgt")]
     unique = [unique_lines(lines) for lines in (src, tgt)]
     sides = [SimpleNamespace(text=text, unique=some) for text, some in zip(texts, unique, strict=True)]
     found = clean_lines(sides, langs)

@@ -15,7 +15,7 @@ from bitextmine.mining.margin import MARGINS, NEUTRAL
 from bitextmine.mining.matching import heaviest
 from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.retrieval import retrieve
-from bitextmine.mining.run import mine_sides
+from bitextmine.mining.run import Context, mine_sides
 
 
 def best_total(edges: list[tuple[int, int, float]]) -> float:
@@ -84,7 +84,7 @@ def test_one_neighbour_is_too_few_and_is_said_to_be() -> None:
     with pytest.raises(BitextmineError, match="-k 2 or more"):
         MiningOptions(k=1, retrieval="matching")
     with pytest.raises(BitextmineError, match="-k 2 or more"):
-        mine_sides(side, side, SimpleNamespace(), MiningOptions(retrieval="matching"), k=1)
+        mine_sides(side, side, SimpleNamespace(), MiningOptions(retrieval="matching"), Context(k=1))
 
 
 def test_a_large_graph_is_matched() -> None:

@@ -15,6 +15,7 @@ from bitextmine.mining.dedup import Dedup
 from bitextmine.mining.margin import Margin
 from bitextmine.mining.options import Duplicates, MiningOptions, SearchWay, WorkOptions, split_options
 from bitextmine.mining.retrieval import Retrieval
+from bitextmine.run import Run
 
 
 def test_text_becomes_a_member():
@@ -81,14 +82,14 @@ def test_what_is_refused(given, message):
 )
 def test_what_is_refused_of_the_work(given, message):
     with pytest.raises(UsageError, match=message):
-        WorkOptions(**given)
+        split_options(given)
 
 
 def test_numbers_may_be_numpys_and_memory_text():
     assert MiningOptions(k=np.int32(3), fpr=np.float32(0.5), rescore=np.True_) == MiningOptions(
         k=3, fpr=0.5, rescore=True
     )
-    assert WorkOptions(memory="1.5G").memory == 3 << 29
+    assert split_options({"memory": "1.5G"})[1].run.memory == 3 << 29
 
 
 def test_what_goes_together():
@@ -100,7 +101,7 @@ def test_what_goes_together():
 
 def test_keywords_are_sorted_into_both_kinds():
     mining, work = split_options({"k": 8, "search": "exact", "memory": 5})
-    assert (mining, work) == (MiningOptions(k=8), WorkOptions(search="exact", memory=5))
+    assert (mining, work) == (MiningOptions(k=8), WorkOptions(Run(memory=5), search="exact"))
     with pytest.raises(TypeError, match=r"mine\(\) has no option 'nosuch'; there are .*duplicates"):
         split_options({"nosuch": 1})
 

@@ -19,17 +19,16 @@ from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.lines import read_lines
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import one_cell
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.duplicates import closest_lines, every_line
 from bitextmine.mining.margin import MARGINS
 from bitextmine.mining.options import MiningOptions, split_options
-from bitextmine.mining.packing import packed_rows, zero_rows
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs
-from bitextmine.mining.run import mine_sides, mine_texts
-from bitextmine.mining.sides import Side, load_side
-from bitextmine.mining.texts import FileText, LinesText, find_text
+from bitextmine.mining.run import Context, mine_sides, mine_texts
+from bitextmine.mining.sides import Side, load_side, packed_rows
+from bitextmine.mining.texts import find_text
 from bitextmine.search.exact import search_both
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
@@ -44,9 +43,8 @@ PLAIN = [how for how in Retrieval if how != "matching"]
 
 def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str = "corpus.xx") -> Side:
     unique = unique_lines(lines, dedup)
-    unique = unique.without(zero_rows(vectors, unique.rows))
-    rows = packed_rows(vectors, unique.rows, ".")
-    return Side(FileText(Path(name), "xx"), unique, vectors, rows, dedup)
+    unique = unique.without(~vectors[unique.rows].any(axis=1))
+    return Side(Corpus(Path(name), "xx"), unique, vectors, dedup)
 
 
 def mined(src, tgt, x, y, *, k, dedup="exact", **options):
@@ -253,7 +251,7 @@ def test_counts_and_signature_tell_the_run(noisy):
     a, b = side(src, x), side(tgt, y)
     neighbours = search_both(a.vectors, b.vectors, 4)
     found = mine_sides(
-        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), made_by={"model": "abc"}
+        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), Context(made_by={"model": "abc"})
     )
     assert found.signature.startswith("model:abc|k:4|margin:ratio|retrieval:max|threshold:1.100000|")
     rows = found.details["rows"]
@@ -275,7 +273,7 @@ def embedded(path: Path, lines: list[str], vectors: np.ndarray) -> Path:
 def test_load_side_leaves_out_blank_repeated_and_unknown_lines(tmp_path):
     lines = ["a", "", "b", " a", "\u2063", "c"]
     vectors = unit(np.array([[1.0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]))
-    loaded = load_side(FileText(tmp_path / "c.xx"), embedded(tmp_path / "c.xx", lines, vectors))
+    loaded = load_side(Corpus(tmp_path / "c.xx"), embedded(tmp_path / "c.xx", lines, vectors))
     assert loaded.unique.rows.tolist() == [0, 2, 4]
     assert loaded.unique.line_to_row.tolist() == [0, -1, 1, 0, 2, -1]
     assert loaded.unknown == 1
@@ -286,7 +284,7 @@ def test_an_embedding_of_another_length_is_refused(tmp_path):
     npy = embedded(tmp_path / "c.xx", ["a", "b"], unit(np.eye(2)))
     (tmp_path / "c.xx").write_text("a\nb\nc\n")
     with pytest.raises(BitextmineError, match=r"2 rows, but the text has 3 lines"):
-        load_side(FileText(tmp_path / "c.xx"), npy)
+        load_side(Corpus(tmp_path / "c.xx"), npy)
 
 
 def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
@@ -294,7 +292,7 @@ def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
     with pytest.raises(
         BitextmineError, match=r"nothing to mine: 3 line\(s\), 2 of them blank, 1 with nothing"
     ):
-        load_side(FileText(tmp_path / "c.xx"), npy)
+        load_side(Corpus(tmp_path / "c.xx"), npy)
 
 
 # --- mine itself -----------------------------------------------------------------------------------------
@@ -308,16 +306,16 @@ class WordEncoder:
     dim: int = 32
     made: list[str] = field(default_factory=list)
 
-    def embed(self, path, encoder, *, lang=None, errors="strict", **unused):
-        lines = read_lines(path, errors)
+    def embed(self, corpus, encoder, run, options):
+        lines = list(corpus.lines())
         vectors = np.zeros((len(lines), 32))
         for i, line in enumerate(lines):
             for word in line.split():
                 vectors[i] += np.random.default_rng(int("".join(filter(str.isdigit, word)))).standard_normal(
                     32
                 )
-        self.made.append(Path(path).name)
-        return embedded_as(Path(path), unit(vectors))
+        self.made.append(corpus.name)
+        return embedded_as(corpus.path, unit(vectors))
 
 
 def embedded_as(path: Path, vectors: np.ndarray) -> Path:
@@ -445,19 +443,14 @@ def test_no_room_for_packed_rows(tmp_path, monkeypatch):
         packed_rows(np.ones((2, 3), np.float16), np.array([1]), tmp_path, in_memory=0)
 
 
-def test_zero_rows():
-    matrix = np.array([[0, 0], [0, 1], [-0.0, 0], [2, 0]], dtype=np.float16)
-    assert zero_rows(matrix, np.array([0, 1, 3])).tolist() == [True, False, False]
-    assert zero_rows(matrix, np.array([2])).tolist() == [True]
-
-
 def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
     texts = [
-        LinesText(lang, [f"{word} {i}" for i in range(20)], lang) for lang, word in (("en", "a"), ("fr", "b"))
+        Corpus([f"{word} {i}" for i in range(20)], lang, name=lang)
+        for lang, word in (("en", "a"), ("fr", "b"))
     ]
     few, many = (
         mine_texts(*texts, MiningOptions(k=k, threshold="none", clean=False), model="europe5")
         for k in (20, 21)
     )
-    assert "k 21: the larger corpus has 20 lines" in caplog.text
+    assert "k 21: the larger corpus has only 20 lines" in caplog.text
     assert "k 20" not in caplog.text and np.array_equal(few.score, many.score)

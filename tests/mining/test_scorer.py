@@ -29,6 +29,7 @@ from bitextmine.mining.piece_features import (
     WIDTHS,
     WINDOW_LIMITS,
     PieceFeatures,
+    Sentences,
 )
 from bitextmine.mining.scorer import (
     CANDIDATE_FEATURES,
@@ -53,6 +54,10 @@ SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=7), min_s
 
 # Pieces whose cosines with another are nearer to each other than this: rounding decides which of them matches it.
 NEAR = 1e-5
+
+
+def sentences(lists: list[list[int]]) -> Sentences:
+    return Sentences.all_of(Pieces.from_lists(lists))
 
 
 def slow_match(a: list[int], b: list[int]) -> tuple[list[int], bool]:
@@ -130,7 +135,7 @@ def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], flo
 @example([[13, 4, 13]], [[4, 27, 13, 4, 4]])  # equal pieces
 def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> None:
     n = min(len(a), len(b))
-    found = PieceFeatures(ROWS, LENGTHS).features(Pieces.from_lists(a[:n]), Pieces.from_lists(b[:n]))
+    found = PieceFeatures(ROWS, LENGTHS).features(sentences(a[:n]), sentences(b[:n]))
     assert found.shape == (n, FEATURES) and found.dtype == np.float32
     for row, x, y in zip(found, a, b, strict=False):
         if not x or not y:
@@ -223,7 +228,7 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
     n, m, k = 20, 30, 3
     rng = np.random.default_rng(2)
     src, tgt = (
-        Pieces.from_lists([rng.integers(0, VOCABULARY, c).tolist() for c in rng.integers(1, 9, size)])
+        sentences([rng.integers(0, VOCABULARY, c).tolist() for c in rng.integers(1, 9, size)])
         for size in (n, m)
     )
     found, comparing = neighbours(n, m, k), PieceFeatures(ROWS, LENGTHS)
@@ -276,9 +281,7 @@ def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to() -> None:
     n, m, most = 20, 30, 9
     found, comparing = neighbours(n, m, most), PieceFeatures(ROWS, LENGTHS)
     rng = np.random.default_rng(3)
-    src, tgt = (
-        Pieces.from_lists([rng.integers(0, VOCABULARY, 5).tolist() for _ in range(size)]) for size in (n, m)
-    )
+    src, tgt = (sentences([rng.integers(0, VOCABULARY, 5).tolist() for _ in range(size)]) for size in (n, m))
     rows, column = np.arange(n), rng.integers(0, NEIGHBOURS, n)
     others, cosine = found.fwd_id[rows, column], found.fwd_sim[rows, column].astype(np.float64)
     scores = {
@@ -321,7 +324,7 @@ def test_a_file_of_a_scorer(tmp_path: Path) -> None:
         Scorer.read(path)
     wrong = Scorer(some_network(CANDIDATE_FEATURES), some_network(FEATURES), 0.0, 0.2)
     path.write_bytes(save(wrong.arrays()))
-    with pytest.raises(BitextmineError, match=f"of other than {CANDIDATE_FEATURES + FEATURES} features"):
+    with pytest.raises(BitextmineError, match=f"not a scorer of {CANDIDATE_FEATURES + FEATURES} features"):
         Scorer.read(path)
 
 

@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.embed import embed_corpus, embed_lines
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mining.dedup import unique_lines
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.options import SearchWay, WorkOptions
-from bitextmine.mining.sides import embed_lines, load_side, make_side
-from bitextmine.mining.texts import FileText, LinesText, find_text, text_of
+from bitextmine.mining.sides import load_side
+from bitextmine.mining.texts import find_text, text_of
+from bitextmine.run import Run
 
 LINES = [
     "Good morning.",
@@ -35,10 +36,10 @@ def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
     encoder = load_encoder("europe5-fast", "cpu")
     monkeypatch.setattr(encoder.network, "chunk_lines", chunk)
     (tmp_path / "c.en").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    on_disk = load_side(FileText(tmp_path / "c.en"), embed_corpus(tmp_path / "c.en", encoder))
-    text = LinesText("lines", LINES)
-    matrix = embed_lines(text, encoder)
-    in_memory = make_side(text, unique_lines(text.lines()), matrix)
+    on_disk = load_side(Corpus(tmp_path / "c.en"), embed_corpus(tmp_path / "c.en", encoder))
+    text = Corpus(LINES, name="lines")
+    matrix = embed_lines(text, encoder, Run())
+    in_memory = load_side(text, matrix)
     assert matrix.dtype == np.float16
     assert np.array_equal(matrix, open_embedding(tmp_path / "c.en.npy")[0])
     assert np.array_equal(in_memory.vectors, on_disk.vectors)
@@ -48,8 +49,8 @@ def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
 
 
 def test_an_index_wants_files():
-    text = LinesText("lines", ["a"])
-    side = make_side(text, unique_lines(text.lines()), np.ones((1, 4), np.float16))
+    text = Corpus(["a"], name="lines")
+    side = load_side(text, np.ones((1, 4), np.float16))
     with pytest.raises(UsageError, match="corpora in files"):
         find_neighbours(side, side, 1, WorkOptions(search=SearchWay.INDEX))
     found, how = find_neighbours(side, side, 1)
@@ -57,21 +58,21 @@ def test_an_index_wants_files():
 
 
 def test_texts_by_what_is_given(tmp_path):
-    assert text_of("a.en", "src") == FileText(Path("a.en"), None, "strict", option="src_lang")
+    assert text_of("a.en", "src") == Corpus(Path("a.en"), None, "strict", option="src_lang")
     assert text_of(Path("a.txt"), "src", "en", "replace").lang == "en"
     assert list(text_of(("a", "b"), "src").lines()) == ["a", "b"]
     assert text_of(iter(["a"]), "src", "en").lang == "en"
     with pytest.raises(BitextmineError, match="no language"):
         _ = text_of("a.txt", "src").lang
-    with pytest.raises(UsageError, match="line 1 is b'a', not a text"):
+    with pytest.raises(UsageError, match="line 1 is b'a', not a string"):
         text_of([b"a"], "src")
 
 
 def test_texts_by_language_or_name(tmp_path):
     (tmp_path / "c.en").write_text("a\n")
-    assert find_text("source", "en", None, tmp_path) == FileText(tmp_path / "c.en", "en")
+    assert find_text("source", "en", None, tmp_path) == Corpus(tmp_path / "c.en", "en")
     assert find_text("source", None, "b.en", tmp_path).path == Path("b.en")
-    with pytest.raises(UsageError, match=r"--tgt-file: the target corpus cannot be standard input"):
+    with pytest.raises(UsageError, match=r"--tgt-file: the corpus cannot be standard input"):
         find_text("target", "en", "-")
     with pytest.raises(UsageError, match="no source corpus"):
         find_text("source", None, None)

@@ -1,0 +1,208 @@
+"""A corpus in one language, opened, decoded and hashed once per command.
+
+Every later stage (embedding, cleaning, rescoring, output) takes the lines from here, so that a file that changes
+meanwhile cannot give a wrong pair. The text is packed as UTF-8, in memory up to a limit and in a temporary file above.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import FULL_DISK
+from bitextmine.files.corpora import corpus_language
+from bitextmine.files.lines import line_digest, text_blocks
+from bitextmine.files.storage import Place, place
+
+__all__ = ["UNDETERMINED", "Corpus", "Spool"]
+
+# ISO 639-2 for an unknown language.
+UNDETERMINED = "und"
+
+# A spool of more bytes moves into a temporary file.
+IN_MEMORY = 1 << 26
+_BLOCK_LINES = 1 << 12
+
+
+class Spool:
+    """Bytes appended in order and read from anywhere: in memory, or in a temporary file above a limit.
+
+    Args:
+        in_memory: the most bytes to hold in memory.
+    """
+
+    def __init__(self, in_memory: int | None = None) -> None:
+        self._limit = IN_MEMORY if in_memory is None else in_memory
+        self._memory = bytearray()
+        self._file: Any = None
+        self.size = 0
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes at the end; BitextmineError if the temporary folder is full."""
+        self.size += len(data)
+        try:
+            if self._file is None and self.size > self._limit:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the spool)
+                self._file.write(self._memory)
+                self._memory = bytearray()
+            if self._file is None:
+                self._memory += data
+            else:
+                self._file.write(data)
+        except OSError as e:
+            if e.errno not in FULL_DISK:
+                raise
+            raise BitextmineError(
+                f"{tempfile.gettempdir()}: no room for {self.size:,} bytes of a corpus ({e.strerror}); free some "
+                "space, or name another folder with $TMPDIR"
+            ) from None
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes from `start` up to `stop`."""
+        if self._file is None:
+            return bytes(self._memory[start:stop])
+        self._file.flush()
+        return os.pread(self._file.fileno(), stop - start, start)
+
+    def as_array(self, dtype: Any) -> NDArray[Any]:
+        """Return all bytes as an array, mapped if they are in a file; append nothing after this."""
+        if self._file is None:
+            return np.frombuffer(self._memory, dtype=dtype)
+        self._file.flush()
+        return np.memmap(self._file, dtype=dtype, mode="r")
+
+
+class Corpus:
+    """The lines of a text in one language; read on first use, once.
+
+    Args:
+        source: the path of a corpus, or the lines themselves.
+        language: its code (None: the suffix of the file name tells it).
+        errors: what happens to invalid UTF-8, ``strict`` or ``replace``.
+        name: what messages and manifests call it (default: the file's name).
+        option: the option that gives the language, for messages.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Sequence[str],
+        language: str | None = None,
+        errors: str = "strict",
+        *,
+        name: str | None = None,
+        option: str = "--lang",
+    ) -> None:
+        self.path: Place | None = None
+        self._sentences: Sequence[str] | None = None
+        if isinstance(source, (str, os.PathLike)):
+            self.path = place(source)
+        else:
+            self._sentences = source
+        self.errors = errors
+        self._source, self._language, self._name, self._option = source, language, name, option
+        self._spool: Spool | None = None
+        self._ends: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self._sha256: str | None = None
+        self._derived: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<Corpus {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Corpus) or self.path is None:
+            return self is other
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key()) if self.path is not None else id(self)
+
+    def _key(self) -> tuple[object, ...]:
+        return self.path, self._language, self.errors
+
+    @property
+    def name(self) -> str:
+        """The name for messages and manifests."""
+        return self._name or (self.path.name if self.path is not None else "lines")
+
+    @property
+    def lang(self) -> str:
+        """The code of the language; BitextmineError if a file's name does not tell it."""
+        if self.path is None:
+            return self._language or UNDETERMINED
+        return corpus_language(self.path, self._language, self._option)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the lines (`line_digest`)."""
+        if self._sentences is None:
+            self._read()
+        elif self._sha256 is None:
+            self._sha256 = line_digest(self._sentences)
+        assert self._sha256 is not None
+        return self._sha256
+
+    def __len__(self) -> int:
+        if self._sentences is not None:
+            return len(self._sentences)
+        self._read()
+        return len(self._ends) - 1
+
+    def lines(self, start: int = 0) -> Iterator[str]:
+        """Yield the lines from number `start` on.
+
+        Raises:
+            BitextmineError: the file cannot be read or decoded.
+        """
+        if self._sentences is not None:
+            yield from self._sentences[start:] if start else self._sentences
+            return
+        spool = self._read()
+        for first in range(start, len(self), _BLOCK_LINES):
+            last = min(first + _BLOCK_LINES, len(self))
+            text = spool.read(int(self._ends[first]), int(self._ends[last])).decode()
+            yield from text[:-1].split("\n")
+
+    __iter__ = lines
+
+    def take(self, numbers: NDArray[np.int64]) -> Iterator[str]:
+        """Yield the lines of these numbers (from 0), in this order; IndexError if there is no such line."""
+        if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(self):
+            raise IndexError(f"{self.name} has {len(self):,} lines, asked for {int(numbers.max()) + 1:,}")
+        if self._sentences is not None:
+            yield from (self._sentences[i] for i in numbers.tolist())
+            return
+        spool = self._read()
+        for first in range(0, len(numbers), _BLOCK_LINES):
+            some = numbers[first : first + _BLOCK_LINES]
+            for start, stop in zip(self._ends[some].tolist(), self._ends[some + 1].tolist(), strict=True):
+                yield spool.read(start, stop - 1).decode()
+
+    def derive(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` computes from the lines; later calls with the same key return the first result."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
+    def _read(self) -> Spool:
+        """Read the file, if that has not happened yet."""
+        if self._spool is None:
+            spool, digest, ends, size = Spool(), hashlib.sha256(), array("q", [0]), 0
+            assert isinstance(self._source, (str, os.PathLike))
+            for text in text_blocks(self._source, self.errors):
+                raw = text.encode()
+                digest.update(raw)
+                spool.append(raw)
+                feeds = np.flatnonzero(np.frombuffer(raw, dtype=np.uint8) == ord("\n")) + (size + 1)
+                ends.frombytes(feeds.astype(np.int64).tobytes())
+                size += len(raw)
+            self._ends = np.frombuffer(ends, dtype=np.int64)
+            self._sha256, self._spool = digest.hexdigest(), spool
+        return self._spool
