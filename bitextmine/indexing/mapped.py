@@ -1,11 +1,4 @@
-<<<<<<< HEAD
-"""Lists of an index in a mapped file, watched: losing the file's end is an error, not the end of the process by SIGBUS.
-
-As embeddings/held.py does for vectors, by the same compiled module; without it nothing is watched.
-"""
-=======
 """The lists of an index in a mapped file: a change while the index is in use is an error."""
->>>>>>> 0e40c0d (One Corpus, read once per command; rescoring compares pairs in one compiled pass)
 
 from __future__ import annotations
 
