@@ -124,25 +124,6 @@ lines = open("corpus.fr").readlines()
 with open("corpus.fr", "r+") as file:
     file.writelines(reversed(lines))
 """
-INSERTED = """
-text = open("corpus.fr").read()
-with open("corpus.fr", "w") as file:
-    file.write("Une ligne de plus.\\n" + text)
-"""
-# The same size and the same time.
-SWAPPED = """
-import os
-was = os.stat("corpus.fr")
-lines = open("corpus.fr").readlines()
-lines[3], lines[70] = lines[70], lines[3]
-with open("corpus.fr", "r+") as file:
-    file.writelines(lines)
-os.utime("corpus.fr", ns=(was.st_atime_ns, was.st_mtime_ns))
-"""
-SHORTER = """
-import os
-os.truncate("corpus.fr", os.path.getsize("corpus.fr") // 2)
-"""
 ZEROED = """
 with open("corpus.fr.npy", "r+b") as file:
     size = file.seek(0, 2)
@@ -182,38 +163,25 @@ def here(bm, embedded, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message", "moment", "more"),
     [
-        (REVERSED, "corpus.fr: the text changed", "search_both", ["-o", "out.tsv"]),
-        (INSERTED, "corpus.fr: the text changed", "candidates", []),
-        (SWAPPED, "corpus.fr: the text changed", "search_both", ["--rescore"]),
-        (SHORTER, "corpus.fr: the text changed", "candidates", ["-o", "out.tsv.gz"]),
         (ZEROED, "corpus.fr.npy: the vectors changed", "search_both", []),
         (LINE_ZEROED, "corpus.fr.npy: the vectors changed", "candidates", ["-o", "out.tsv"]),
         (TRUNCATED, "corpus.fr.npy: the vectors changed", "search_both", ["-o", "out.tsv"]),
         (SOURCE_TRUNCATED, "corpus.en.npy: the vectors changed", "search_both", ["--dedup", "near"]),
     ],
-    ids=[
-        "reversed",
-        "inserted",
-        "swapped",
-        "shorter",
-        "zeroed",
-        "line-zeroed",
-        "truncated",
-        "source-truncated",
-    ],
+    ids=["zeroed", "line-zeroed", "truncated", "source-truncated"],
 )
 def test_a_change_during_the_search(here, act, embedded, change, message, moment, more):
     """At the beginning or the end of the search: an error and no output; the next run is right."""
     told = here.fails(*DEFAULT, *more, **act(change, moment))
     assert message in told and "run the same command again" in told
     assert not [path for path in here.folder.iterdir() if "out" in path.name or path.name.endswith(".part")]
-    again = here(*DEFAULT).out
-    now = (here.folder / "corpus.fr").read_text().splitlines()
-    assert all(fr in now for _, fr in texts(again))
-    if ".npy" in message:
-        assert again == embedded[1]
-    elif change is not SHORTER:
-        assert len(set(texts(again)) & set(texts(embedded[1]))) > 0.9 * len(texts(embedded[1]))
+    assert here(*DEFAULT).out == embedded[1]
+
+
+@pytest.mark.parametrize("moment", ["search_both", "candidates"])
+def test_a_text_that_changes_after_it_was_read(here, act, embedded, moment):
+    """A corpus is read once: the pairs are those of the text as it was."""
+    assert here(*DEFAULT, **act(REVERSED, moment)).out == embedded[1]
 
 
 def sweep(bm, act, embedded, tmp_path, change: str, step: int) -> list[Any]:
@@ -239,7 +207,6 @@ def test_a_text_that_changes_at_any_moment(bm, act, embedded, tmp_path):
     """Right pairs, of the text before or after the change, or an error."""
     right = set(texts(embedded[1]))
     found = sweep(bm, act, embedded, tmp_path, REVERSED, 2)
-    assert any(result.code for result in found)
     for result in found:
         some = set(texts(result.out))
         assert result.code or (len(some & right) > 0.9 * len(right) and len(some - right) < 5)
@@ -280,13 +247,13 @@ def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
         f"found = bitextmine.mine('corpus.en', 'corpus.fr', model={str(tiny_model)!r}, threshold='none')\n"
         "first = found[0]\n"
         f"{REVERSED}"
-        "try:\n    list(found)\nexcept bitextmine.BitextmineError as e:\n    print(e)\n"
+        "print(list(found)[0] == first)\n"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(
         command, cwd=here.folder, capture_output=True, text=True, check=True, env={**os.environ}
     )
-    assert done.stdout.startswith("corpus.fr: the text changed after it was embedded")
+    assert done.stdout == "True\n"
 
 
 def test_without_compiled_modules_vectors_are_held_in_memory(here, act):
