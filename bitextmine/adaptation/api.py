@@ -68,5 +68,5 @@ def adapt(
             if text.path is None:
                 raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((texts[0], texts[1]))
-    piles = piles_of(pairs)  # type: ignore[arg-type]
+    piles = piles_of(pairs)
     return adapt_piles(piles, out, options, run, model=model, gold=read_golds(gold, piles, errors))
