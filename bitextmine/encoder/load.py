@@ -66,15 +66,20 @@ def load_encoder(
         )
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
+    # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
+    place = run.device_name if config.layers or run.device != "auto" else "cpu"
+    here = dataclasses.replace(run, device=place)
     network: Network
     if config.layers:
         from bitextmine.encoder.transformer import Transformer
 
-        network = Transformer(config, weights, dataclasses.replace(run, device=run.device_name), precision)
-    else:  # a sum takes less time than looking up the words: a GPU would wait for text
-        if run.device != "auto":
-            _ = run.device_name  # raises for a device that is not there
+        network = Transformer(config, weights, here, precision)
+    elif place == "cpu":
         network = PieceSums(weights, config)
+    else:
+        from bitextmine.encoder.device_sums import DeviceSums
+
+        network = DeviceSums(config, weights, here, precision)
     return Encoder(
         network,
         tokenizer,

@@ -23,7 +23,7 @@ class PieceMaker(Protocol):
 
 
 class Network(Protocol):
-    """A model: `PieceSums`, `Transformer`, `Backbone`, `Lstm`."""
+    """A model: `PieceSums`, `DeviceSums`, `Transformer`, `Backbone`, `Lstm`."""
 
     device: str
     dim: int

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bitextmine.encoder import load_encoder, network
+from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.device_sums import DeviceSums
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.sums import PieceSums
-from bitextmine.encoder.weights import PIECES, SCALE, quantize_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows
+from bitextmine.run import Run
 
 VOCABULARY = 70
 
@@ -55,3 +61,31 @@ def test_company_does_not_change_a_bit() -> None:
 def test_a_piece_out_of_range_never_reaches_c(bad: int) -> None:
     with pytest.raises(ValueError, match=r"0\.\.69"):
         PieceSums(weights(8, "int8")).vectors(Pieces.from_lists([[1, bad]]))
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+@pytest.mark.parametrize(("order", "share"), [(0, 0.0), (4, 0.0), (4, 0.2)])
+@pytest.mark.parametrize("batch_tokens", [1, 1000, None])
+def test_sums_in_torch_agree(kind: str, order: int, share: float, batch_tokens: int | None) -> None:
+    """The path of --device cuda, here on the CPU."""
+    state, pieces = weights(24, kind), some_pieces().take(np.arange(200))
+    dim = 24 + order + (COLUMNS if share else 0)
+    config = EncoderConfig(VOCABULARY, dim, layers=0, order_columns=order, order_weight=order / 8, length_share=share)
+    if share:
+        state[CHARACTERS] = np.random.default_rng(2).integers(0, 9, VOCABULARY).astype(np.uint8)
+    sums = DeviceSums(config, state, Run(device="cpu"))
+    expected = PieceSums(state, config)
+    found = sums.vectors(pieces, batch_tokens)
+    assert found.dtype == np.float32
+    some = np.setdiff1d(np.arange(len(pieces)), [1])  # cancels out but for rounding, if order counts
+    np.testing.assert_allclose(found[some], expected.vectors(pieces)[some], atol=3e-6)
+    assert not found[0].any()
+    assert isinstance(sums, PieceRows) and sums.describe() == expected.describe()
+
+
+@pytest.mark.parametrize(("device", "kind"), [("auto", PieceSums), ("cpu", PieceSums), ("cuda", DeviceSums)])
+def test_a_gpu_is_used_if_asked_for(device: str, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "device_name", property(lambda run: "meta" if run.device == "cuda" else "cpu"))
+    monkeypatch.setitem(network.BATCH_TOKENS, "meta", 1)
+    monkeypatch.setitem(network.CHUNK_LINES, "meta", 1)
+    assert isinstance(load_encoder("europe5-fast", device).network, kind)
