@@ -81,14 +81,14 @@ def head(npy: Path, rows: int, folder: Path) -> Path:
 
 def search(files: list[Path], k: int) -> None:
     """In a process of its own: both directions through the indexes; prints what it found as JSON."""
-    from bitextmine.indexing.both import search_both_indexed
+    from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
     from bitextmine.indexing.file import index_paths, load_index
     from bitextmine.search.exact import search_both
 
     (x, _), (y, of_y) = map(open_embedding, files)
-    indexes = [load_index(index_paths(file)[0]) for file in files]
+    sides = [Indexed(v, load_index(index_paths(f)[0])) for v, f in zip((x, y), files, strict=True)]
     begin, begin_cpu = time.perf_counter(), time.process_time()
-    found = search_both_indexed(x, y, *indexes, k)
+    found = search_both_indexed(*sides, Wanted(k))
     seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
     peak = peak_mib()
     few = np.ascontiguousarray(x[:_EXACT_ROWS])

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import read_head
-from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre
+from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre, rank_lists
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
-from bitextmine.indexing.lists import Lists, search_lists
+from bitextmine.indexing.lists import Lists, Pass, search_lists
+from bitextmine.run import Run
 from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.rows import VectorRows, Vectors
 from bitextmine.system import processors, size
@@ -164,15 +165,9 @@ def _probes(
     if not len(queries):
         return 1.0
 
-    def rank(those: Vectors, in_lists_of: Vectors) -> NDArray[np.int64]:
-        scores = Router(centres, 1).scores(those)
-        own = scores[np.arange(len(those)), nearest_centre(in_lists_of, centres)]
-        places: NDArray[np.int64] = (scores >= own[:, None]).sum(axis=1)
-        return places
-
-    needed = rank(queries, others)
+    needed = rank_lists(queries, centres, nearest_centre(others, centres))
     if mining:
-        needed = np.minimum(needed, rank(others, queries))
+        needed = np.minimum(needed, rank_lists(others, centres, nearest_centre(queries, centres)))
     return float(np.quantile(needed, target))
 
 
@@ -216,11 +211,8 @@ class _Rates:
         """Return the seconds of a query against a list."""
         probes = max(1, self.lists // 4)
         rows = VectorRows(self._queries, self._queries.dtype)
-        took = _time(
-            lambda: search_lists(
-                rows, self._lists, self._centres, probes, _K, both=self._mining, memory=1 << 30
-            )
-        )
+        which = Pass(rows, self._lists, self._centres, probes, _K, both=self._mining)
+        took = _time(lambda: search_lists(which, Run(memory=1 << 30)))
         return max(0.0, took / len(self._queries) / probes)
 
     def fast_scan(self) -> tuple[float, float] | None:

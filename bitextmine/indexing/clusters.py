@@ -123,3 +123,18 @@ def by_list(
     shape = (len(counts), total)
     found: Any = csr_matrix((np.ones(len(lists), np.int8), lists, begins), shape=shape).tocsc()
     return found.indices.astype(np.int32, copy=False), found.indptr.astype(np.int64)
+
+
+def rank_lists(rows: Vectors, centres: NDArray[np.float32], lists: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the number of lists to search, nearest first, until the given one of each row is among them.
+
+    A list of -1 is never found: infinity.
+    """
+    router = Router(centres, 1)
+    out = np.full(len(rows), np.inf)
+    for start in range(0, len(rows), 1024):
+        scores = router.scores(rows[start : start + 1024])
+        at = lists[start : start + 1024]
+        own = scores[np.arange(len(at)), np.maximum(at, 0)]
+        out[start : start + 1024] = np.where(at >= 0, (scores >= own[:, None]).sum(axis=1), np.inf)
+    return out

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.lists import Lists, search_lists
+from bitextmine.indexing.lists import Lists, Pass, search_lists
 from bitextmine.indexing.mapped import MappedLists
 from bitextmine.indexing.merge import list_codes, list_ids
+from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
 from bitextmine.search.rows import Groups, VectorRows, Vectors, check_finite, check_pair, scan, unfold
-from bitextmine.system import budget, processors
+from bitextmine.system import processors
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +188,7 @@ class Index:
         *,
         rows: NDArray[np.int64] | None = None,
         progress: Callable[[int], object] | None = None,
-        memory: int | None = None,
+        run: Run | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return the k nearest rows of `pool` that the index finds: (similarity (n, k), id (n, k)) as `search_one`.
 
@@ -200,53 +201,47 @@ class Index:
             k: neighbours.
             rows: for each vector of the index its row in `pool`, or -1.
             progress: called with the number of queries done.
-            memory: bytes to take (default: half of what is free).
+            run: memory and threads.
         """
-        check_pair(queries, pool, "queries", "indexed vectors")
+        run = run or Run()
+        dtype = check_pair(queries, pool, "queries", "indexed vectors")
         if k < 1:
             raise BitextmineError(f"k must be at least 1, found {k}")
         self._check_dim(queries)
         self.check_rows(len(pool) if rows is None else len(rows))
         if self.exact and not self.on_gpu:
-            return search_one(queries, pool, k, SearchOptions(memory=memory), progress=progress)
+            options = SearchOptions(memory=run.memory, threads=run.threads)
+            return search_one(queries, pool, k, options, progress=progress)
         ivf = self.inverted
         if ivf is not None and not self.on_gpu and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
-            return self._by_list(queries, pool, k, rows, progress, memory)
-        groups = self.fold(pool)
+            check_finite_rows(queries)
+            which = Pass(
+                VectorRows(queries, dtype),
+                self.lists(pool, rows),
+                self.centres,
+                int(ivf.nprobe),
+                k,
+                both=False,
+            )
+            best, _ = search_lists(which, run, progress)
+            self.check_mapped()
+            return unfold(best.sim, best.id, None, self.fold(pool))
         count = min(max(1, self.rows), self.factor * k + 16)
         ids = self.candidates(queries, count, progress)
-        return _finish(queries, pool, ids, k, groups, rows)
+        if rows is not None:
+            ids = np.where(ids < 0, -1, rows[ids])
+        groups = self.fold(pool)
+        if groups is None:
+            return rescore(queries, pool, ids, k)
+        ids = np.where(ids < 0, -1, groups.first[groups.of[ids]])
+        sim, found = rescore(queries, pool, ids, k)
+        return unfold(sim, np.where(found < 0, -1, groups.of[found]), None, groups)
 
     def fold(self, pool: Vectors) -> Groups | None:
         """Return the groups of identical rows of the pool."""
         if self._folded is None or self._folded[0] is not pool:
             self._folded = pool, scan(pool, "indexed vectors")
         return self._folded[1]
-
-    def _by_list(
-        self,
-        queries: Vectors,
-        pool: Vectors,
-        k: int,
-        rows: NDArray[np.int64] | None,
-        progress: Callable[[int], object] | None,
-        memory: int | None,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        check_finite_rows(queries)
-        dtype = check_pair(queries, pool, "queries", "indexed vectors")
-        groups = self.fold(pool)
-        found, _ = search_lists(
-            VectorRows(queries, dtype),
-            self.lists(pool, rows),
-            self.centres,
-            int(self.inverted.nprobe),
-            k,
-            both=False,
-            memory=budget(memory),
-            progress=progress,
-        )
-        self.check_mapped()
-        return unfold(found.sim, found.id, None, groups)
 
     def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
         """Return an inverted file's lists of rows of `pool` (`rows` as in `search`), or of their groups (`fold`)."""
@@ -339,23 +334,6 @@ def on_gpus(index: Any) -> Any:
     except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there
         log.info("index: searched on the CPU: %s", reason(error))
         return None
-
-
-def _finish(
-    queries: Vectors,
-    pool: Vectors,
-    ids: NDArray[np.int64],
-    k: int,
-    groups: Groups | None,
-    rows: NDArray[np.int64] | None,
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    if rows is not None:
-        ids = np.where(ids < 0, -1, rows[ids])
-    if groups is None:
-        return rescore(queries, pool, ids, k)
-    ids = np.where(ids < 0, -1, groups.first[groups.of[ids]])
-    sim, found = rescore(queries, pool, ids, k)
-    return unfold(sim, np.where(found < 0, -1, groups.of[found]), None, groups)
 
 
 def core_of(index: Any) -> Any:

@@ -18,15 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.indexing.clusters import ROUTE_ROWS, Router
+from bitextmine.run import Run
 from bitextmine.search.engines.select import compiled_runs
 from bitextmine.search.products import best_first
 from bitextmine.search.rows import VectorRows, Vectors
 from bitextmine.search.topk import TopK
-from bitextmine.system import processors
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
-__all__ = ["Lists", "Run", "block_rows", "in_threads", "number_rows", "search_block", "search_lists"]
+__all__ = [
+    "Block",
+    "Lists",
+    "Pass",
+    "block_rows",
+    "in_threads",
+    "number_rows",
+    "search_block",
+    "search_lists",
+]
 
 _NAMES = ("queries", "indexed vectors")
 
@@ -57,65 +66,69 @@ def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
     return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each)) // ROUTE_ROWS * ROUTE_ROWS
 
 
-def search_lists(
-    queries: VectorRows,
-    lists: Lists,
-    centres: NDArray[np.float32],
-    probes: int,
-    k: int,
-    *,
-    both: bool,
-    memory: int,
-    threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> tuple[TopK, TopK | None]:
-    """Return the k best rows for each query, of the `probes` lists whose centres (lists, d) are nearest to it.
+@dataclass(frozen=True)
+class Pass:
+    """A search of queries in the `probes` lists whose centres are nearest to each, for k neighbours.
 
-    Similarities are exact, order and ties as in `search_both`; the result depends neither on `memory` nor on `threads`.
-
-    Args:
+    Attributes:
         queries: the rows to search for.
         lists: the rows to search in.
-        centres: of the lists.
+        centres: of the lists, float32 (lists, d).
         probes: lists per query.
         k: neighbours.
-        both: also return the k best queries for each listed row, among those that its list was compared with.
-        memory: bytes to take.
-        threads: default: one per processor.
-        progress: called with the number of queries done.
+        both: also find the k best queries for each listed row, among those that its list was compared with.
+        forward: the queries are the rows of x, not y, in a search of both sides.
+        listed: the distinct rows that `lists` numbers, in a search of both sides.
+    """
+
+    queries: VectorRows
+    lists: Lists
+    centres: NDArray[np.float32]
+    probes: int
+    k: int
+    both: bool = True
+    forward: bool = True
+    listed: VectorRows | None = None
+
+
+def search_lists(
+    which: Pass, run: Run, progress: Callable[[int], object] | None = None
+) -> tuple[TopK, TopK | None]:
+    """Return the k best rows for each query of a pass; the memory and threads of `run` do not change them.
+
+    Similarities are exact, order and ties as in `search_both`. `progress` is called with the number of queries done.
 
     Returns:
         The queries' neighbours, with row numbers as in lists.order; those of the listed rows, in the order of
         lists.order, with query numbers.
     """
-    threads = threads or processors()
-    router = Router(centres, probes)
-    n = len(queries)
-    fwd = TopK.empty(n, k)
-    bwd = TopK.empty(len(lists.order), k) if both else None
-    step = block_rows(queries.dim, min(probes, len(centres)), k, threads, memory)
-    with in_threads(threads) as run:
-        for start in range(0, n, step):
-            stop = min(start + step, n)
-            block = queries.block(start, stop)
-            tenth = None if progress is None else _Share(progress, stop - start, len(centres))
-            at, begins = router.route(block)
-            told = None if tenth is None else tenth.done
+    queries, lists, k = which.queries, which.lists, which.k
+    router = Router(which.centres, which.probes)
+    fwd = TopK.empty(len(queries), k)
+    bwd = TopK.empty(len(lists.order), k) if which.both else None
+    probes = min(which.probes, len(which.centres))
+    step = block_rows(queries.dim, probes, k, run.thread_count, run.memory_budget)
+    with in_threads(run.thread_count) as mapped:
+        for start in range(0, len(queries), step):
+            stop = min(start + step, len(queries))
+            rows = queries.block(start, stop)
+            share = None if progress is None else _Share(progress, stop - start, len(which.centres))
+            block = Block(rows, start, lists, *router.route(rows), TopK.empty(len(rows), k), bwd)
             fwd.sim[start:stop], fwd.id[start:stop] = search_block(
-                block, lists, at, begins, start, k, bwd, run, done=told
+                block, mapped, None if share is None else share.done
             )
-            if tenth is not None:
-                tenth.finish()
+            if share is not None:
+                share.finish()
             queries.release(start, stop)
     number_rows(fwd, lists.order)
     return fwd, bwd
 
 
-Run = Callable[[Callable[[int], int], list[int]], Iterable[int]]
+Map = Callable[[Callable[[int], int], list[int]], Iterable[int]]
 
 
 @contextlib.contextmanager
-def in_threads(threads: int) -> Iterator[Run]:
+def in_threads(threads: int) -> Iterator[Map]:
     """Return a `map` over `threads` threads."""
     if threads == 1:
         yield map
@@ -128,38 +141,17 @@ def in_threads(threads: int) -> Iterator[Run]:
 
 
 def search_block(
-    block: Vectors,
-    lists: Lists,
-    at: NDArray[np.int32],
-    begins: NDArray[np.int64],
-    start: int,
-    k: int,
-    bwd: TopK | None,
-    run: Run,
-    *,
-    known: TopK | None = None,
-    done: Callable[[int], object] | None = None,
+    block: Block, mapped: Map, done: Callable[[int], object] | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Compare queries (b, d) with their lists: (similarity (b, k), place among the listed rows (b, k)).
 
-    Args:
-        block: the queries.
-        lists: the listed rows.
-        at: the queries of each list (`Router.route`).
-        begins: where each list's queries begin in `at`.
-        start: number of the first query; queries in `bwd` have lower ones.
-        k: neighbours.
-        bwd: the k best so far of each listed row, which are updated.
-        run: a `map`.
-        known: the k best so far of each query; their ids are none of those places.
-        done: called with each list's number.
+    `done` is called with each list's number.
     """
-    work = _Work(block, lists, at, begins, start, k, bwd, known)
-    wanted = np.flatnonzero((np.diff(begins) > 0) & (lists.sizes > 0)).tolist()
-    for each in run(work.compare, wanted):
+    wanted = np.flatnonzero((np.diff(block.begins) > 0) & (block.lists.sizes > 0)).tolist()
+    for each in mapped(block.compare, wanted):
         if done is not None:
             done(each)
-    return work.found()
+    return block.found()
 
 
 def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
@@ -169,31 +161,32 @@ def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
     _settle(best)
 
 
-class _Work:
-    """One block of queries: the state shared by the threads, and the results of each."""
+@dataclass
+class Block:
+    """Queries to compare with their lists: the state shared by the threads, and the results of each.
 
-    def __init__(
-        self,
-        block: Vectors,
-        lists: Lists,
-        at: NDArray[np.int32],
-        begins: NDArray[np.int64],
-        start: int,
-        k: int,
-        bwd: TopK | None,
-        known: TopK | None,
-    ) -> None:
-        self._known = known
-        self._block, self._lists, self._at, self._begins = block, lists, at, begins
-        self._start, self._k, self._bwd = start, k, bwd
+    Attributes:
+        queries: (b, d).
+        start: number of the first query; queries in `bwd` have lower ones.
+        lists: the listed rows.
+        at: the queries of each list (`Router.route`).
+        begins: where each list's queries begin in `at`.
+        known: the k best so far of each query; their ids are none of the places in `lists`.
+        bwd: the k best so far of each listed row, which are updated.
+    """
+
+    queries: Vectors
+    start: int
+    lists: Lists
+    at: NDArray[np.int32]
+    begins: NDArray[np.int64]
+    known: TopK
+    bwd: TopK | None
+
+    def __post_init__(self) -> None:
         self._local = threading.local()
         self._states: list[TopK] = []
-        self._compiled = compiled_runs(block.shape[1])
-
-    def _begin(self) -> TopK:
-        if self._known is None:
-            return TopK.empty(len(self._block), self._k)
-        return TopK(self._known.sim.copy(), self._known.id.copy())
+        self._compiled = compiled_runs(self.queries.shape[1])
 
     def compare(self, number: int) -> int:
         """Compare list `number` with its queries.
@@ -202,16 +195,16 @@ class _Work:
         """
         state: TopK | None = getattr(self._local, "state", None)
         if state is None:
-            state = self._local.state = self._begin()
+            state = self._local.state = TopK(self.known.sim.copy(), self.known.id.copy())
             self._states.append(state)
-        a, b = int(self._lists.bounds[number]), int(self._lists.bounds[number + 1])
-        cols = self._lists.fetch(number)
-        bwd = None if self._bwd is None else TopK(self._bwd.sim[a:b], self._bwd.id[a:b])
-        first, last = int(self._begins[number]), int(self._begins[number + 1])
+        a, b = int(self.lists.bounds[number]), int(self.lists.bounds[number + 1])
+        cols = self.lists.fetch(number)
+        bwd = None if self.bwd is None else TopK(self.bwd.sim[a:b], self.bwd.id[a:b])
+        first, last = int(self.begins[number]), int(self.begins[number + 1])
         for begin in range(first, last, _AT_ONCE):
-            at = self._at[begin : min(begin + _AT_ONCE, last)]
+            at = self.at[begin : min(begin + _AT_ONCE, last)]
             fwd = TopK(state.sim[at], state.id[at])
-            self._products(self._block[at], cols, fwd, bwd, a, at)
+            self._products(self.queries[at], cols, fwd, bwd, a, at)
             state.sim[at], state.id[at] = fwd.sim, fwd.id
         return number
 
@@ -224,32 +217,32 @@ class _Work:
 
             # Queries of this block are numbered from its start on, above all that came before: ids stay comparable
             # until the numbers within the selection become those of the queries.
-            first = self._start if bwd is None or not len(bwd.id) else self._after(bwd)
+            first = self.start if bwd is None or not len(bwd.id) else self._after(bwd)
             engine = FusedSearch(
-                x, y, names=_NAMES, threads=1, memory=1 << 62, k=self._k, bases=(first, base)
+                x, y, names=_NAMES, threads=1, memory=1 << 62, k=self.known.k, bases=(first, base)
             )
             engine.block(0, len(rows), fwd, bwd)
             if bwd is not None:
                 new = bwd.id >= first
-                bwd.id[new] = self._start + at[bwd.id[new] - first]
+                bwd.id[new] = self.start + at[bwd.id[new] - first]
             return
         from bitextmine.search.engines.blocks import BlockSearch
 
-        part, back = TopK.empty(len(rows), self._k), TopK.empty(len(cols), self._k)
+        part, back = TopK.empty(len(rows), self.known.k), TopK.empty(len(cols), self.known.k)
         BlockSearch(x, y, memory=1 << 30).block(0, len(rows), part, None if bwd is None else back)
         row, place = np.nonzero(part.id >= 0)
         fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
         if bwd is not None:
             col, place = np.nonzero(back.id >= 0)
-            bwd.merge(col, self._start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
+            bwd.merge(col, self.start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
 
     def _after(self, bwd: TopK) -> int:
-        return max(self._start, int(bwd.id.max()) + 1)
+        return max(self.start, int(bwd.id.max()) + 1)
 
     def found(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return the queries' neighbours, merged from all threads."""
         if not self._states:
-            begin = self._begin()
-            return begin.sim, begin.id
+            return self.known.sim, self.known.id
         if len(self._states) == 1:
             return self._states[0].sim, self._states[0].id
         sim, ids = np.empty_like(self._states[0].sim), np.empty_like(self._states[0].id)
@@ -258,7 +251,7 @@ class _Work:
             sim[part], ids[part] = best_first(
                 np.concatenate([s.sim[part] for s in self._states], axis=1),
                 np.concatenate([s.id[part] for s in self._states], axis=1),
-                self._k,
+                self.known.k,
             )
         return sim, ids
 

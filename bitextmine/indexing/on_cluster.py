@@ -24,9 +24,8 @@ from bitextmine.distributed.tiles import search_tiles
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
-from bitextmine.indexing.both import Pass
 from bitextmine.indexing.clusters import ROUTE_ROWS, Router, by_list
-from bitextmine.indexing.lists import Lists, block_rows, in_threads, number_rows, search_block
+from bitextmine.indexing.lists import Block, Lists, Pass, block_rows, in_threads, number_rows, search_block
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.topk import TopK
@@ -179,10 +178,12 @@ class ClusterSearcher:
 
 def _sides(which: Pass, queries: FileRows, listed: FileRows) -> tuple[Side, Side]:
     """Return the queries in their order, and the listed rows in that of their lists."""
-    dtype, order = which.queries.dtype, which.lists.order
-    at = order if which.listed_groups is None else which.listed_groups.first[order]
-    first = None if which.query_groups is None else which.query_groups.first
-    return Side(queries, first, dtype), Side(listed, at, dtype)
+    assert which.listed is not None
+    first, order = which.listed.index, which.lists.order
+    dtype = which.queries.dtype
+    return Side(queries, which.queries.index, dtype), Side(
+        listed, order if first is None else first[order], dtype
+    )
 
 
 def _spans(lists: Lists, size: int) -> Iterator[tuple[int, int]]:
@@ -200,9 +201,9 @@ def _digest(identity: dict[str, Any], which: Pass) -> str:
     """Return the digest of everything that a pass depends on but the vectors, which the identity covers."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr((identity, which.forward, which.probes, which.k, len(which.queries))).encode())
-    parts = [which.lists.order, which.lists.bounds, which.centres]
-    parts += [groups.first for groups in (which.query_groups, which.listed_groups) if groups is not None]
-    for part in parts:
+    parts = [which.lists.order, which.lists.bounds, which.centres, which.queries.index]
+    parts.append(None if which.listed is None else which.listed.index)
+    for part in filter(lambda part: part is not None, parts):
         digest.update(np.ascontiguousarray(part).view(np.uint8).data)
     return digest.hexdigest()
 
@@ -307,18 +308,16 @@ def compare_lists(
     threads = processors()
     memory = memory or budget() // kept.get("workers", 1)
     step = block_rows(rows.dim, max(1, len(near) // max(1, len(rows))), k, threads, memory)
-    with in_threads(threads) as run:
+    with in_threads(threads) as mapped:
         for start in range(0, len(rows), step):
             stop = min(start + step, len(rows))
             wanted = near[begins[start] : begins[stop]]
             mine = (wanted >= first) & (wanted < first + total)
             row = np.repeat(np.arange(stop - start), counts[start:stop])[mine]
-            each = np.bincount(row, minlength=stop - start)
-            at, from_ = by_list(wanted[mine] - first, each, total)
+            routed = by_list(wanted[mine] - first, np.bincount(row, minlength=stop - start), total)
             known = TopK(fwd.sim[start:stop], fwd.id[start:stop])
-            fwd.sim[start:stop], fwd.id[start:stop] = search_block(
-                rows.block(start, stop), parts, at, from_, k + start, k, bwd, run, known=known
-            )
+            block = Block(rows.block(start, stop), k + start, parts, *routed, known, bwd)
+            fwd.sim[start:stop], fwd.id[start:stop] = search_block(block, mapped)
     bwd.id[...] = np.where(bwd.id >= k, bwd.id - k, -1)
     found = what_reaches("fwd", fwd, limits[0], len(of)) | what_reaches("bwd", bwd, limits[1], len(rows))
     write_tile(path, found)

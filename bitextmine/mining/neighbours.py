@@ -80,7 +80,7 @@ def exact_up_to(device: str) -> int:
 
 
 def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[NeighboursLike, str]:
-    from bitextmine.indexing.both import search_both_indexed
+    from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
     from bitextmine.indexing.file import open_index
 
     assert src.npy is not None
@@ -92,14 +92,10 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
         work.run.progress(len(src.unique.rows) + len(tgt.unique.rows), "search") as bar,
     ):
         found = search_both_indexed(
-            src.vectors,
-            tgt.vectors,
-            indexes[0],
-            indexes[1],
-            k,
-            x_rows=src.unique.line_to_row,
-            y_rows=tgt.unique.line_to_row,
-            memory=work.run.memory,
+            Indexed(src.vectors, indexes[0], src.unique.line_to_row),
+            Indexed(tgt.vectors, indexes[1], tgt.unique.line_to_row),
+            Wanted(k),
+            run=work.run,
             progress=_watched(bar.update, src, tgt),
             searcher=searcher,
         )

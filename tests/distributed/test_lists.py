@@ -14,7 +14,7 @@ from bitextmine.distributed.parts import FileRows
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster
-from bitextmine.indexing.both import search_both_indexed
+from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
 from bitextmine.indexing.build import build_index
 from bitextmine.indexing.clusters import ROUTE_ROWS
 from bitextmine.indexing.faiss_index import Index
@@ -51,18 +51,8 @@ def search(
         searcher = ClusterSearcher(
             cluster, x.file, y.file, {"x": "of this test"}, folder=folder, memory=1 << 28
         )
-    return search_both_indexed(
-        x.vectors,
-        y.vectors,
-        x.index,
-        y.index,
-        k,
-        x_rows=x.rows,
-        y_rows=y.rows,
-        sample=200,
-        searcher=searcher,
-        **more,
-    )
+    both = (Indexed(side.vectors, side.index, side.rows) for side in (x, y))
+    return search_both_indexed(*both, Wanted(k, sample=200), searcher=searcher, **more)
 
 
 def same(found: Neighbours, wanted: Neighbours) -> None:

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.indexing.both import search_both_indexed
+from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
 from bitextmine.indexing.build import build_index
 from bitextmine.indexing.clusters import Router, find_centres, nearest_centre
-from bitextmine.indexing.lists import Lists, search_lists
+from bitextmine.indexing.lists import Lists, Pass, search_lists
+from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.rows import VectorRows
 
@@ -40,9 +41,9 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
     )
     centres = find_centres(y, 8, seed=1, rounds=2)
     of, lists = parted(y, centres)
-    fwd, bwd = search_lists(
-        VectorRows(x, x.dtype), lists, centres, probes, k, both=True, memory=0, threads=threads
-    )
+    which = Pass(VectorRows(x, x.dtype), lists, centres, probes, k)
+    fwd, bwd = search_lists(which, Run(memory=1, threads=threads))
+    assert bwd is not None
     at, begins = Router(centres, probes).route(x)
     near = np.zeros((n, 8), dtype=bool)
     for number in range(8):
@@ -70,19 +71,11 @@ def test_blocks_and_threads_change_nothing(way, monkeypatch):
     centres = find_centres(y, 9, seed=1)
     lists = parted(y, centres)[1]
     results = []
-    for memory, threads in ((1 << 30, 1), (0, 1), (0, 3), (1 << 30, 2)):
+    for memory, threads in ((1 << 30, 1), (1, 1), (1, 3), (1 << 30, 2)):
         seen: list[int] = []
-        fwd, bwd = search_lists(
-            VectorRows(x, x.dtype),
-            lists,
-            centres,
-            4,
-            3,
-            both=True,
-            memory=memory,
-            threads=threads,
-            progress=seen.append,
-        )
+        which = Pass(VectorRows(x, x.dtype), lists, centres, 4, 3)
+        fwd, bwd = search_lists(which, Run(memory=memory, threads=threads), seen.append)
+        assert bwd is not None
         assert sum(seen) == 150
         results.append(b"".join(a.tobytes() for a in (fwd.sim, fwd.id, bwd.sim, bwd.id)))
     assert len(set(results)) == 1
@@ -91,8 +84,9 @@ def test_blocks_and_threads_change_nothing(way, monkeypatch):
 def test_all_lists_are_exact_search(way):
     rng = np.random.default_rng(4)
     x, y = oracle.corpus(rng, 300, 32, 0.2, 0.05), oracle.corpus(rng, 260, 32, 0.2)
-    indexes = build_index(x, "ivf"), build_index(y, "ivf")
-    got, want = search_both_indexed(x, y, *indexes, 4, target=1.0, sample=10_000), search_both(x, y, 4)
+    sides = Indexed(x, build_index(x, "ivf")), Indexed(y, build_index(y, "ivf"))
+    got = search_both_indexed(*sides, Wanted(4, target=1.0, sample=10_000))
+    want = search_both(x, y, 4)
     some = (x != 0).any(axis=1)
     for name, rows in (("fwd_sim", some), ("bwd_sim", np.ones(len(y), dtype=bool))):
         found, true = getattr(got, name), getattr(want, name)
@@ -109,9 +103,8 @@ def test_both_directions_are_what_either_index_finds(kinds):
     y = oracle.vectors(rng, 800, 32)
     y[:400] = (x[:400] + 0.05 * rng.standard_normal((400, 32))).astype(np.float16)
     seen: list[int] = []
-    got = search_both_indexed(
-        x, y, build_index(x, kinds[0]), build_index(y, kinds[1]), 4, progress=seen.append
-    )
+    sides = Indexed(x, build_index(x, kinds[0])), Indexed(y, build_index(y, kinds[1]))
+    got = search_both_indexed(*sides, Wanted(4), progress=seen.append)
     want = search_both(x, y, 4)
     assert sum(seen) == 1700
     assert (got.fwd_id[:400, 0] == np.arange(400)).all()
@@ -144,11 +137,9 @@ def test_selections_of_both_sides():
         rows[kept] = np.arange(len(kept))
         rows[60:80] = rows[40:60]
         rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
-        sides.append((lines[kept], build_index(lines, "ivf"), rows))
-    (x, x_index, x_rows), (y, y_index, y_rows) = sides
-    got = search_both_indexed(
-        x, y, x_index, y_index, 3, x_rows=x_rows, y_rows=y_rows, target=1.0, sample=1000
-    )
+        sides.append(Indexed(lines[kept], build_index(lines, "ivf"), rows))
+    x, y = (side.vectors for side in sides)
+    got = search_both_indexed(*sides, Wanted(3, target=1.0, sample=1000))
     want = search_both(x, y, 3)
     assert (got.fwd_sim[:, 0] == want.fwd_sim[:, 0]).mean() > 0.99
     assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99
