@@ -32,17 +32,31 @@ MEAN_WEIGHT = 2.0
 ACROSS_WEIGHT = 0.25
 
 
+# Rough Latin spellings of Greek and Cyrillic letters, and of Latin letters without an accent to lose. Names are then
+# spelled alike in all scripts (обама, obama) and share n-grams.
+LATIN = str.maketrans(
+    dict(zip("абвгдезийклмнопрстуфхцыэіґ", "abvgdeziiklmnoprstufhcyeig", strict=True))
+    | {"ж": "zh", "ч": "ch", "ш": "sh", "щ": "shch", "ю": "yu", "я": "ya", "є": "ye", "ъ": "", "ь": ""}
+    | dict(zip("αβγδεζηικλμνξοπρσςτυφω", "avgdeziiklmnxoprsstyfo", strict=True))
+    | {"θ": "th", "χ": "ch", "ψ": "ps", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"}
+)
+
+
 def spellings(piece: str) -> list[str]:
-    """Return the distinct n-grams of a piece and, if it is longer, the whole piece, without case and accents."""
-    plain = folded(piece)
+    """Return the distinct n-grams of a piece and, if it is longer, the whole piece, without case and accents.
+
+    Those of its spelling in Latin letters are among them.
+    """
     found: dict[str, None] = {}
-    for length in (*LENGTHS, len(plain)):
-        if length < LENGTHS[0]:
-            continue
-        for begin in range(len(plain) - length + 1):
-            ngram = plain[begin : begin + length]
-            if is_word(ngram.removeprefix(SPACE)):
-                found[ngram] = None
+    plain = folded(piece)
+    for spelled in dict.fromkeys((plain, plain.translate(LATIN))):
+        for length in (*LENGTHS, len(spelled)):
+            if length < LENGTHS[0]:
+                continue
+            for begin in range(len(spelled) - length + 1):
+                ngram = spelled[begin : begin + length]
+                if is_word(ngram.removeprefix(SPACE)):
+                    found[ngram] = None
     return list(found)
 
 
@@ -125,10 +139,13 @@ class SpelledVectors(nn.Module):
             torch.arange(int(offsets[-1]), device=wanted.device)
             + (starts - offsets[:-1]).repeat_interleave(lengths)
         ]
-        mean = functional.embedding_bag(ids, self.ngrams, offsets, mode="mean", include_last_offset=True)
+        # N-grams across cuts are bags of one, so that the large table gets a single gradient, not a sum of two.
+        across = wanted[len(pieces) :] - self.pieces
+        ids = torch.cat([ids, across])
+        offsets = torch.cat([offsets, offsets[-1] + torch.arange(1, len(across) + 1, device=wanted.device)])
+        means = functional.embedding_bag(ids, self.ngrams, offsets, mode="mean", include_last_offset=True)
         own = functional.embedding(pieces, self.own)
-        across = functional.embedding(wanted[len(pieces) :] - self.pieces, self.ngrams)
-        return torch.cat([own + MEAN_WEIGHT * mean, ACROSS_WEIGHT * across])
+        return torch.cat([own + MEAN_WEIGHT * means[: len(pieces)], ACROSS_WEIGHT * means[len(pieces) :]])
 
     def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Gather as `PieceVectors.gathered` does; each vector needed is computed once."""

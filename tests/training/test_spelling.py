@@ -62,6 +62,13 @@ def test_ngrams_of_pieces_without_case_and_accents() -> None:
     assert "parlament" in names, "the same word with and without an accent"
 
 
+def test_names_share_ngrams_across_scripts() -> None:
+    names, lists = piece_ngrams([f"{SPACE}обама", f"{SPACE}obama", f"{SPACE}łódź", f"{SPACE}lodz"])
+    each = [{names[n] for n in lists.ids[lists.offsets[i] : lists.offsets[i + 1]]} for i in range(len(lists))]
+    assert {f"{SPACE}obama", "bama"} <= each[0] & each[1]
+    assert f"{SPACE}lodz" in each[2] & each[3]
+
+
 @given(st.lists(st.lists(st.integers(0, len(PIECES) + 1), max_size=6), max_size=5))
 def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> None:
     across = ["parl", f"{SPACE}par"]

@@ -1,0 +1,143 @@
+"""Hard negatives on FLORES: does an encoder tell a sentence from one with another number, another name, or a negation?
+
+Example:  python train/bench_hard.py --data FOLDER --model europe20
+
+FOLDER holds flores/devtest.XX.txt[.zst]. Of each English sentence up to three variants are made by rule:
+
+    number    one of its numbers, in digits, becomes another of as many digits
+    name      one capitalised word, not the first, becomes one of another sentence
+    negation  the first "not" goes, or the first auxiliary verb gets one
+
+Each sentence of another language is looked up among all originals and all variants, by cosine. The error is the share
+for which the original is not the nearest; a column per kind counts the sentences that take a variant of that kind for
+the translation, of those that have one. No rule of these is used in training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+from bench_public import THREE, parallel, units
+
+from bitextmine.encoder import load_encoder
+
+KINDS = ("number", "name", "negation")
+NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w]|[.,]\d)")
+NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
+NOT_NAMES = frozenset(
+    "January February March April May June July August September October November December Monday Tuesday Wednesday "
+    "Thursday Friday Saturday Sunday The This That These Those But And They There When While However".split()
+)
+NEGATED = re.compile(r"\b(?:(can)not|(\w+)n[’']t|(\w+) not)\b")
+AUXILIARY = re.compile(
+    r"\b(is|are|was|were|will|would|can|could|should|may|might|must|has been|have been|had been)\b(?! not)"
+)
+
+
+def variants(lines: list[str], seed: int = 1) -> list[tuple[str, int, str]]:
+    """Return the kind, the line and the text of each variant."""
+    rng = random.Random(seed)
+    names = sorted({name for line in lines for name in NAME.findall(line)} - NOT_NAMES)
+    made = []
+    for i, line in enumerate(lines):
+        for kind, text in (
+            ("number", other_number(line, rng)),
+            ("name", other_name(line, names, rng)),
+            ("negation", other_sense(line)),
+        ):
+            if text and text != line:
+                made.append((kind, i, text))
+    return made
+
+
+def other_number(line: str, rng: random.Random) -> str:
+    found = list(NUMBER.finditer(line))
+    if not found:
+        return ""
+    one = rng.choice(found)
+    old, least = int(one[0]), 10 ** (len(one[0]) - 1) if len(one[0]) > 1 else 2
+    # Years stay years: another one of the same century.
+    choices = (
+        range(old // 100 * 100, old // 100 * 100 + 100) if len(one[0]) == 4 else range(least, least * 10)
+    )
+    new = rng.choice(choices)
+    while new == old:
+        new = rng.choice(choices)
+    return f"{line[: one.start()]}{new}{line[one.end() :]}"
+
+
+def other_name(line: str, names: list[str], rng: random.Random) -> str:
+    found = [one for one in NAME.finditer(line) if one[0] not in NOT_NAMES]
+    if not found:
+        return ""
+    one = rng.choice(found)
+    new = rng.choice(names)
+    while new in line:
+        new = rng.choice(names)
+    return f"{line[: one.start()]}{new}{line[one.end() :]}"
+
+
+def other_sense(line: str) -> str:
+    if NEGATED.search(line):
+        return NEGATED.sub(
+            lambda m: {"wo": "will", "ca": "can"}.get(m[2] or "", m[1] or m[2] or m[3]), line, count=1
+        )
+    return AUXILIARY.sub(negated, line, count=1)
+
+
+def negated(found: re.Match[str]) -> str:
+    first, *rest = found[0].split(" ")
+    return " ".join(["cannot" if first == "can" else f"{first} not", *rest])
+
+
+def errors(
+    src: np.ndarray, originals: np.ndarray, edited: np.ndarray, made: list[tuple[str, int, str]]
+) -> list[float]:
+    """Return the error in per cent, and per kind the share of lines with a variant that take it."""
+    pool = np.concatenate([originals, edited])
+    first = (src @ pool.T).argmax(axis=1)
+    found = [100 * float((first != np.arange(len(src))).mean())]
+    for kind in KINDS:
+        rows = [(i, len(originals) + n) for n, (its, i, _) in enumerate(made) if its == kind]
+        found.append(100 * float(np.mean([first[i] == n for i, n in rows])))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
+    parser.add_argument("--model", action="append", help="encoder, as for the other commands (default)")
+    parser.add_argument("--show", action="store_true", help="print some of the variants")
+    args = parser.parse_args()
+    sides = parallel(args.data, "flores/devtest.{}.txt*")
+    made = variants(sides["en"])
+    if args.show:
+        for kind, i, text in made[:30]:
+            print(f"{kind}\n  {sides['en'][i]}\n  {text}")
+    counts = ", ".join(f"{sum(its == kind for its, *_ in made)} {kind}" for kind in KINDS)
+    print(f"{len(sides['en'])} sentences, variants: {counts}\n")
+    print("| encoder | language | error | " + " | ".join(KINDS) + " |")
+    print("|---|---|---|" + "---|" * len(KINDS))
+    for model in args.model or ["default"]:
+        encode = load_encoder(model).encode
+        originals, edited = units(encode(sides["en"])), units(encode([text for *_, text in made]))
+        table = {
+            lang: errors(units(encode(sides[lang])), originals, edited, made)
+            for lang in THREE
+            if lang in sides
+        }
+        for lang, found in table.items():
+            print(f"| {model} | {lang} | " + " | ".join(f"{value:.1f}" for value in found) + " |")
+        for name, some in (("de es fr it", list(table)[:4]), ("mean", list(table))):
+            mean = np.mean([table[lang] for lang in some], axis=0)
+            print(f"| {model} | {name} | " + " | ".join(f"{value:.1f}" for value in mean) + " |")
+
+
+if __name__ == "__main__":
+    main()

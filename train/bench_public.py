@@ -1,0 +1,225 @@
+"""Accuracy on the public benchmarks of 20 languages: NTREX, FLORES, Tatoeba, everyday sentences.
+
+Example:  python train/bench_public.py --data FOLDER --model europe20
+          python train/bench_public.py --data FOLDER --model europe20 --pairs pairs.tsv --plot train/pairs
+
+FOLDER holds what is to be measured; what is missing is left out:
+
+    ntrex/ntrex.XX.txt[.zst]             NTREX-128, line i of one language translates line i of another
+    flores/devtest.XX.txt[.zst]          FLORES-200 devtest, likewise
+    tatoeba/tatoeba.XXX-eng.XXX, .eng    LASER's Tatoeba tests, as its repository has them
+    everyday20/everyday.en-XX.tsv[.zst]  header, then pairs
+    everyday/queries.en-XX.tsv[.zst]     header, then pairs
+
+Accuracy is MTEB's: the share of the sentences whose nearest one in the other language, by cosine, is the translation.
+NTREX has the mean of both directions, as MTEB publishes it; Tatoeba is searched from the other language into English.
+The error by margin is LASER's xsim: the highest ratio margin (k = 4) among the four nearest, mean of both directions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bitextmine.encoder import load_encoder
+from bitextmine.files.lines import iter_lines
+
+K = 4
+# LASER's and MTEB's names of languages.
+THREE = {
+    "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "sv": "swe", "da": "dan", "nb": "nob",
+    "fi": "fin", "cs": "ces", "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "uk": "ukr", "hu": "hun",
+    "ro": "ron", "el": "ell", "bg": "bul",
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
+    parser.add_argument("--model", default="default", help="encoder, as for the other commands (default)")
+    parser.add_argument(
+        "--pairs", type=Path, help="measure all pairs of languages on NTREX, and write them here"
+    )
+    parser.add_argument("--plot", type=Path, help="draw --pairs as PLOT-light.svg and PLOT-dark.svg")
+    args = parser.parse_args()
+    if args.plot and not args.pairs:
+        parser.error("--plot needs --pairs")
+    encode = load_encoder(args.model).encode
+    print_table(measure(args.data, encode))
+    if args.pairs:
+        every_pair(args.data, encode, args.pairs)
+        if args.plot:
+            heat_map(args.pairs, args.plot)
+
+
+def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[no-untyped-def]
+    """Return the columns of the table, each a figure per language."""
+    columns: dict[str, dict[str, float]] = {}
+
+    def note(column: str, lang: str, value: float) -> None:
+        columns.setdefault(column, {})[lang] = value
+
+    for name, pattern in (("NTREX", "ntrex/ntrex.{}.txt*"), ("FLORES", "flores/devtest.{}.txt*")):
+        sides = parallel(data, pattern)
+        if "en" not in sides:
+            continue
+        vectors = {lang: units(encode(lines)) for lang, lines in sides.items()}
+        for lang in THREE:
+            if lang not in vectors:
+                continue
+            into, back = hits(vectors["en"], vectors[lang])
+            note(f"{name} accuracy", lang, percent(into[0], back[0]))
+            note(f"{name} error by margin", lang, 100 - percent(into[1], back[1]))
+            if name == "NTREX":
+                for half, which in (("odd", slice(0, None, 2)), ("even", slice(1, None, 2))):
+                    some = [found[0][which] for found in (into, back)]
+                    note(f"NTREX accuracy, {half} lines", lang, percent(*some))
+    for lang, code in THREE.items():
+        if (data / f"tatoeba/tatoeba.{code}-eng.eng").exists():
+            src, tgt = (
+                list(iter_lines(data / f"tatoeba/tatoeba.{code}-eng.{side}", "strict"))
+                for side in (code, "eng")
+            )
+            into, back = hits(units(encode(src)), units(encode(tgt)))
+            note("Tatoeba accuracy", lang, percent(into[0]))
+            note("Tatoeba error by margin", lang, 100 - percent(into[1], back[1]))
+        for path in found_files(
+            data, f"everyday20/everyday.en-{lang}.tsv*", f"everyday/queries.en-{lang}.tsv*"
+        ):
+            rows = [line.split("\t") for line in iter_lines(path, "strict")][1:]
+            src, tgt = (units(encode([row[side] for row in rows])) for side in (0, 1))
+            into, back = hits(src, tgt)
+            note("everyday accuracy", lang, percent(into[0], back[0]))
+            note("everyday error by margin", lang, 100 - percent(into[1], back[1]))
+    return columns
+
+
+def found_files(data: Path, *patterns: str) -> list[Path]:
+    return [path for pattern in patterns for path in sorted(data.glob(pattern))][:1]
+
+
+def parallel(data: Path, pattern: str) -> dict[str, list[str]]:
+    """Return the lines of each language that a benchmark has."""
+    sides = {}
+    for lang in ("en", *THREE):
+        for path in found_files(data, pattern.format(lang)):
+            sides[lang] = list(iter_lines(path, "strict"))
+    return sides
+
+
+def units(vectors: np.ndarray) -> np.ndarray:
+    rows = np.asarray(vectors, dtype=np.float32)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+Hits = tuple[np.ndarray, np.ndarray]
+
+
+def hits(src: np.ndarray, tgt: np.ndarray) -> tuple[Hits, Hits]:
+    """Return per sentence whether the translation comes first, by cosine and by ratio margin, in both directions."""
+    cosines = src @ tgt.T
+    # The nearest of each side, in no order; a pool of fewer than K sentences is searched whole.
+    k = min(K, len(src))
+    near = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
+    back = np.argpartition(-cosines, k - 1, axis=0)[:k].T
+    row = np.arange(len(src))[:, None]
+    forward_cosines, backward_cosines = cosines[row, near], cosines[back, row]
+    mean_src, mean_tgt = forward_cosines.mean(axis=1), backward_cosines.mean(axis=1)
+
+    def first(candidates: np.ndarray, found: np.ndarray, own: np.ndarray, other: np.ndarray) -> Hits:
+        margins = found / ((own[:, None] + other[candidates]) / 2)
+        gold = np.arange(len(found))
+        return tuple(candidates[gold, score.argmax(axis=1)] == gold for score in (found, margins))  # type: ignore[return-value]
+
+    return first(near, forward_cosines, mean_src, mean_tgt), first(back, backward_cosines, mean_tgt, mean_src)
+
+
+def percent(*found: np.ndarray) -> float:
+    return 100 * float(np.mean([part.mean() for part in found]))
+
+
+def print_table(columns: Mapping[str, Mapping[str, float]]) -> None:
+    print("| | " + " | ".join(columns) + " |")
+    print("|---|" + "---|" * len(columns))
+    for lang in THREE:
+        cells = [figure(name, column[lang]) if lang in column else "-" for name, column in columns.items()]
+        if set(cells) != {"-"}:
+            print(f"| {lang} | " + " | ".join(cells) + " |")
+    means = (figure(name, float(np.mean(list(column.values())))) for name, column in columns.items())
+    print("| mean | " + " | ".join(means) + " |")
+
+
+def figure(name: str, value: float) -> str:
+    return f"{value:.2f}"
+
+
+def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untyped-def]
+    """Write NTREX's accuracy of each pair of languages, mean of both directions, and print what is said of all."""
+    vectors = {lang: units(encode(lines)) for lang, lines in parallel(data, "ntrex/ntrex.{}.txt*").items()}
+    rows = []
+    for a, b in itertools.combinations(vectors, 2):
+        into, back = hits(vectors[a], vectors[b])
+        rows.append((a, b, percent(into[0], back[0]), percent(into[1], back[1])))
+    with open(out, "w", encoding="utf-8", newline="\n") as file:
+        file.write("language\tother\tcosine\tmargin\n")
+        file.writelines(f"{a}\t{b}\t{cosine:.2f}\t{margin:.2f}\n" for a, b, cosine, margin in rows)
+    cosines, margins = (np.array([row[i] for row in rows]) for i in (2, 3))
+    worst = rows[int(margins.argmin())]
+    print(
+        f"\nNTREX, {len(rows)} pairs of languages, accuracy by cosine {cosines.mean():.2f}, by ratio margin "
+        f"{margins.mean():.2f}; lowest by margin: {worst[0]}-{worst[1]} {worst[3]:.2f}"
+    )
+
+
+def heat_map(source: Path, stem: Path) -> None:
+    """Draw the pairs' accuracy by ratio margin, for light and for dark pages."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    rows = [line.split("\t") for line in source.read_text(encoding="utf-8").splitlines()[1:]]
+    names = order(row[side] for row in rows for side in (0, 1))
+    table = np.full((len(names), len(names)), np.nan)
+    for a, b, _, margin in rows:
+        i, j = sorted((names.index(a), names.index(b)), reverse=True)
+        table[i, j] = float(margin)
+    for theme, text in (("light", "#1f2328"), ("dark", "#e6edf3")):
+        with matplotlib.rc_context(
+            {"svg.hashsalt": "bitextmine", "svg.fonttype": "none", "text.color": text}
+        ):
+            drawn = Figure(figsize=(6.25, 5.6), layout="constrained")
+            FigureCanvasSVG(drawn)
+            axes = drawn.subplots()
+            low = max(90.0, float(np.floor(np.nanmin(table))))
+            image = axes.imshow(table, cmap="viridis", vmin=low, vmax=100)
+            for i, j in itertools.combinations(range(len(names)), 2):
+                value = table[j, i]
+                color = "#000000" if value > (low + 100) / 2 else "#ffffff"
+                axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=5, color=color)
+            axes.set_xticks(range(len(names) - 1), names[:-1], fontsize=7)
+            axes.set_yticks(range(1, len(names)), names[1:], fontsize=7)
+            axes.set_ylim(len(names) - 0.5, 0.5)
+            axes.set_xlim(-0.5, len(names) - 1.5)
+            axes.tick_params(colors=text, length=0)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+            bar = drawn.colorbar(image, ax=axes, shrink=0.6, pad=0.01)
+            bar.ax.tick_params(colors=text, labelsize=7)
+            bar.outline.set_visible(False)  # type: ignore[operator]
+            drawn.savefig(f"{stem}-{theme}.svg", transparent=True, metadata={"Date": None})
+
+
+def order(names: Iterable[str]) -> list[str]:
+    """Return the languages with relatives side by side."""
+    related = "en nl de da nb sv fr it es pt ro pl cs uk ru bg el hu fi tr".split()
+    return sorted(set(names), key=lambda name: related.index(name) if name in related else len(related))
+
+
+if __name__ == "__main__":
+    main()
