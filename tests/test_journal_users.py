@@ -101,7 +101,7 @@ import numpy as np
 from pathlib import Path
 from bitextmine.indexing.build import build_on_disk, make_plan
 x = np.load("x.npy")
-built = build_on_disk(x, make_plan(x, "IVF16,SQ8"), Path("x.part"), {"x": 1}, memory=1 << 30, shard_rows=700)
+built = build_on_disk(x, make_plan(x, "IVF16,SQ8", shard_rows=700), Path("x.part"), {"x": 1}, memory=1 << 30)
 Path("index.bin").write_bytes(built.file.read_bytes())
 Path("lists.bin").write_bytes(built.lists.read_bytes())
 """

@@ -10,7 +10,7 @@ import click
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import Number, index_type
-from bitextmine.indexing.kinds import KINDS
+from bitextmine.indexing.options import KINDS, IndexOptions
 
 if TYPE_CHECKING:
     from bitextmine.run import Run
@@ -111,5 +111,5 @@ def index(
                 how = EmbedOptions(cache=cache, overwrite=force, wait=wait, encoding=encoding)
                 vectors = str(embed_corpus(corpus, encoder, run, how, lang=lang))
             with progress(None, f"index {corpus}", "vectors") as bar:
-                report = index_corpus(vectors, force=force, memory=run.memory, progress=bar.update, **options)
+                report = index_corpus(vectors, IndexOptions(force=force, **options), run, bar.update)
             click.echo(report.to_table(), err=True)

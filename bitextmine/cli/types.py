@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.kinds import KINDS
+from bitextmine.indexing.options import KINDS
 
 
 class Number(click.FloatRange):

@@ -2,10 +2,9 @@
 
 file         corpus.fr.faiss beside corpus.fr.npy: index_corpus, open_index, load_index, and the manifest
 build        an index in memory, or on disk, shard by shard
-merge        the lists of several shards in one file
-mapped       lists in a mapped file that may lose its end
+ondisk       inverted lists in a file: merging shards, noticing a change
 choose       the kind that pays (--type auto), by times measured on the vectors
-kinds        the named kinds
+options      IndexOptions, and the named kinds
 faiss_index  Index: the factory string of each kind, and a search of one index with exact similarities
 both         both directions through the indexes of both sides
 on_cluster   its passes by the workers of an executor

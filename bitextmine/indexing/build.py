@@ -19,9 +19,9 @@ from bitextmine.files.journal import JournalBusyError, journal_folder
 from bitextmine.indexing.clusters import find_centres, nearest_centre
 from bitextmine.indexing.faiss_index import Index, core_of, factory_string, reason
 from bitextmine.indexing.kmeans import few_rows_allowed
-from bitextmine.indexing.merge import merge_shards
+from bitextmine.indexing.ondisk import merge_shards
 from bitextmine.search.pages import release
-from bitextmine.search.rows import Groups, Vectors, check_pair, scan
+from bitextmine.search.rows import Vectors, check_pair, scan
 from bitextmine.system import processors, size
 
 __all__ = ["JOB", "Built", "Plan", "build_index", "build_on_disk", "make_plan"]
@@ -36,15 +36,18 @@ _SHARD_COPIES = 3  # a shard in memory: growing arrays, and what is written of t
 
 @dataclass(frozen=True)
 class Plan:
-    """An index to build: kind, factory string, and the rows (ascending) of the vectors that it takes."""
+    """An index to build: kind, factory string, and the rows (ascending) of the vectors that it takes.
+
+    `shard_rows` is for tests (None: as many as fit into memory).
+    """
 
     kind: str
     spec: str
     rows: int
     dim: int
     chosen: NDArray[np.int64]
-    groups: Groups | None
     seed: int
+    shard_rows: int | None = None
 
     def facts(self) -> dict[str, Any]:
         """Return the plan for the manifest."""
@@ -59,7 +62,7 @@ class Plan:
         }
 
 
-def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
+def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows: int | None = None) -> Plan:
     """Read the vectors (n, d) once and return the plan for `build_index`, which raises the same errors."""
     if not kind.strip():
         raise UsageError(
@@ -72,7 +75,8 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
     chosen = chosen[_nonzero(vectors, chosen)]
     if not len(chosen):
         raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
-    return Plan(kind, factory_string(kind, len(chosen), dim), len(vectors), dim, chosen, groups, seed)
+    spec = factory_string(kind, len(chosen), dim)
+    return Plan(kind, spec, len(vectors), dim, chosen, seed, shard_rows)
 
 
 def build_index(
@@ -94,10 +98,6 @@ def build_index(
     plan = make_plan(vectors, kind, seed=seed)
     index = _trained(vectors, plan)
     _add(index, vectors, plan.chosen, progress)
-    return _finished(index, plan)
-
-
-def _finished(index: Any, plan: Plan) -> Index:
     made = Index(index, plan.facts())
     effort = made.effort()
     if effort is not None:
@@ -234,7 +234,6 @@ def build_on_disk(
     identity: dict[str, Any],
     *,
     memory: int,
-    shard_rows: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Built:
     """Build the planned index as files in `folder` within about `memory` bytes.
@@ -254,7 +253,7 @@ def build_on_disk(
             f"index type {plan.spec}: takes about {size(each * len(plan.chosen))} of memory, {size(memory)} may be "
             "used; use ivf, which is built in parts, or allow more (index --memory)"
         )
-    rows = shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
+    rows = plan.shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
     try:
         with journal_folder(folder, JOB, {**identity, **plan.facts(), "faiss": faiss.__version__}) as journal:
             for left in folder.glob("*.tmp"):
@@ -271,7 +270,7 @@ def build_on_disk(
                 except BitextmineError:
                     shutil.rmtree(folder, ignore_errors=True)  # nothing that could go on
                     raise
-                _write(index, trained)
+                write_index(index, trained)
                 del index
             build = _build_shards if mergeable else _grow
             return build(vectors, plan, folder, trained, shards, progress)
@@ -305,7 +304,7 @@ def _build_shards(
             continue
         index = faiss.read_index(str(trained))
         _add(index, vectors, plan.chosen[start:stop], progress)
-        _write(index, file)
+        write_index(index, file)
         del index
     if len(files) == 1:
         return Built(files[0], None, 1, resumed)
@@ -316,7 +315,7 @@ def _build_shards(
         merge_shards(index, files, lists)
     except RuntimeError as error:
         raise _full(folder, error) from None
-    _write(index, merged)
+    write_index(index, merged)
     return Built(merged, lists, len(files), resumed)
 
 
@@ -329,11 +328,10 @@ def _grow(
     progress: Callable[[int], object] | None,
 ) -> Built:
     """Build an index that cannot be merged, and save it after each part."""
-    done = 0
-    for number in range(len(shards), 0, -1):
-        if _whole(folder / f"grown-{number:05d}.faiss", shards[number - 1][1]):
-            done = number
-            break
+    grown = (
+        n for n in range(len(shards), 0, -1) if _whole(folder / f"grown-{n:05d}.faiss", shards[n - 1][1])
+    )
+    done = next(grown, 0)
     last = trained if not done else folder / f"grown-{done:05d}.faiss"
     if progress is not None and done:
         progress(shards[done - 1][1])
@@ -342,7 +340,7 @@ def _grow(
         start, stop = shards[number]
         _add(index, vectors, plan.chosen[start:stop], progress)
         file = folder / f"grown-{number + 1:05d}.faiss"
-        _write(index, file)
+        write_index(index, file)
         if last != trained:
             last.unlink()
         last = file
@@ -391,7 +389,7 @@ def _whole(file: Path, rows: int) -> bool:
         return False
 
 
-def _write(index: Any, file: Path) -> None:
+def write_index(index: Any, file: Path) -> None:
     staged = Path(f"{file}.tmp")
     try:
         faiss.write_index(index, str(staged))
@@ -402,9 +400,9 @@ def _write(index: Any, file: Path) -> None:
     put_in_place(staged, file)
 
 
-def _full(folder: Path, error: BaseException) -> BitextmineError:
-    cause = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
+def _full(folder: Path, error: RuntimeError) -> BitextmineError:
+    free = shutil.disk_usage(folder).free
     return BitextmineError(
-        f"{folder}: cannot write the index ({cause}; {shutil.disk_usage(folder).free:,} bytes are free there); is the "
-        "disk full? What is done is kept: free some space and run index again to go on"
+        f"{folder}: cannot write the index ({reason(error)}; {free:,} bytes are free there); is the disk full? What is "
+        "done is kept: free some space and run index again to go on"
     )

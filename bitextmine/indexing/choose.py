@@ -19,6 +19,7 @@ from bitextmine.files.journal import read_head
 from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre, rank_lists
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.indexing.lists import Lists, Pass, search_lists
+from bitextmine.indexing.options import IndexOptions
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.rows import VectorRows, Vectors
@@ -35,14 +36,7 @@ _K = 4
 
 
 def choose(
-    vectors: Vectors,
-    chosen: NDArray[np.int64],
-    *,
-    queries: int | None,
-    target: float,
-    memory: int,
-    seed: int,
-    disk: int,
+    vectors: Vectors, chosen: NDArray[np.int64], options: IndexOptions, *, memory: int, disk: int
 ) -> dict[str, Any]:
     """Return the kind of index that costs least, building included.
 
@@ -54,29 +48,27 @@ def choose(
     Args:
         vectors: (n, d).
         chosen: the rows to index.
-        queries: searches to come; None: this side's share of mining with another indexed corpus.
-        target: recall.
-        memory: bytes to be had.
-        seed: for samples.
-        disk: bytes to be had.
+        options: queries to come, recall and seed.
+        memory: bytes available.
+        disk: bytes available.
 
     Returns:
         {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
     """
-    n, dim = len(chosen), int(vectors.shape[1])
-    asked = n if queries is None else queries
-    result: dict[str, Any] = {"queries": asked, "target": target}
+    n, dim, seed = len(chosen), int(vectors.shape[1]), options.seed
+    mining = options.queries is None
+    asked = n if options.queries is None else options.queries
+    result: dict[str, Any] = {"queries": asked, "target": options.recall_target}
     if n <= FLAT_UP_TO:
         return {**result, "kind": "flat", "reason": f"exact search of {n:,} rows needs no index"}
     drawn = np.sort(np.random.default_rng(seed).choice(chosen, min(_PART, n), replace=False))
     part = np.ascontiguousarray(vectors[drawn])
-    mining = queries is None
     rest = _Rates(part, n, seed, mining)
     seconds = {"flat": {"build": 0.0, "search": asked * rest.exact(n)}}
     lists = _lists_of(n, dim)
     build = rest.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
     if build < seconds["flat"]["search"]:
-        probes = _probes(vectors, chosen, lists, target, seed, mining)
+        probes = _probes(vectors, chosen, lists, options)
         seconds["ivf"] = {"build": build, "search": asked * (rest.route() * lists + probes * rest.list())}
         close = seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20
         if close or not _fits("ivf", n * (2 * dim + 8), memory, disk):
@@ -147,16 +139,14 @@ def _time(work: Callable[[], object], times: int = 2) -> float:
     return float(best) / processors()
 
 
-def _probes(
-    vectors: Vectors, chosen: NDArray[np.int64], lists: int, target: float, seed: int, mining: bool
-) -> float:
+def _probes(vectors: Vectors, chosen: NDArray[np.int64], lists: int, options: IndexOptions) -> float:
     """Return the number of lists to search for the nearest other row, measured on 512 rows.
 
     In mining either of the two may find the other. The centres are found in fewer rounds than the index's.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(options.seed)
     drawn = np.sort(random.choice(chosen, min(_PER_CENTRE // 4 * lists, len(chosen)), replace=False))
-    centres = find_centres(np.ascontiguousarray(vectors[drawn]), lists, seed=seed, rounds=4)
+    centres = find_centres(np.ascontiguousarray(vectors[drawn]), lists, seed=options.seed, rounds=4)
     rows = np.sort(random.choice(chosen, min(_DRAWN, len(chosen)), replace=False))
     queries = np.ascontiguousarray(vectors[rows])
     _, found = search_one(queries, vectors, 2)
@@ -166,9 +156,9 @@ def _probes(
         return 1.0
 
     needed = rank_lists(queries, centres, nearest_centre(others, centres))
-    if mining:
+    if options.queries is None:
         needed = np.minimum(needed, rank_lists(others, centres, nearest_centre(queries, centres)))
-    return float(np.quantile(needed, target))
+    return float(np.quantile(needed, options.recall_target))
 
 
 class _Rates:
@@ -176,10 +166,8 @@ class _Rates:
 
     def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
         self._mining = mining
-        self._part, self._queries = (
-            part,
-            np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES]),
-        )
+        self._part = part
+        self._queries = np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
         self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
         self._centres = find_centres(part, self.lists, seed=seed, rounds=4)
         of = nearest_centre(part, self._centres)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.lists import Lists, Pass, search_lists
-from bitextmine.indexing.mapped import MappedLists
-from bitextmine.indexing.merge import list_codes, list_ids
+from bitextmine.indexing.ondisk import MappedLists, list_codes, list_ids
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.options import SearchOptions
@@ -348,7 +347,7 @@ def core_of(index: Any) -> Any:
             return index
 
 
-def reason(error: RuntimeError) -> str:
+def reason(error: RuntimeError | MemoryError) -> str:
     """Return FAISS's message without the C++ signature and the source file."""
     text = str(error)
     for mark in ("failed: ", "Error: ", ": "):

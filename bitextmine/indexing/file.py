@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
@@ -24,15 +23,15 @@ from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
-from bitextmine.indexing.build import Built, build_on_disk, make_plan
+from bitextmine.indexing.build import Built, Plan, build_on_disk, make_plan, write_index
 from bitextmine.indexing.choose import choose, resumed_choice
-from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, factory_string
-from bitextmine.indexing.mapped import MappedLists
-from bitextmine.indexing.merge import list_ids
+from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, factory_string, reason
+from bitextmine.indexing.ondisk import MappedLists, list_ids
+from bitextmine.indexing.options import IndexOptions
 from bitextmine.indexing.recall import draw, tune
+from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
-from bitextmine.system import budget
 from bitextmine.version import __version__
 
 _TIMED = 2048
@@ -76,19 +75,13 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
         held: Any = faiss.extract_index_ivf(merged)
         stored: Any = faiss.downcast_InvertedLists(held.invlists)
         stored.filename = lists.name
-        try:
-            faiss.write_index(merged, str(built.file))
-        except RuntimeError as error:
-            raise BitextmineError(
-                f"{file}: cannot write the index ({_cause(error)}); is the disk full?"
-            ) from None
+        write_index(merged, built.file)
         del stored, held, merged
     facts = {**facts, "bytes": built.file.stat().st_size}
     if built.lists is not None:
         facts["lists_bytes"] = built.lists.stat().st_size
     try:
-        with contextlib.suppress(FileNotFoundError):
-            manifest.unlink()  # an index without a manifest is told from one with another's
+        manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
         lists.unlink(missing_ok=True)
         sync_folder(file.parent)
         if built.lists is not None:
@@ -115,9 +108,8 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     if not manifest.exists():
         raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
     facts = _read_facts(manifest)
-    reason = _sizes(file, facts)
-    if reason is not None:
-        raise BitextmineError(f"{reason}; run index again")
+    if (wrong := _sizes(file, facts)) is not None:
+        raise BitextmineError(f"{wrong}; run index again")
     found = _read(file)
     lists = lists_path(file)
     mapped = MappedLists(found, file, lists if lists.exists() else file)
@@ -223,7 +215,7 @@ def _read(file: Path) -> Any:
         lists.do_mmap()
         return found
     except (RuntimeError, MemoryError) as error:
-        raise BitextmineError(f"{file}: not a whole FAISS index ({_cause(error)}); run index again") from None
+        raise BitextmineError(f"{file}: not a whole FAISS index ({reason(error)}); run index again") from None
 
 
 def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> str | None:
@@ -312,16 +304,8 @@ class IndexReport:
 
 def index_corpus(
     npy_path: str | os.PathLike[str],
-    kind: str = "auto",
-    *,
-    recall_sample: int = 1000,
-    recall_target: float = 0.99,
-    k: int = 4,
-    seed: int = 1,
-    force: bool = False,
-    memory: int | None = None,
-    queries: int | None = None,
-    shard_rows: int | None = None,
+    options: IndexOptions | None = None,
+    run: Run | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> IndexReport:
     """Build the index of an embedding beside it, unless one of these vectors and kind is there.
@@ -333,74 +317,60 @@ def index_corpus(
 
     Args:
         npy_path: the embedding.
-        kind: see `build_index`; auto: the fastest for `queries` queries, building included.
-        recall_sample: rows to measure recall on.
-        recall_target: recall@1 to reach.
-        k: neighbours that the recall counts.
-        seed: for training rows and samples.
-        force: build again, and write over files of other programs.
-        memory: bytes that building may take (default: half of what is free).
-        queries: searches to come (default: as many as rows).
-        shard_rows: rows per shard (default: as many as fit).
+        options: the kind of index and the recall.
+        run: memory that building may take.
         progress: called with the number of rows added.
     """
+    options, memory = options or IndexOptions(), (run or Run()).memory_budget
     vectors, embedding = open_embedding(npy_path)
     file, manifest = index_paths(npy_path)
     _check_name(file)
-    if not force and check_index(npy_path, kind) is None:
+    if not options.force and check_index(npy_path, options.kind) is None:
         facts = read_json(manifest)
-        return IndexReport(
-            file, {n: facts[n] for n in facts if n not in ("kind", "version")}, 0.0, 0.0, False
-        )
-    check_index_output(npy_path, force=force)
-    limit = budget(memory)
+        del facts["kind"], facts["version"]
+        return IndexReport(file, facts, 0.0, 0.0, False)
+    check_index_output(npy_path, force=options.force)
     begin = time.perf_counter()
-    plan = make_plan(vectors, kind, seed=seed)
+    plan = make_plan(vectors, options.kind, seed=options.seed, shard_rows=options.shard_rows)
     part = Path(f"{file}.part")
-    auto: dict[str, Any] = {}
-    if kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
-        # What was decided when the work began holds when it goes on, even if the machine is busier now.
-        choice = resumed_choice(part, _identity(embedding)) or choose(
-            vectors,
-            plan.chosen,
-            queries=queries,
-            target=recall_target,
-            memory=limit,
-            seed=seed,
-            disk=free_bytes(file.parent),
+    identity: dict[str, Any] = {"embedding": _identity(embedding)}
+    if options.kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
+        # A resumed run keeps its choice, even if the machine is busier now.
+        choice = resumed_choice(part, identity["embedding"]) or choose(
+            vectors, plan.chosen, options, memory=memory, disk=shutil.disk_usage(file.parent).free
         )
-        auto = {"auto": choice}
+        identity["auto"] = choice
         plan = replace(plan, spec=factory_string(choice["kind"], len(plan.chosen), plan.dim))
-    identity: dict[str, Any] = {"embedding": _identity(embedding), **auto}
-    built = build_on_disk(
-        vectors, plan, part, identity, memory=limit, shard_rows=shard_rows, progress=progress
-    )
-    index = Index(_read(built.file), plan.facts())
+    built = build_on_disk(vectors, plan, part, identity, memory=memory, progress=progress)
     middle = time.perf_counter()
-    sample = draw(vectors, k, size=recall_sample, seed=seed)
-    recall = tune(index, vectors, sample, recall_target)
+    facts = _measured(built, vectors, plan, options)
     end = time.perf_counter()
+    facts["measured"]["build_seconds"] = round(middle - begin, 3)
+    facts = _put_in_place(built, file, {**plan.facts(), **identity, **facts})
+    shutil.rmtree(part, ignore_errors=True)
+    return IndexReport(file, facts, middle - begin, end - middle, True, built.resumed)
+
+
+def _measured(built: Built, vectors: Vectors, plan: Plan, options: IndexOptions) -> dict[str, Any]:
+    """Tune an index, and return its effort, recall and times for the manifest."""
+    index = Index(_read(built.file), plan.facts())
+    sample = draw(vectors, options.k, size=options.recall_sample, seed=options.seed)
+    recall = tune(index, vectors, sample, options.recall_target)
     effort = index.effort()
-    search_seconds, exact_seconds = compare_times(index, vectors, plan.chosen, k, seed)
-    facts = {
-        **index.facts,
-        **identity,
+    through, exact = compare_times(index, vectors, plan.chosen, options.k, options.seed)
+    return {
         "effort": {} if effort is None else {effort[0]: effort[1]},
         "rescored_per_neighbour": index.factor,
         "recall": recall.to_json(),
         "shards": built.shards,
         "measured": {
-            "build_seconds": round(middle - begin, 3),
+            "build_seconds": 0.0,
             "queries": min(_TIMED, len(plan.chosen)),
-            "search_seconds": round(search_seconds, 4),
-            "exact_seconds": round(exact_seconds, 4),
+            "search_seconds": round(through, 4),
+            "exact_seconds": round(exact, 4),
         },
         "faiss": faiss.__version__,
     }
-    del index
-    facts = _put_in_place(built, file, facts)
-    shutil.rmtree(part, ignore_errors=True)
-    return IndexReport(file, facts, middle - begin, end - middle, True, built.resumed)
 
 
 def compare_times(
@@ -422,13 +392,3 @@ def open_index(npy_path: str | os.PathLike[str]) -> Index:
     if check_index(npy_path) is not None:
         index_corpus(npy_path)
     return load_index(index_paths(npy_path)[0])
-
-
-def free_bytes(folder: Path) -> int:
-    """Return the free bytes on the disk of a folder."""
-    return shutil.disk_usage(folder).free
-
-
-def _cause(error: BaseException) -> str:
-    text = str(error)
-    return text.rsplit(": ", 1)[-1].strip() or type(error).__name__

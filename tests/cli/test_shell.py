@@ -49,7 +49,7 @@ NAMES = {
     "bitextmine.exporting.forms",
     "bitextmine.files.formats.names",
     "bitextmine.files.urls",
-    "bitextmine.indexing.kinds",
+    "bitextmine.indexing.options",
     "bitextmine.mining.choices",
 }
 

@@ -17,19 +17,12 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.indexing import build, choose, faiss_index
 from bitextmine.indexing.build import build_index, build_on_disk, make_plan
-from bitextmine.indexing.file import (
-    check_index,
-    index_corpus,
-    index_paths,
-    lists_path,
-    load_index,
-    open_index,
-)
-from bitextmine.indexing.kinds import KINDS
+from bitextmine.indexing.file import check_index, index_paths, lists_path, load_index, open_index
+from bitextmine.indexing.options import KINDS, IndexOptions
 from bitextmine.search.exact import search_one
 
 from ..search import oracle
-from .test_file import contents, embed
+from .test_file import contents, embed, index_corpus
 
 
 @pytest.fixture
@@ -143,8 +136,9 @@ def count(event, args):
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 from bitextmine.indexing.file import index_corpus
+from bitextmine.indexing.options import IndexOptions
 sys.addaudithook(count)
-index_corpus(sys.argv[2], "ivf", shard_rows=200)
+index_corpus(sys.argv[2], IndexOptions("ivf", shard_rows=200))
 """
 
 
@@ -173,13 +167,15 @@ def test_killed_at_any_moment(npy, tmp_path):
 
 def test_work_is_taken_up_with_another_memory(npy, monkeypatch):
     vectors, _ = open_embedding(npy)
-    plan = make_plan(vectors, "ivf")
+    plan = make_plan(vectors, "ivf", shard_rows=300)
     part = npy.parent / "part"
     written: list[str] = []
-    write = build._write
-    monkeypatch.setattr(build, "_write", lambda index, file: (written.append(file.name), write(index, file)))
-    one = build_on_disk(vectors, plan, part, {}, memory=1 << 30, shard_rows=300)
-    two = build_on_disk(vectors, plan, part, {}, memory=1 << 20)
+    write = build.write_index
+    monkeypatch.setattr(
+        build, "write_index", lambda index, file: (written.append(file.name), write(index, file))
+    )
+    one = build_on_disk(vectors, plan, part, {}, memory=1 << 30)
+    two = build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 20)
     assert (one.shards, one.resumed, two.shards, two.resumed) == (3, 0, 3, 3)
     assert written.count("shard-00000.faiss") == 1
 
@@ -267,7 +263,7 @@ def test_auto_takes_what_costs_least_and_fits(npy, monkeypatch, small_trial, rat
         monkeypatch.setattr(choose._Rates, name, lambda *_, value=value: value)
     vectors, _ = open_embedding(npy)
     chosen = make_plan(vectors).chosen
-    found = choose.choose(vectors, chosen, queries=queries, target=0.99, memory=1 << 30, seed=1, disk=disk)
+    found = choose.choose(vectors, chosen, IndexOptions(queries=queries), memory=1 << 30, disk=disk)
     assert found["kind"] == kind
     assert kind in found["reason"]
     json.dumps(found)

@@ -9,16 +9,16 @@ from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.indexing.file import (
-    check_index,
-    index_corpus,
-    index_paths,
-    lists_path,
-    load_index,
-    open_index,
-)
+from bitextmine.indexing import file
+from bitextmine.indexing.file import check_index, index_paths, lists_path, load_index, open_index
+from bitextmine.indexing.options import IndexOptions
+from bitextmine.run import Run
 
 from ..search import oracle
+
+
+def index_corpus(npy, kind="auto", *, memory=None, progress=None, **options):
+    return file.index_corpus(npy, IndexOptions(kind, **options), Run(memory=memory), progress)
 
 
 def embed(path, vectors, text="a"):

@@ -1,4 +1,4 @@
-"""Inverted lists of several shards in one file, which is read where it lies.
+"""Inverted lists in a file, which is read where it lies: merging shards into one, and noticing a change.
 
 What faiss.contrib.ondisk does, without what that prints on the process's standard output; and a disk that is full is an
 error of a write here, not a signal (FAISS writes through a memory map).
@@ -7,6 +7,7 @@ error of a write here, not a signal (FAISS writes through a memory map).
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["list_codes", "list_ids", "merge_shards"]
+from bitextmine.errors import BitextmineError
+
+__all__ = ["MappedLists", "list_codes", "list_ids", "merge_shards"]
 
 
 def merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
@@ -68,3 +71,31 @@ def list_codes(lists: Any, number: int) -> NDArray[np.uint8]:
         return np.empty(0, np.uint8)
     codes: NDArray[np.uint8] = faiss.rev_swig_ptr(lists.get_codes(number), size)
     return codes
+
+
+class MappedLists:
+    """The inverted lists of an index read from `file`, which map `lists` (perhaps the same file).
+
+    Indexes without lists, or with lists in memory, have nothing to check.
+    """
+
+    def __init__(self, index: Any, file: Path, lists: Path) -> None:
+        self._file, self._fd = file, -1
+        found: Any = faiss.try_extract_index_ivf(index)
+        mapped: Any = None if found is None else faiss.downcast_InvertedLists(found.invlists)
+        if not isinstance(mapped, faiss.OnDiskInvertedLists) or not mapped.totsize:
+            return
+        try:
+            self._fd = os.open(lists, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BitextmineError(f"{lists}: cannot read: {error.strerror or error}") from None
+        weakref.finalize(self, os.close, self._fd)
+        self._size = os.fstat(self._fd).st_size
+
+    def check(self) -> None:
+        """Raise BitextmineError if the file was truncated or grew since it was opened; costs nothing."""
+        if self._fd >= 0 and os.fstat(self._fd).st_size != self._size:
+            raise BitextmineError(
+                f"{self._file}: the index changed while it was in use, and the results are discarded; run the same "
+                "command again"
+            )

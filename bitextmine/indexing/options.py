@@ -1,0 +1,35 @@
+"""The options of an index and the names of its kinds; loads nothing heavy, for `bitextmine --help`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["KINDS", "IndexOptions"]
+
+KINDS = ("auto", "flat", "ivf", "pq", "hnsw")
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """How an index is built, and how its recall is measured.
+
+    Attributes:
+        kind: one of KINDS (see `factory_string`) or a FAISS factory string; auto: the fastest for `queries` queries,
+            building included.
+        recall_sample: rows to measure recall on.
+        recall_target: recall@1 to reach.
+        k: neighbours that the recall counts.
+        seed: for training rows and samples.
+        force: build again, and write over files of other programs.
+        queries: searches to come (None: this side's share of mining with another indexed corpus).
+        shard_rows: rows per shard (None: as many as fit).
+    """
+
+    kind: str = "auto"
+    recall_sample: int = 1000
+    recall_target: float = 0.99
+    k: int = 4
+    seed: int = 1
+    force: bool = False
+    queries: int | None = None
+    shard_rows: int | None = None
