@@ -370,7 +370,6 @@ FOREIGN: dict[str, Callable[[Path], Any]] = {
     "corpus.fr.json": lambda f: (f / "corpus.fr.json").write_text('{"title": "mine"}'),
     "corpus.fr.json of no object": lambda f: (f / "corpus.fr.json").write_text("[1, 2"),
     "corpus.fr.npy.part": lambda f: (f / "corpus.fr.npy.part").write_text("half a download"),
-    "corpus.fr.npy.part.journal": lambda f: (f / "corpus.fr.npy.part.journal").write_text("my notes"),
 }
 
 
