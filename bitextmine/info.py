@@ -10,10 +10,11 @@ from typing import Any
 from bitextmine.embeddings.manifest import manifest_path
 from bitextmine.encoder.hub import is_hub_name
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpora import corpus_language, corpus_stem
+from bitextmine.files.corpora import corpus_language
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
 from bitextmine.files.storage import Place, Remote
+from bitextmine.files.streams import strip_compression
 from bitextmine.files.urls import is_remote
 
 __all__ = ["describe"]
@@ -126,7 +127,7 @@ def _corpus(file: Place, errors: str) -> dict[str, str]:
 
 
 def _embedding_state(file: Path, digest: str) -> str:
-    npy = Path(f"{corpus_stem(file)}.npy")
+    npy = Path(f"{strip_compression(file)}.npy")
     if not npy.exists():
         return "unfinished" if Path(f"{npy}.part").exists() else "none"
     if not manifest_path(npy).exists():

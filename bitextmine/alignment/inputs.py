@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.lines import iter_lines, read_lines
 from bitextmine.files.storage import place
+from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_code
 
 __all__ = ["Part", "Task", "both_sides", "choose_tasks", "matched_tasks"]
@@ -123,7 +123,7 @@ def matched_tasks(pairs: Sequence[tuple[int, int]], src: Sequence[Part], tgt: Se
 
 def _document_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a document in any language: ``en/a.txt.gz`` and ``a.fr.txt`` are both ``a``."""
-    parts = corpus_stem(path).name.split(".")
+    parts = strip_compression(path).name.split(".")
     while len(parts) > 1 and (parts[-1].lower() in ("txt", "text") or is_code(parts[-1])):
         parts.pop()
     return ".".join(parts)

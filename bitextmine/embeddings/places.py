@@ -14,9 +14,9 @@ from bitextmine.embeddings.manifest import manifest_path
 from bitextmine.embeddings.npy import journal_path, part_path
 from bitextmine.embeddings.shared import check_cached
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import read_json
+from bitextmine.files.streams import strip_compression
 from bitextmine.files.urls import is_remote
 
 __all__ = ["cached_path", "embedding_paths", "make_cache", "place_of"]
@@ -27,7 +27,7 @@ _TEXT_DIGITS = 12
 
 def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Return the first model's vectors and manifest: ``corpus.fr.gz`` -> ``corpus.fr.npy``, ``corpus.fr.json``."""
-    npy = Path(f"{corpus_stem(corpus_path)}.npy")
+    npy = Path(f"{strip_compression(corpus_path)}.npy")
     return npy, manifest_path(npy)
 
 
@@ -49,7 +49,7 @@ def cached_path(
     folder: str | os.PathLike[str], corpus_path: str | os.PathLike[str], text_sha256: str, model_hash: str
 ) -> Path:
     """Return the .npy of a text and a model in a cache folder: ``corpus.fr.9c56cc51b374.4f2a91c0.npy``."""
-    name = corpus_stem(corpus_path).name
+    name = strip_compression(corpus_path).name
     return Path(folder) / f"{name}.{text_sha256[:_TEXT_DIGITS]}.{model_hash[:_DIGITS]}.npy"
 
 

@@ -13,9 +13,9 @@ from bitextmine.embeddings.manifest import Manifest, manifest_path
 from bitextmine.embeddings.npy import vectors_digest, vectors_layout
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import locked_folder, staging, sync_file
-from bitextmine.files.corpora import corpus_stem
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import Remote
+from bitextmine.files.streams import strip_compression
 
 __all__ = ["beside", "check_cached", "fetched", "manifest_there", "send"]
 
@@ -33,7 +33,7 @@ def check_cached(corpus: str | os.PathLike[str], cache: str | os.PathLike[str] |
 
 def beside(corpus: str | os.PathLike[str]) -> Remote:
     """Return the place beside a corpus in shared storage where its embedding may lie."""
-    return Remote(f"{corpus_stem(corpus)}.npy")
+    return Remote(f"{strip_compression(corpus)}.npy")
 
 
 def send(npy: Path, there: Remote) -> None:

@@ -11,16 +11,11 @@ from bitextmine.files.storage import Place, place
 from bitextmine.files.streams import compression, read_blocks, strip_compression
 from bitextmine.languages.codes import is_code, same_code
 
-__all__ = ["corpus_language", "corpus_stem", "find_corpus"]
+__all__ = ["corpus_language", "find_corpus"]
 
 # Suffixes that fit the shape of a language code and never are one in practice.
 _TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "yaml", "yml", "md", "log"}
 NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
-
-
-def corpus_stem(path: str | os.PathLike[str]) -> Place:
-    """Return the path without its compression suffix: ``corpus.fr.gz`` -> ``corpus.fr``."""
-    return strip_compression(path)
 
 
 def corpus_language(path: str | os.PathLike[str], override: str | None = None, option: str = "--lang") -> str:
@@ -33,7 +28,7 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
         return override
     if os.fspath(path) == "-":
         raise BitextmineError(f"<stdin>: stdin has no name to take a language from; pass {option}")
-    stem = corpus_stem(path)
+    stem = strip_compression(path)
     language = _language_suffix(stem)
     if language is None:
         found = f"'{stem.suffix}' is not a language code" if stem.suffix else "the name has no suffix"
@@ -72,18 +67,18 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
             f"languages seen there: {seen}"
         )
     if name is not None:
-        named = [p for p in found if name in (corpus_stem(p).stem, corpus_stem(p).name, p.name)]
+        named = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
         if not named:
-            seen = ", ".join(sorted({corpus_stem(p).stem for p in found}))
+            seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
             raise BitextmineError(
                 f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
             )
         found = [p for p in named if p.name == name] or named
     names = ", ".join(p.name for p in found)
-    if len({corpus_stem(p) for p in found}) > 1:
+    if len({strip_compression(p) for p in found}) > 1:
         raise BitextmineError(
             f"{directory}: {len(found)} corpora in language '{lang}': {names}; "
-            f"choose one with --name, as in --name {corpus_stem(found[0]).stem}"
+            f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
         )
     if len(found) > 1 and not _same_bytes(found):
         raise BitextmineError(
@@ -113,7 +108,7 @@ def _corpora(directory: Place) -> dict[str, list[Place]]:
     try:
         found: list[Place] = [*directory.iterdir()]
         for path in sorted(found, key=os.fspath):
-            language = _language_suffix(corpus_stem(path))
+            language = _language_suffix(strip_compression(path))
             if language and not path.name.startswith(".") and path.is_file():
                 by_language.setdefault(language, []).append(path)
     except OSError as e:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,7 @@ def parse_json(text: str) -> Any:
     Raises:
         ValueError: not JSON, nested more than a hundred deep, or an integer of thousands of digits.
     """
-    try:
-        found = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    _check_depth(found)
-    return found
+    return _parsed(json.loads, text)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -57,20 +52,20 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(f"more than {_LARGEST_TOML:,} characters")
     if _LONG_KEY.search(text):
         raise ValueError("a key of more than 32 parts")
-    try:
-        found = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    _check_depth(found)
+    found: dict[str, Any] = _parsed(tomllib.loads, text)
     return found
 
 
-def _check_depth(value: Any) -> None:
-    level = [value]
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        found = parse(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    level = [found]
     for _ in range(_DEEPEST):
         level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
         if not level:
-            return
+            return found
     raise ValueError("nested too deep")
 
 

@@ -27,21 +27,52 @@ _VECTORS = re.compile(
 _ROWS = 1000  # of vectors without a manifest are looked at
 
 
-class Made(Enum):
-    """The kinds of files that this program makes, in words."""
+def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Place, bytes], bool]:
+    def is_such(path: Place, head: bytes) -> bool:
+        if (path.size() if isinstance(path, Remote) else path.stat().st_size) > _LARGEST_JSON:
+            return False
+        try:
+            return told(read_json(path))
+        except BitextmineError:
+            return False
 
-    PAIRS = "the manifest of mined pairs"
-    EMBEDDING = "the manifest of an embedding"
-    STATE = "the journal of an unfinished embedding"
-    VECTORS = "vectors of an embedding (float16, a row per line)"
-    INDEX = "the manifest of an index"
-    FAISS = "an index"
-    SEARCH = "what a search has found so far"
-    PLAN = "the plan of an unfinished index"
-    MODEL = "the configuration of an encoder"
-    CARD = "the card of an encoder"
-    RECIPE = "the recipe of a training"
-    LOG = "the log of a training"
+    return is_such
+
+
+def _kind(name: str) -> Callable[[Place, bytes], bool]:
+    return _json(lambda content: content.get("kind") == name)
+
+
+def _keys(*names: str) -> Callable[[Place, bytes], bool]:
+    return _json(lambda content: set(names) <= content.keys())
+
+
+def _begins(*beginnings: bytes) -> Callable[[Place, bytes], bool]:
+    return lambda path, head: head.startswith(beginnings)
+
+
+class Made(Enum):
+    """The kinds of files that this program makes, each with a description and a test of a path and its first bytes."""
+
+    PAIRS = "the manifest of mined pairs", _kind("bitext")
+    EMBEDDING = "the manifest of an embedding", _kind("embedding")
+    STATE = "the journal of an unfinished embedding", _begins(b'{"journal": 1, "job": "embed"')
+    VECTORS = (
+        "vectors of an embedding (float16, a row per line)",
+        lambda path, head: bool(_VECTORS.match(head)),
+    )
+    INDEX = "the manifest of an index", _kind("index")
+    FAISS = "an index", _begins(b"I")  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
+    SEARCH = "the journal of a search", _begins(b'{"journal": 1, "job": "search"')
+    PLAN = "the journal of an unfinished index", _begins(b'{"journal": 1, "job": "index"')
+    MODEL = "the configuration of an encoder", _kind("bitextmine-encoder")
+    CARD = "the card of an encoder", _begins(b"# A bitextmine encoder")
+    RECIPE = "the recipe of a training", _keys("data", "model", "train", "vocabulary")
+    LOG = "the log of a training", _begins(b'{"step": ')
+
+    def __init__(self, words: str, test: Callable[[Place, bytes], bool]) -> None:
+        self.words = words
+        self.test = test
 
 
 def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
@@ -55,7 +86,7 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
             return False
         with open_bytes(path) as file:
             head = file.read(_HEAD)
-        return not head.strip(b"\0") or _TOLD[made](path, head)
+        return not head.strip(b"\0") or made.test(path, head)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
 
@@ -67,7 +98,7 @@ def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
     """
     there = path.exists() if isinstance(path := place(path), Remote) else os.path.lexists(path)
     if there and not is_ours(path, made):
-        raise _foreign(path, f"is not {made.value}", instead)
+        raise _foreign(path, f"is not {made.words}", instead)
 
 
 def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, dim: int, instead: str) -> None:
@@ -121,46 +152,3 @@ def _unit_rows(npy: Path, dim: int) -> bool:
     vectors = np.frombuffer(raw[: len(raw) // (2 * dim) * 2 * dim], dtype="<f2").reshape(-1, dim)
     lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
     return bool(((lengths == 0) | (np.abs(lengths - 1) < 0.01)).all())
-
-
-# --- how each is told ---
-
-
-def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Place, bytes], bool]:
-    def is_such(path: Place, head: bytes) -> bool:
-        if (path.size() if isinstance(path, Remote) else path.stat().st_size) > _LARGEST_JSON:
-            return False
-        try:
-            return told(read_json(path))
-        except BitextmineError:
-            return False
-
-    return is_such
-
-
-def _kind(name: str) -> Callable[[Place, bytes], bool]:
-    return _json(lambda content: content.get("kind") == name)
-
-
-def _keys(*names: str) -> Callable[[Place, bytes], bool]:
-    return _json(lambda content: set(names) <= content.keys())
-
-
-def _begins(*beginnings: bytes) -> Callable[[Place, bytes], bool]:
-    return lambda path, head: head.startswith(beginnings)
-
-
-_TOLD: dict[Made, Callable[[Place, bytes], bool]] = {
-    Made.PAIRS: _kind("bitext"),
-    Made.EMBEDDING: _kind("embedding"),
-    Made.STATE: _begins(b'{"journal": 1, "job": "embed"'),
-    Made.VECTORS: lambda path, head: _VECTORS.match(head) is not None,
-    Made.INDEX: _kind("index"),
-    Made.FAISS: _begins(b"I"),  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
-    Made.SEARCH: _begins(b'{"journal": 1, "job": "search"'),
-    Made.PLAN: _begins(b'{"journal": 1, "job": "index"'),
-    Made.MODEL: _kind("bitextmine-encoder"),
-    Made.CARD: _begins(b"# A bitextmine encoder"),
-    Made.RECIPE: _keys("data", "model", "train", "vocabulary"),
-    Made.LOG: _begins(b'{"step": '),
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.scoring.columns.catalogue import pair_texts
-from bitextmine.scoring.columns.lengths import length_deviation
+from bitextmine.scoring.columns.lengths import SMOOTH
+from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.columns.texts import PairTexts, Tools
 
 __all__ = ["FLAGS", "LENGTH_FACTOR", "MANY", "Flag", "flag_pairs", "flag_wrong_language", "text_hashes"]
@@ -21,6 +23,7 @@ MANY = 3  # a text that occurs this often is suspected of being boilerplate
 _SHORT, _BOTH_SHORT = 8, 20
 _UNLIKELY = 0.05
 _ASCII_MARKS = {code: None for code in range(128) if not chr(code).isalpha()}
+_DIGIT = re.compile(r"\d")
 _TELLING = 20  # characters that a language can be told by
 
 
@@ -42,8 +45,16 @@ def _column(name: str, test: Callable[[NDArray[np.float64]], NDArray[np.bool_]])
 
 
 def _far_apart(pairs: PairTexts, usual: float) -> NDArray[np.bool_]:
-    deviation = pairs.each(lambda s, t: length_deviation(s, t, usual))
+    src, tgt = pairs.lengths
+    deviation = np.abs(np.log((tgt + SMOOTH) / (src * usual + SMOOTH)))
     return (deviation > math.log(LENGTH_FACTOR)) & (pairs.column("shorter") > 0)
+
+
+def _contradict(pairs: PairTexts, usual: float) -> NDArray[np.bool_]:
+    # Numbers on one side alone agree by half or more, so most pairs are settled by the search for digits.
+    return pairs.each(
+        lambda s, t: bool(_DIGIT.search(s) and _DIGIT.search(t)) and number_agreement(s, t) < 0.5
+    ).astype(bool)
 
 
 FLAGS = (
@@ -87,7 +98,7 @@ FLAGS = (
         "Different numbers",
         "Most numbers of one side contradict those of the other (order, separators, numbers in words and the 12-hour "
         "clock do not matter).",
-        _column("numbers", lambda agreement: agreement < 0.5),
+        _contradict,
     ),
     Flag(
         "language",

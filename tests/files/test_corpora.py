@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpora import corpus_language, corpus_stem, find_corpus
+from bitextmine.files.corpora import corpus_language, find_corpus
+from bitextmine.files.streams import strip_compression
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from bitextmine.files.corpora import corpus_language, corpus_stem, find_corpus
     ],
 )
 def test_a_name_tells_the_language(path: str, stem: str, language: str) -> None:
-    assert corpus_stem(path) == Path(stem)
+    assert strip_compression(path) == Path(stem)
     assert corpus_language(path) == language
     assert corpus_language(path, "xx") == "xx"
 

@@ -135,18 +135,15 @@ class ArrowRows:
         import pyarrow
 
         start = 1
-        waiting = None
-        for part in self._parts(rows or 8192):
-            waiting = part if waiting is None else pyarrow.concat_tables([waiting, part])
-            if rows is not None and waiting.num_rows < rows:  # batches end with row groups
-                continue
+        parts = (part for part in self._parts(rows or 8192) if part.num_rows)
+        waiting = next(parts, None)
+        while waiting is not None:
+            while waiting.num_rows < (rows or 1) and (part := next(parts, None)) is not None:
+                waiting = pyarrow.concat_tables([waiting, part])  # batches end with row groups
             block, waiting = waiting.slice(0, rows), waiting.slice(rows or waiting.num_rows)
             yield self._block(block, start)
             start += block.num_rows
-        while waiting is not None and waiting.num_rows:
-            block, waiting = waiting.slice(0, rows), waiting.slice(rows or waiting.num_rows)
-            yield self._block(block, start)
-            start += block.num_rows
+            waiting = waiting if waiting.num_rows else next(parts, None)
 
     def _parts(self, rows: int) -> Iterator[Any]:
         """Yield the batches of at most so many rows, as tables with text in place of bytes."""

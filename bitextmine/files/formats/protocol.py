@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Layout
 
-__all__ = ["BLOCK_BYTES", "Block", "Outline", "Rows", "Writer"]
+__all__ = ["BLOCK_BYTES", "Block", "Outline", "Rows", "Writer", "arrow_table"]
 
 
 BLOCK_BYTES = 1 << 28
@@ -113,6 +113,39 @@ class Outline:
     def places(self, names: Collection[str]) -> set[int]:
         """Return the columns, from 0, that have one of these names."""
         return {at for at, name in enumerate(self.names) if name in names}
+
+
+def arrow_table(
+    names: Sequence[str],
+    column: Callable[[int], list[Any]],
+    floats: Collection[str],
+    integers: Collection[str],
+    convert: tuple[Callable[[Any], float], Callable[[Any], int | None], Callable[[Any], str]],
+) -> Any:
+    """Return columns of cells, None for nothing, as a pyarrow.Table.
+
+    Args:
+        names: of the columns.
+        column: returns the cells of a column, counted from 0.
+        floats: the names of columns of numbers; NaN becomes null.
+        integers: likewise, of whole numbers.
+        convert: functions from a cell, other than None, to a number, a whole number or None, and a text.
+    """
+    import pyarrow
+
+    number, whole, text = convert
+    arrays = []
+    function: Callable[[Any], Any]
+    for at, name in enumerate(names):
+        if name in floats:
+            function, kind = number, pyarrow.float64()
+        elif name in integers:
+            function, kind = whole, pyarrow.int64()
+        else:
+            function, kind = text, pyarrow.string()
+        values = [None if cell is None else function(cell) for cell in column(at)]
+        arrays.append(pyarrow.array([None if value != value else value for value in values], kind))
+    return pyarrow.table(arrays, names=list(names))
 
 
 class Writer(Protocol):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import cell_text
-from bitextmine.files.formats.protocol import BLOCK_BYTES
+from bitextmine.files.formats.protocol import BLOCK_BYTES, arrow_table
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, is_position
 from bitextmine.files.streams import display_name
 
@@ -89,20 +89,11 @@ class RecordBlock:
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
         """Return rows as a pyarrow.Table (see `Block`)."""
-        import pyarrow
 
-        columns = []
-        for at, name in enumerate(names):
-            cells = [row[at] if at < len(row) else None for row in self._rows]
-            if name in floats:
-                numbers = [_number(cell) for cell in cells]
-                columns.append(pyarrow.array([None if n != n else n for n in numbers], pyarrow.float64()))
-            elif name in integers:
-                columns.append(pyarrow.array([_whole(cell) for cell in cells], pyarrow.int64()))
-            else:
-                texts = [None if cell is None else _text(cell) for cell in cells]
-                columns.append(pyarrow.array(texts, pyarrow.string()))
-        return pyarrow.table(columns, names=list(names))
+        def column(at: int) -> list[Any]:
+            return self._column(at, range(len(self)))
+
+        return arrow_table(names, column, floats, integers, (_number, _whole, _text))
 
 
 def _readable(value: Any) -> Any:

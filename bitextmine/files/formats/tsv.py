@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cells_of, one_cell
-from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
+from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline, arrow_table
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.lines import decode_lines
 from bitextmine.files.streams import display_name, raw_lines
@@ -108,7 +108,8 @@ class TextBlock:
                     row[at] = _finite(row[at])
             for at in integers:
                 if at < len(row):
-                    row[at] = int(row[at]) if _INTEGER.fullmatch(row[at]) else row[at] or None
+                    number = _whole(row[at])
+                    row[at] = (row[at] or None) if number is None else number
         return rows
 
     def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
@@ -116,24 +117,19 @@ class TextBlock:
 
         A row of too many cells has the last ones in one; invalid UTF-8 becomes U+FFFD.
         """
-        import pyarrow
-
         rows = self._every_cell()
         last = len(names) - 1
-        columns = []
-        for at, name in enumerate(names):
-            texts = [
+
+        def column(at: int) -> list[str | None]:
+            return [
                 (" ".join(row[at:]) if at == last else row[at]) if at < len(row) else None for row in rows
             ]
-            if name in floats:
-                numbers = [as_number(text or "") for text in texts]
-                columns.append(pyarrow.array([None if n != n else n for n in numbers], pyarrow.float64()))
-            elif name in integers:
-                whole = [int(text) if text and _INTEGER.fullmatch(text) else None for text in texts]
-                columns.append(pyarrow.array(whole, pyarrow.int64()))
-            else:
-                columns.append(pyarrow.array(texts, pyarrow.string()))
-        return pyarrow.table(columns, names=list(names))
+
+        return arrow_table(names, column, floats, integers, (as_number, _whole, str))
+
+
+def _whole(cell: str) -> int | None:
+    return int(cell) if _INTEGER.fullmatch(cell) else None
 
 
 def _finite(cell: str) -> float | str | None:

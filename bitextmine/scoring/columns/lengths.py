@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import string
 
-__all__ = ["length_deviation", "length_ratio", "lengths", "letters"]
+__all__ = ["SMOOTH", "length_deviation", "length_ratio", "lengths", "letters"]
 
 # Added to both lengths before their logarithms are compared, so that short texts may differ more.
-_SMOOTH = 10
+SMOOTH = 10
 _NO_LETTERS = bytes(c for c in range(128) if chr(c) not in string.ascii_letters)
 _BLANK = b" \t\n\v\f\r"
 
@@ -32,7 +32,7 @@ def length_deviation(src: str, tgt: str, usual: float = 1.0) -> float:
     0 is usual, 0.69 half or double; 10 characters are added to both lengths.
     """
     a, b = lengths(src, tgt)
-    return abs(math.log((b + _SMOOTH) / (a * usual + _SMOOTH)))
+    return abs(math.log((b + SMOOTH) / (a * usual + SMOOTH)))
 
 
 def letters(text: str) -> float:

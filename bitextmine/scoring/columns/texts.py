@@ -107,6 +107,14 @@ class PairTexts:
             self._columns[name] = self._catalogue[name].compute(self)
         return self._columns[name]
 
+    @functools.cached_property
+    def lengths(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The characters of both sides (n,), without blanks at the ends."""
+        src, tgt = (
+            np.array([len(text.strip()) for text in side], np.float64) for side in (self.src, self.tgt)
+        )
+        return src, tgt
+
     def vectors(self) -> Vectors:
         """Return the unit vectors of both sides, (n, d) each."""
         if self._vectors is None:
