@@ -85,7 +85,7 @@ def test_endless_numbers_in_a_recipe(bm, folder, digits):
             1,
             ["model.heads", "7"],
         ),
-        (["paper-bilingual", "--set", "train.warmup=2.0"], 2, ["train.warmup", "1"]),
+        (["paper-bilingual", "--set", "train.warmup=2.0"], 1, ["train.warmup", "1"]),
         (["cpu-quick", "--set", "train.objective={mlm=1.0}"], 1, ["mlm", "model.layers"]),
         (["cpu-quick", "--set", f"train.temperature={'[' * 50_000}"], 2, ["train.temperature"]),
     ],
@@ -166,7 +166,7 @@ def test_an_existing_model(bm, folder):
     assert (folder / "model" / "model.safetensors").read_bytes() != weights
     (folder / "model" / "work" / "checkpoint.pt").unlink()
     message = bm.refused(*TRAIN)
-    assert "model: a finished model is there" in message and "--force" in message
+    assert "model: holds a finished model" in message and "--force" in message
     assert (folder / "model" / "other.txt").exists()
 
 

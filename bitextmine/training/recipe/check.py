@@ -18,10 +18,14 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.recipe.keys import Recipe, Training
 
-__all__ = ["check_objectives", "check_recipe", "key_types", "recipe_of", "type_in_words"]
+__all__ = ["OutOfRangeError", "check_objectives", "check_recipe", "key_types", "recipe_of", "type_in_words"]
 
 _LIMITS = {"ge": "at least {:,}", "le": "at most {:,}", "gt": "above {:,}", "lt": "below {:,}"}
 _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+class OutOfRangeError(BitextmineError):
+    """A value of the right type that a key does not allow."""
 
 
 # --- types and ranges ----------------------------------------------------------------------------------------
@@ -31,13 +35,15 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
     """Return the recipe in a nested dictionary, with defaults for missing keys.
 
     Raises:
-        BitextmineError: a key is unknown, missing, of the wrong type or out of range.
+        BitextmineError: a key is unknown, missing or of the wrong type.
+        OutOfRangeError: a value is out of range.
     """
     _refuse_unknown(content, Recipe, "")
     try:
         recipe = msgspec.convert(content, Recipe)
     except msgspec.ValidationError as e:
-        raise BitextmineError(f"recipe: {_explained(str(e), content)}") from None
+        kind = BitextmineError if ", got " in str(e) else OutOfRangeError
+        raise kind(f"recipe: {_explained(str(e), content)}") from None
     _refuse_infinite(content, "")
     return recipe
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.jsonfile import read_json, read_toml
 from bitextmine.languages.codes import is_short_code
-from bitextmine.training.recipe.check import check_recipe, recipe_of
+from bitextmine.training.recipe.check import OutOfRangeError, check_recipe, recipe_of
 from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe
 from bitextmine.training.recipe.start import with_assistant, with_start
 
@@ -81,7 +82,7 @@ def load_recipe(
         given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})} | set(
             overrides
         )
-        return check_recipe(with_assistant(with_start(found, given), given))
+        return _completed(found, given)
     except UsageError:
         raise
     except BitextmineError as e:
@@ -94,8 +95,11 @@ def recipe_from_pairs(
     """Return a recipe of defaults for TSV files named after their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
     found = _recipe({}, overrides or {})
     found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
-    given = set(overrides or {})
-    return check_recipe(with_assistant(with_start(_with_folder(found, folder), given), given))
+    return _completed(_with_folder(found, folder), set(overrides or {}))
+
+
+def _completed(recipe: Recipe, given: set[str]) -> Recipe:
+    return check_recipe(with_assistant(with_start(recipe, given), given))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -118,7 +122,8 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
                 f"--set {key}={value}: {section!r} is a table of keys: name a key, as train.batch=..."
             )
         try:
-            recipe_of({section: {name: value}})
+            with contextlib.suppress(OutOfRangeError):  # raised below, about the whole recipe
+                recipe_of({section: {name: value}})
         except BitextmineError as e:
             raise UsageError(f"--set {key}={value}: {e}") from None
         table = merged.setdefault(section, {})
