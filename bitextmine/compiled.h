@@ -1,8 +1,8 @@
-/* How a compiled module says what it is: compiled.py reads it before anything is called.
+/* The table of a compiled module's functions, which compiled.py reads before it calls any of them.
  *
- * A module lists its functions once, as F(what it returns, name, types of its arguments...), and the structures that
- * Python fills in as S(type). PROTOTYPES makes their declarations of that list, INTERFACE the table for Python. As the
- * letters of the table come from the same types as the declarations, the table cannot say anything but what was compiled.
+ * A module lists its functions once, as F(return type, name, argument types...), and the structures that Python fills
+ * in as S(type). PROTOTYPES turns the list into declarations, INTERFACE into the table for Python. Both come from the
+ * same types, so that the table cannot differ from the compiled functions.
  */
 
 #ifndef BITEXTMINE_COMPILED_H
@@ -14,18 +14,17 @@
 
 typedef struct {
     const char *name;
-    const char *types; /* of a function: a letter for what it returns and one for each argument; null: a structure */
+    const char *types; /* of a function: letters of the return type and the arguments; null: a structure */
     int64_t size;      /* of a structure, in bytes */
 } interface_entry;
 
 typedef struct {
-    int32_t version; /* one more whenever a function does something else with the same arguments */
-    int32_t usable;  /* 0: there is nothing in it for this kind of processor */
+    int32_t version; /* increases whenever a function changes its meaning but not its arguments */
     int64_t count;
     const interface_entry *entries;
 } interface;
 
-/* The letters are those of compiled.py: lower case for a number, upper case for where numbers of that kind are. */
+/* The letters of compiled.py: lower case for a number, upper case for the address of an array. */
 #define LETTER(TYPE)                                                                                                \
     _Generic((TYPE *)0, void *: 'v', int32_t *: 'i', int64_t *: 'l', int8_t **: 'B', const int8_t **: 'B',          \
              uint8_t **: 'U', const uint8_t **: 'U', int32_t **: 'I', const int32_t **: 'I', int64_t **: 'L',       \
@@ -54,10 +53,10 @@ typedef struct {
 #define STRUCTURE_ENTRY(TYPE) {#TYPE, 0, sizeof(TYPE)},
 
 #define PROTOTYPES(FUNCTIONS) FUNCTIONS(PROTOTYPE)
-#define INTERFACE(VERSION, USABLE, FUNCTIONS, STRUCTURES)                                                          \
+#define INTERFACE(VERSION, FUNCTIONS, STRUCTURES)                                                                  \
     static const interface_entry interface_entries[] = {FUNCTIONS(FUNCTION_ENTRY) STRUCTURES(STRUCTURE_ENTRY)};     \
     EXPORT const interface bitextmine_interface = {                                                                 \
-        VERSION, USABLE, sizeof interface_entries / sizeof interface_entries[0], interface_entries};
+        VERSION, sizeof interface_entries / sizeof interface_entries[0], interface_entries};
 
 #define NO_STRUCTURES(S)
 

@@ -138,12 +138,7 @@ class _Entry(ctypes.Structure):
 class _Table(ctypes.Structure):
     """`interface` of compiled.h."""
 
-    _fields_ = [
-        ("version", ctypes.c_int32),
-        ("usable", ctypes.c_int32),
-        ("count", ctypes.c_int64),
-        ("entries", ctypes.POINTER(_Entry)),
-    ]
+    _fields_ = [("version", ctypes.c_int32), ("count", ctypes.c_int64), ("entries", ctypes.POINTER(_Entry))]
 
 
 def library(name: str) -> ctypes.CDLL | None:

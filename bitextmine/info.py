@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.embeddings.manifest import manifest_path
-from bitextmine.encoder.hub import is_hub_name
+from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.jsonfile import read_json
@@ -39,11 +39,7 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     file = Path(path)
     if os.fspath(path) == "-":
         return _corpus(file, errors)
-    if (
-        file.is_dir()
-        or not (file.suffix or file.exists())
-        or (file.suffix not in _OURS and is_hub_name(path))
-    ):
+    if file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path)):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
         from bitextmine.embeddings.store import describe_embedding
@@ -84,7 +80,7 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )
-    if not folder.exists() and os.fspath(path) not in PACKAGED and not is_hub_name(path):
+    if not folder.exists() and os.fspath(path) not in PACKAGED and not hub_name(path):
         names = ", ".join(sorted(PACKAGED))
         raise BitextmineError(f"{path}: no such file or folder, nor an encoder of the package ({names})")
     return _manifest(load_encoder(path, "cpu").describe())

@@ -11,7 +11,7 @@
       const double *, const int64_t *)
 
 PROTOTYPES(FUNCTIONS)
-INTERFACE(1, 1, FUNCTIONS, NO_STRUCTURES)
+INTERFACE(1, FUNCTIONS, NO_STRUCTURES)
 
 /* Fills rows first..last-1 of total and back, which have the rows before them already.
 

@@ -6,7 +6,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.exporting.forms import FORMS
+from bitextmine.exporting import FORMATS
 
 
 @click.command(
@@ -21,7 +21,7 @@ from bitextmine.exporting.forms import FORMS
 @click.argument("out", metavar="OUT")
 @click.option(
     "--to",
-    type=click.Choice(FORMS),
+    type=click.Choice(FORMATS),
     required=True,
     help="sentence-transformers: a folder for SentenceTransformer(OUT); onnx: OUT/model.onnx and OUT/tokenizer.json.",
 )

@@ -17,16 +17,8 @@ FORMAT, KIND = 1, "bitextmine-encoder"
 
 # Whole numbers and the least that each may be; other numbers and the value that each must be below.
 LEAST = {
-    "vocab_size": 1,
-    "dim": 1,
-    "layers": 0,
-    "heads": 1,
-    "ffn": 1,
-    "max_pieces": 1,
-    "ngrams": 0,
-    "order_columns": 0,
-    "bottleneck": 0,
-    "recurrent": 0,
+    **dict.fromkeys(("vocab_size", "dim", "heads", "ffn", "max_pieces"), 1),
+    **dict.fromkeys(("layers", "ngrams", "order_columns", "bottleneck", "recurrent"), 0),
 }
 BELOW = {"dropout": 1.0, "length_share": 1.0, "order_weight": math.inf}
 # Keys that are left out of a config.json where they are 0, so that older versions can read it.

@@ -12,6 +12,7 @@ from torch import Tensor
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.network import TorchNetwork
+from bitextmine.encoder.pieces import offsets_of
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
 from bitextmine.run import Run
@@ -39,7 +40,7 @@ class DeviceSums(TorchNetwork):
         self._model.to(self._device)
 
     def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        offsets = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)])).to(self._device)
+        offsets = torch.from_numpy(offsets_of(lengths)).to(self._device)
         return unit_vectors(self._model(ids.long(), offsets))
 
     def describe(self) -> dict[str, Any]:

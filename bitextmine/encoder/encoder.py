@@ -21,19 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Encoder"]
 
 # Further arguments that sentence-transformers and MTEB pass to `encode`; none of them would change a vector.
-IGNORED = frozenset(
-    (
-        "prompt_name",
-        "device",
-        "pool",
-        "chunk_size",
-        "task",
-        "task_name",
-        "task_metadata",
-        "hf_split",
-        "hf_subset",
-    )
-) | {"prompt_type", "request_qid", "num_proc"}
+IGNORED = frozenset(("prompt_name", "prompt_type", "device", "pool", "num_proc", "chunk_size", "request_qid"))
+IGNORED |= {"task", "task_name", "task_metadata", "hf_split", "hf_subset"}
 
 Sentences = str | Iterable[str] | Iterable[Mapping[str, Any]]
 

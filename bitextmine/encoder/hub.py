@@ -14,7 +14,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["fetch", "hub_name", "is_hub_name"]
+__all__ = ["fetch", "hub_name"]
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w][\w./-]*))?")
 
@@ -38,11 +38,6 @@ def hub_name(model: str | os.PathLike[str]) -> tuple[str, str | None] | None:
     if found[2] is None and Path(found[1]).parent.is_dir():
         return None
     return found[1], found[2]
-
-
-def is_hub_name(model: str | os.PathLike[str]) -> bool:
-    """Return True if `hub_name` finds a name."""
-    return hub_name(model) is not None
 
 
 def fetch(name: str, revision: str | None = None) -> Path:

@@ -91,12 +91,9 @@ class PieceMatcher:
         reach = width // 2
 
         def plain(here: slice, there: slice, pair: int) -> None:
-            if here.start == here.stop or there.start == there.stop:
-                a_best[here], b_best[there] = NOTHING, NOTHING
-                return
             x, y = (_windows(self._on_one_scale(ids), reach) for ids in (a.ids[here], b.ids[there]))
             similar = _cosines(x, _inverse_lengths(x), y, _inverse_lengths(y))
-            a_best[here], b_best[there] = similar.max(axis=1), similar.max(axis=0)
+            a_best[here], b_best[there] = (similar.max(axis=axis, initial=NOTHING) for axis in (1, 0))
 
         scaled = (self.rows, self.factor, self.rows.shape[1], reach)
         found = (a_best, b_best)

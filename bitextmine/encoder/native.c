@@ -1,5 +1,5 @@
-/* What this module says of itself. The version is that of native.py. */
+/* The table of this module; its version is that of compiled.py. */
 
 #include "native.h"
 
-INTERFACE(2, 1, FUNCTIONS, NO_STRUCTURES)
+INTERFACE(2, FUNCTIONS, NO_STRUCTURES)

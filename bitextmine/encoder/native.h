@@ -1,8 +1,8 @@
-/* The inner loops of an encoder without layers, what words.c, sums.c and matches.c share.
+/* The inner loops of an encoder without layers: declarations shared by words.c, sums.c and matches.c.
  *
- * No Python API: loaded with ctypes, called with the interpreter lock released. native.py declares the functions for
- * Python. words.py, sums.py and matches.py do the same in Python where nothing was compiled, with the same results to the
- * bit: sums are taken in one fixed order, without fused multiply-adds (build with -ffp-contract=off).
+ * No Python API: loaded with ctypes, called with the interpreter lock released; compiled.py declares the functions for
+ * Python. Without a compiled library words.py, sums.py and matches.py compute the same to the bit: sums are taken in one
+ * fixed order, without fused multiply-adds (build with -ffp-contract=off).
  */
 
 #ifndef BITEXTMINE_ENCODER_NATIVE_H

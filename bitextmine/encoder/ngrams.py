@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.errors import BitextmineError
 
 __all__ = ["LENGTHS", "MOST_LETTERS", "SPACE", "Ngrams", "folded", "is_word"]
@@ -131,8 +131,7 @@ class Ngrams:
         new, after = np.concatenate(found), np.concatenate(ends)
         order = np.argsort(after, kind="stable")
         times = 1 + np.bincount(after, minlength=len(ids))
-        starts = np.zeros(len(ids) + 1, dtype=np.int64)
-        np.cumsum(times, out=starts[1:])
+        starts = offsets_of(times)
         out = np.empty(int(starts[-1]), dtype=np.int32)
         is_piece = np.zeros(len(out), dtype=bool)
         is_piece[starts[:-1]] = True
@@ -148,10 +147,7 @@ def _spelled(pieces: Sequence[str], digits: Mapping[str, int]) -> Pieces:
     if len(names) != len(pieces):  # one with a line feed in it
         names = [folded(piece) for piece in pieces]
     names = [name or "\0" for name in names]
-    offsets = np.zeros(len(names) + 1, dtype=np.int64)
-    np.cumsum([len(name) for name in names], out=offsets[1:])
     table = np.zeros(sys.maxunicode + 1, dtype=np.int32)
     table[[ord(c) for c in digits]] = list(digits.values())
-    return Pieces(
-        table[np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)], offsets
-    )
+    letters = np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return Pieces(table[letters], offsets_of(np.array([len(name) for name in names])))

@@ -8,7 +8,14 @@ from itertools import chain
 
 import numpy as np
 
-__all__ = ["Pieces"]
+__all__ = ["Pieces", "offsets_of"]
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """Return where each of n rows begins and the last one ends, (n + 1,) int64."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +28,7 @@ class Pieces:
     @classmethod
     def from_lists(cls, lists: Sequence[Sequence[int]]) -> Pieces:
         """Return sentences given as lists of ids."""
-        offsets = np.zeros(len(lists) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)), out=offsets[1:])
+        offsets = offsets_of(np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)))
         ids = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=int(offsets[-1]))
         return cls(ids, offsets)
 
@@ -40,22 +46,22 @@ class Pieces:
         lengths = self.offsets[np.asarray(rows) + 1] - starts
         if max_pieces is not None:
             lengths = np.minimum(lengths, max_pieces)
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = offsets_of(lengths)
         within = np.arange(offsets[-1], dtype=np.int64)
         within += np.repeat(starts - offsets[:-1], lengths)
         return Pieces(np.asarray(self.ids[within], dtype=np.int32), offsets)
 
     def keep(self, mask: np.ndarray) -> Pieces:
         """Return the same sentences without the pieces where ``mask`` (sum of lengths,) bool is False."""
-        kept = np.zeros(len(mask) + 1, dtype=np.int64)
-        np.cumsum(mask, out=kept[1:])
-        return Pieces(self.ids[mask], kept[self.offsets])
+        return Pieces(self.ids[mask], offsets_of(mask)[self.offsets])
+
+    def first(self, most: int) -> tuple[Pieces, int]:
+        """Return the first ``most`` pieces of each sentence, and the number of sentences that had more."""
+        cut = int((self.lengths > most).sum())
+        return (self.take(np.arange(len(self)), most) if cut else self), cut
 
     @staticmethod
     def join(parts: Sequence[Pieces]) -> Pieces:
         """Return the sentences of all parts, one after another."""
         lengths = np.concatenate([part.lengths for part in parts])
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return Pieces(np.concatenate([part.ids for part in parts]), offsets)
+        return Pieces(np.concatenate([part.ids for part in parts]), offsets_of(lengths))

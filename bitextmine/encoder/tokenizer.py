@@ -99,14 +99,14 @@ class Tokenizer:
             rows = np.arange(len(pieces))
             rows[few] = len(pieces) + np.arange(len(few))
             pieces = Pieces.join([pieces, whole]).take(rows)
-        return _first(pieces, max_pieces)
+        return pieces.first(max_pieces)
 
     def _encode(self, lines: Sequence[str], most: int, threads: int) -> tuple[Pieces, int]:
         if not lines:
             return Pieces.from_lists([]), 0
         try:
             if self._words is None:
-                return _first(self._cut(lines, threads), most)
+                return self._cut(lines, threads).first(most)
             text = "\n".join(lines)
             if text.count("\n") >= len(lines):  # not from a file, then
                 text = "\n".join(line.replace("\n", " ") for line in lines)
@@ -133,9 +133,3 @@ class Tokenizer:
             return False
         parts = self._model.encode(["ab", "Abc,", "1"])
         return bool(self._model.encode("  ab Abc,   1 ") == [*parts[0], *parts[1], *parts[2]])
-
-
-def _first(pieces: Pieces, most: int) -> tuple[Pieces, int]:
-    """Return the first ``most`` pieces of each line, and the number of lines that had more."""
-    cut = int((pieces.lengths > most).sum())
-    return (pieces.take(np.arange(len(pieces)), most) if cut else pieces), cut

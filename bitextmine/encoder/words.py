@@ -133,6 +133,4 @@ class PlainTable(dict[str, int]):
         """Return the same as `CompiledTable.pieces`."""
         words = known.take(number)
         offsets = words.offsets[np.concatenate([np.zeros(1, dtype=np.int64), ends])]
-        whole = Pieces(words.ids, offsets)
-        cut = int((whole.lengths > most).sum())
-        return (whole.take(np.arange(len(whole)), most) if cut else whole), cut
+        return Pieces(words.ids, offsets).first(most)

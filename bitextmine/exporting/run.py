@@ -11,7 +11,7 @@ from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
-from bitextmine.exporting.forms import FORMS, ONNX
+from bitextmine.exporting import FORMATS, ONNX
 
 __all__ = ["export_encoder"]
 
@@ -38,7 +38,7 @@ def export_encoder(
         BitextmineError: the encoder is not bitextmine's, or the other library cannot express it; the folder is taken;
             a library is missing.
     """
-    one_of("to", to, FORMS)
+    one_of("to", to, FORMATS)
     folder = resolve(model)
     out = Path(a_path("out", out))
     if read_foreign(folder) is not None:

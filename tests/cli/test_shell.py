@@ -46,7 +46,7 @@ NAMES = {
     "bitextmine.alignment.choices",
     "bitextmine.scoring.choices",
     "bitextmine.scoring.columns.names",
-    "bitextmine.exporting.forms",
+    "bitextmine.exporting",
     "bitextmine.files.formats.names",
     "bitextmine.files.urls",
     "bitextmine.indexing.options",

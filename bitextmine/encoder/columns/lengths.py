@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.pieces import Pieces, offsets_of
 
 __all__ = ["COLUMNS", "LONGEST", "length_table", "piece_characters", "sentence_characters"]
 
@@ -52,6 +52,5 @@ def piece_characters(pieces: Sequence[str], ngrams: int = 0) -> np.ndarray:
 
 def sentence_characters(pieces: Pieces, characters: np.ndarray) -> np.ndarray:
     """Return the characters (n,) int64 of n sentences, at most LONGEST, from those of each piece."""
-    total = np.zeros(len(pieces.ids) + 1, dtype=np.int64)
-    np.cumsum(characters[pieces.ids], out=total[1:])
+    total = offsets_of(characters[pieces.ids])
     return np.minimum(total[pieces.offsets[1:]] - total[pieces.offsets[:-1]], LONGEST)
