@@ -28,9 +28,9 @@ from bitextmine.encoder import load_encoder
 KINDS = ("number", "name", "negation")
 NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w]|[.,]\d)")
 NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
-NOT_NAMES = frozenset(
+NOT_NAMES = (
     "January February March April May June July August September October November December Monday Tuesday Wednesday "
-    "Thursday Friday Saturday Sunday The This That These Those But And They There When While However".split()
+    "Thursday Friday Saturday Sunday The This That These Those But And They There When While However"
 )
 NEGATED = re.compile(r"\b(?:(can)not|(\w+)n[’']t|(\w+) not)\b")
 AUXILIARY = re.compile(
@@ -41,7 +41,7 @@ AUXILIARY = re.compile(
 def variants(lines: list[str], seed: int = 1) -> list[tuple[str, int, str]]:
     """Return the kind, the line and the text of each variant."""
     rng = random.Random(seed)
-    names = sorted({name for line in lines for name in NAME.findall(line)} - NOT_NAMES)
+    names = sorted({name for line in lines for name in NAME.findall(line)} - set(NOT_NAMES.split()))
     made = []
     for i, line in enumerate(lines):
         for kind, text in (
@@ -71,7 +71,7 @@ def other_number(line: str, rng: random.Random) -> str:
 
 
 def other_name(line: str, names: list[str], rng: random.Random) -> str:
-    found = [one for one in NAME.finditer(line) if one[0] not in NOT_NAMES]
+    found = [one for one in NAME.finditer(line) if one[0] not in NOT_NAMES.split()]
     if not found:
         return ""
     one = rng.choice(found)

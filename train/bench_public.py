@@ -36,6 +36,9 @@ THREE = {
     "ro": "ron", "el": "ell", "bg": "bul",
 }  # fmt: skip
 
+# Relatives side by side, for the map.
+RELATED = "en nl de da nb sv fr it es pt ro pl cs uk ru bg el hu fi tr"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -217,7 +220,7 @@ def heat_map(source: Path, stem: Path) -> None:
 
 def order(names: Iterable[str]) -> list[str]:
     """Return the languages with relatives side by side."""
-    related = "en nl de da nb sv fr it es pt ro pl cs uk ru bg el hu fi tr".split()
+    related = RELATED.split()
     return sorted(set(names), key=lambda name: related.index(name) if name in related else len(related))
 
 
