@@ -30,7 +30,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import InputModule, Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder, resolve, save_folder
@@ -137,7 +137,7 @@ def main() -> None:
         vectors: np.ndarray = np.empty(0)
 
         def ours() -> None:
-            embed_corpus(text, encoder, force=True)
+            embed_corpus(text, encoder, options=EmbedOptions(force=True))
 
         def other() -> None:
             nonlocal vectors

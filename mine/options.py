@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from pathlib import Path
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
@@ -39,7 +38,8 @@ def main() -> None:
 
     encoder = load_encoder(options.model)
     paths = (options.src, options.tgt)
-    npys = [embed_corpus(path, encoder) for path in paths]
+    texts = [Corpus(path) for path in paths]
+    npys = [embed_corpus(text, encoder) for text in texts]
     gold = read_gold(options.gold)
     groups = [unique_lines(iter_lines(path)).line_to_row for path in paths]
     most = max(options.k)
@@ -53,9 +53,7 @@ def main() -> None:
     print("| dedup | margin | k | retrieval | F1 | 95% | precision | recall |")
     print("|---|---|---|---|---|---|---|---|")
     for dedup in Dedup:
-        src, tgt = (
-            load_side(Corpus(Path(path)), npy, dedup=dedup) for path, npy in zip(paths, npys, strict=True)
-        )
+        src, tgt = (load_side(text, npy, dedup=dedup) for text, npy in zip(texts, npys, strict=True))
         neighbours, _ = find_neighbours(src, tgt, most, WorkOptions(search=SearchWay.EXACT))
         # plain cosines know no k, but the candidates do; the other levels of dedup are compared at the
         # default only

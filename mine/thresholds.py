@@ -14,7 +14,6 @@ import argparse
 import itertools
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -82,9 +81,8 @@ def main() -> None:
     options = parser.parse_args()
 
     encoder = load_encoder(options.model)
-    src, tgt = (
-        load_side(Corpus(Path(path)), embed_corpus(path, encoder)) for path in (options.src, options.tgt)
-    )
+    texts = [Corpus(path) for path in (options.src, options.tgt)]
+    src, tgt = (load_side(text, embed_corpus(text, encoder)) for text in texts)
     gold = read_gold(options.gold)
     scoring = open_scoring(encoder, options.model, options.rescore)
     head = ("true pairs", "lines", "k", "rate stated", "threshold", "rate in truth", "truth / stated")

@@ -248,6 +248,7 @@ class Index:
             return self._lists[2]
         groups = self.fold(pool)
         stored = self.inverted.invlists
+        self.check_mapped()
         sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
         ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
         self.check_mapped()
@@ -266,9 +267,12 @@ class Index:
         )
         raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
         if raw and np.array_equal(kept, np.arange(len(ids))):
-            found = Lists(
-                order, bounds, lambda i: list_codes(stored, i).view(np.float16).reshape(-1, self.dim)
-            )
+
+            def fetch(number: int) -> Vectors:
+                self.check_mapped()  # reading past the end of a mapped file would end the process
+                return list_codes(stored, number).view(np.float16).reshape(-1, self.dim)
+
+            found = Lists(order, bounds, fetch)
         else:
             at = order if groups is None else groups.first[order]
             plain = pool.view(np.ndarray)

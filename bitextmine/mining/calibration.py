@@ -54,8 +54,11 @@ def pair_share(log_odds: NDArray[np.float64], share: float) -> float:
 
 
 def calibration_error(p: NDArray[np.float64], true: NDArray[np.bool_], bins: int = 10) -> float:
-    """The expected calibration error (Naeini et al. 2015): in bins of equal width, how far the mean of p (n,) is from
-    the share that is true, weighted by how many there are; 0 for none."""
+    """Return the expected calibration error (Naeini et al. 2015) of probabilities p (n,); 0 for none.
+
+    It is the gap between the mean of p and the share of true pairs, averaged over bins of equal width and weighted
+    by their size.
+    """
     where = np.minimum((p * bins).astype(np.int64), bins - 1)
     gaps = np.bincount(where, p, bins) - np.bincount(where, true.astype(np.float64), bins)
     return float(np.abs(gaps).sum() / max(1, len(p)))

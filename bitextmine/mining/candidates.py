@@ -29,24 +29,35 @@ _BLOCK = 1 << 18
 
 
 class NeighboursLike(Protocol):
-    """What the search returns: similarities (n, k) and (m, k), ids of the other side, -1 with -inf for
-    none.
+    """The result of a search: similarities (n, k) and (m, k), and ids of the other side.
+
+    A missing neighbour has id -1 and similarity -inf.
     """
 
     @property
-    def fwd_sim(self) -> NDArray: ...
+    def fwd_sim(self) -> NDArray:
+        """Similarities of source rows to their neighbours, (n, k)."""
+
     @property
-    def fwd_id(self) -> NDArray: ...
+    def fwd_id(self) -> NDArray:
+        """Targets nearest to each source row, (n, k)."""
+
     @property
-    def bwd_sim(self) -> NDArray: ...
+    def bwd_sim(self) -> NDArray:
+        """Similarities of target rows to their neighbours, (m, k)."""
+
     @property
-    def bwd_id(self) -> NDArray: ...
+    def bwd_id(self) -> NDArray:
+        """Sources nearest to each target row, (m, k)."""
 
 
 @dataclass(frozen=True)
 class BestCandidates:
-    """The best candidate of each row of one side: id int64 (n,), -1 for none; score float64 (n,), -inf for
-    none.
+    """The best candidate of each row of one side.
+
+    Attributes:
+        id: int64 (n,), -1 for none.
+        score: float64 (n,), -inf for none.
     """
 
     id: NDArray[np.int64]

@@ -1,5 +1,7 @@
-"""What mining can be told, as closed choices with a few words on each; `bitextmine --help` reads them, so nothing heavy
-is imported here."""
+"""The choices of mining, with a few words on each.
+
+`bitextmine --help` reads them, so nothing heavy is imported here.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,12 @@ __all__ = ["Choice", "Dedup", "Duplicates", "Margin", "Retrieval", "SearchWay"]
 
 
 class Choice(StrEnum):
-    """A choice, which is its own name as text, and what it means, for people."""
+    """A choice that equals its name as text, with its meaning for `--help`."""
 
     meaning: str
 
     def __new__(cls, name: str, meaning: str) -> Choice:
+        """Make a member from its name and meaning."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.meaning = meaning
@@ -55,9 +58,8 @@ class Duplicates(Choice):
 
 
 class SearchWay(Choice):
-    """How neighbours are found: exactly, through FAISS indexes, or exactly up to
-    `neighbours.exact_up_to` comparisons."""
+    """How neighbours are found; AUTO searches exactly up to `neighbours.exact_up_to` comparisons."""
 
-    AUTO = "auto", "exact up to 10^12 comparisons, 10^15 on a GPU"
+    AUTO = "auto", "exact up to 10^12 comparisons, 10^14 on a GPU"
     EXACT = "exact", "every line with every line"
     INDEX = "index", "FAISS"

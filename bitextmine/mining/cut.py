@@ -30,9 +30,15 @@ LOW_PRECISION = 0.8
 
 @dataclass(frozen=True)
 class Cut:
-    """A threshold, None for none, and by which rule: given, gold, fpr-RATE,
-    precision-SHARE, none. tuned, null: what it comes from.
-    notes: what a person should read about it."""
+    """A threshold and its origin.
+
+    Attributes:
+        value: the lowest score of a pair; None for no threshold.
+        rule: given, gold, fpr-RATE, precision-SHARE or none.
+        notes: sentences for the user.
+        tuned: the tuning on gold pairs, if there was one.
+        null: the null distribution, if it was estimated.
+    """
 
     value: float | None
     rule: str
@@ -41,12 +47,14 @@ class Cut:
     null: NullFit | None = None
 
     def keep(self, pairs: ScoredPairs) -> ScoredPairs:
-        """The pairs that reach it."""
+        """Return the pairs that reach the threshold."""
         return pairs if self.value is None else pairs.take(pairs.score >= self.value)
 
     def counts(self, score: NDArray[np.float64]) -> list[dict[str, float | int]]:
-        """How many of the scores reach each of a few thresholds around this one, with estimates where there are some:
-        the false-positive rate and the precision."""
+        """Count the scores at or above each of a few thresholds around this one.
+
+        With a null distribution, add the estimated false-positive rate and precision.
+        """
         rows: list[dict[str, float | int]] = []
         for threshold, pairs in counts_around(score, self.value):
             row: dict[str, float | int] = {"threshold": threshold, "pairs": pairs}
@@ -57,7 +65,7 @@ class Cut:
         return rows
 
     def sources(self, fpr: float) -> dict[str, Any]:
-        """What it comes from, ready for JSON."""
+        """Return the origin of the threshold, ready for JSON."""
         found: dict[str, Any] = {}
         if self.tuned is not None:
             found["tuned"] = {
@@ -206,9 +214,7 @@ def _plain_cosines(options: MiningOptions) -> tuple[str, ...]:
 
 
 def _gold_in_rows(gold: Gold, sides: tuple[Side, Side], path: str | os.PathLike[str]) -> NDArray[np.int64]:
-    """The gold pairs as codes of row pairs, each once; those of lines that are never mined get codes below
-    0.
-    """
+    """Return the distinct gold pairs as codes of row pairs; pairs with a line that is not mined get codes below 0."""
     for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
         check_line_numbers(os.fspath(path), lines, side.text.name, side.unique.lines)
     src, tgt = sides

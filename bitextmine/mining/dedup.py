@@ -1,5 +1,6 @@
-"""Equal lines collapsed before the search: a repeated line would fill its own neighbourhood and kill its
-margin.
+"""Equal lines, collapsed before the search.
+
+A repeated line would fill its own neighbourhood, which leaves no margin.
 """
 
 from __future__ import annotations

@@ -90,8 +90,10 @@ def closest_lines(
 
 
 def _assigned(cos: NDArray[np.float64], every: bool) -> list[tuple[int, int]]:
-    """Places in a matrix (a, b), highest first, lower row and column first: the best one, or one for each row and
-    column."""
+    """Return the place of the highest cosine (a, b), or with `every` one place for each row and column.
+
+    Pairs are taken greedily, highest first; ties go to the lower row, then the lower column.
+    """
     best_first = np.argsort(-cos, axis=None, kind="stable")
     if not every:
         return [divmod(int(best_first[0]), cos.shape[1])]

@@ -58,8 +58,14 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
 
 
 def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: int) -> None:
-    """Raises BitextmineError where a corpus has no such lines. where: what names them, from 0; text: the corpus, of so
-    many lines as are there."""
+    """Raise BitextmineError if a line number is beyond the end of a corpus.
+
+    Args:
+        where: the file that holds the numbers.
+        lines: the numbers, from 0.
+        text: the name of the corpus.
+        there: lines in the corpus.
+    """
     if len(lines) and (last := int(lines.max())) >= there:
         raise BitextmineError(
             f"{where}: line number {last + 1:,}, but {text} has {counted(there, 'line')}; these files do not belong "
@@ -68,7 +74,8 @@ def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: i
 
 
 def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """One number per pair, for set operations; `width` is above every target number (and src * width <
-    2**63).
+    """Return one number per pair, for set operations.
+
+    `width` is above every target number, and src * width below 2**63.
     """
     return src * np.int64(width) + tgt

@@ -171,10 +171,16 @@ def _iterate(
     shape: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
     slack: float = 0.0,
 ) -> NDArray[np.float64]:
-    """p (bins,) where it stays as it is. observed: lines by the bin of s1; moves: by the bins of s1 and s2.
+    """Return the fixed point of p (bins,), the share of true pairs in each bin.
 
-    shape: the share of noise above each edge (bins - 1,), from the scores at its points _LOW and _UPPER (2,); its upper
-    half gets that. None leaves noise the shape it has. slack: so much more counts as noise.
+    Args:
+        edges: of the bins.
+        observed: lines by the bin of s1.
+        moves: lines by the bins of s1 and s2.
+        p: the start.
+        shape: gives the share of noise above each edge (bins - 1,) from the scores at _LOW and _UPPER (2,), for the
+            upper half of the noise; None leaves the shape as it is.
+        slack: the share by which noise is overestimated.
     """
     n = observed.sum()
     weight = np.maximum(observed, 1e-9)
@@ -204,9 +210,7 @@ def _gumbel(edges: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bins of as many scores each, and ever smaller ones towards the top, where a few true pairs may stand
-    out.
-    """
+    """Return edges of bins with equal counts, and of ever smaller bins at the top, where true pairs may stand out."""
     bins = min(_BINS, max(5, len(scores) // 40))
     top = np.geomspace(0.1, min(0.05, 10 / len(scores)), bins)
     return np.unique(np.quantile(scores, np.concatenate([np.linspace(0, 0.9, bins + 1)[1:], 1 - top])))
@@ -285,13 +289,15 @@ class NullFit:
         )
 
     def precision(self, threshold: float) -> float:
-        """The estimated share of true pairs among those of at least this score (1 when there are none)."""
+        """Return the estimated share of true pairs at or above a score; 1 if no pair reaches it."""
         kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
         return float(self.true[:kept].mean()) if kept else 1.0
 
     def interval(self, threshold: float) -> tuple[float, float]:
-        """Between which shares the precision lies, in about 95 of 100 runs: how many are wrong may be 40% off in any
-        run, and what few lines tell is as uncertain as counts are (Poisson)."""
+        """Return an interval that holds the precision in about 95 of 100 runs.
+
+        The number of wrong pairs may be 40% off in any run; few lines add the uncertainty of counts (Poisson).
+        """
         kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
         if not kept:
             return 0.0, 1.0
@@ -301,7 +307,7 @@ class NullFit:
         return max(0.0, float(1 - high / kept)), float(1 - low / kept)
 
     def _precisions(self) -> NDArray[np.float64]:
-        """(pairs,) the estimated share of true pairs among each pair and those above it."""
+        """Return the estimated precision at each pair's score, (pairs,)."""
         found: NDArray[np.float64] = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
         return found
 

@@ -18,10 +18,10 @@ PRECISION = "precision="
 
 
 def parse_threshold(value: str | float | None, *, precision: bool = False) -> float | str:
-    """``auto``, ``none`` or a finite number, from what a user typed, and ``precision=SHARE`` where that is allowed;
-    None means none.
+    """Return ``auto``, ``none``, a finite number or, if allowed, ``precision=SHARE`` from user input; None means none.
 
-    Raises UsageError for anything else.
+    Raises:
+        UsageError: the input is anything else.
     """
     if value is None:
         return "none"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bitextmine.distributed.encoding import ClusterEncoding
-from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import UsageError
@@ -36,12 +37,13 @@ def files(npy: Path) -> list[bytes]:
     return [npy.read_bytes(), npy.with_suffix(".json").read_bytes()]
 
 
-def embedded(corpus: Path, model: Path, cluster: Here | None, out: Path, **more: Any) -> list[bytes]:
+def embedded(corpus: Path, model: Path, cluster: Here | None, out: Path) -> list[bytes]:
     encoder = load_encoder(model, "cpu")
+    options = EmbedOptions(out=out, chunk_lines=64)
     if cluster is None:
-        return files(embed_corpus(corpus, encoder, out=out, chunk_lines=64, **more))
+        return files(embed_corpus(corpus, encoder, options=options))
     with ClusterEncoding(cluster, model) as encoding:
-        return files(embed_corpus(corpus, encoder, out=out, chunk_lines=64, encoding=encoding, **more))
+        return files(embed_corpus(corpus, encoder, options=replace(options, encoding=encoding)))
 
 
 @pytest.mark.parametrize("rows", [64, 200, 5000])
@@ -128,7 +130,7 @@ def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_wa
 
     encoder.encode_pieces = stop_here  # type: ignore[method-assign]
     with pytest.raises(Stopped):
-        embed_corpus(corpus, encoder, out=tmp_path / "two.npy", chunk_lines=64)
+        embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "two.npy", chunk_lines=64))
     assert embedded(corpus, model, cluster, tmp_path / "two.npy") == wanted
     assert next(shard.start for shard in cluster.made if shard is not None) == 192
 

@@ -175,4 +175,4 @@ def test_mining_with_the_vectors_of_another_tool(bitextmine, tmp_path: Path) -> 
         "--dim is only for --vectors" in bitextmine("embed", "c.en", "--dim", "4", code=2, cwd=tmp_path).err
     )
     assert "need --dim" in bitextmine("embed", "c.en", "--vectors", "en.raw", code=2, cwd=tmp_path).err
-    assert "of one corpus" in bitextmine("embed", "c.en", "c.fr", "--vectors", "a", code=2, cwd=tmp_path).err
+    assert "--vectors" in bitextmine("embed", "c.en", "c.fr", "--vectors", "a", code=2, cwd=tmp_path).err

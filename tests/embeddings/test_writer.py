@@ -423,7 +423,7 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
 
 
-def test_the_next_writer_waits_until_both_names_are_in_place(
+def test_the_next_writer_is_refused_until_both_names_are_in_place(
     tmp_path: Path, reference: dict[str, dict[str, bytes]]
 ) -> None:
     npy = tmp_path / "c.fr.npy"
@@ -448,8 +448,8 @@ def test_the_next_writer_waits_until_both_names_are_in_place(
         time.sleep(0.01)
     with pytest.raises(BeingWritten):
         embed(npy, "B")
-    embed(npy, "B")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    embed(npy, "B")
     (tmp_path / "between").unlink()
     assert contents(tmp_path) == reference["B"]
 

@@ -110,5 +110,5 @@ def test_a_gpu_compares_more_exactly(monkeypatch):
     assert neighbours.exact_up_to("cpu") == 10**12
     monkeypatch.setattr(device, "device_name", lambda name: "cuda" if name == "auto" else name)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert neighbours.exact_up_to("auto") == 2 * 10**15
-    assert neighbours.exact_up_to("cuda:1") == 10**15
+    assert neighbours.exact_up_to("auto") == 10**14
+    assert neighbours.exact_up_to("cuda:1") == 10**14

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
@@ -205,7 +205,7 @@ def test_the_pipeline_takes_it(folder: Path, tmp_path: Path, capsys: pytest.Capt
     corpus = tmp_path / "corpus.fr"
     corpus.write_text("\n".join(LINES) + "\n", encoding="utf-8")
     encoder = load_encoder(folder, "cpu")
-    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, chunk_lines=4))
+    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, options=EmbedOptions(chunk_lines=4)))
     np.testing.assert_allclose(vectors, encoder.encode(LINES), atol=2e-3)
     assert manifest.model_hash == encoder.hash
     facts = describe(folder)
