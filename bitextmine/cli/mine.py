@@ -97,6 +97,7 @@ def mine(
     from bitextmine.encoder import load_encoder
     from bitextmine.mining.options import split_options
     from bitextmine.mining.run import embed_all, mine_texts
+    from bitextmine.mining.scorer import open_scoring
     from bitextmine.mining.texts import find_pairs, output_names
 
     mining, work = split_options(options, run)
@@ -108,7 +109,8 @@ def mine(
         if len(pairs) > 1:
             stack.enter_context(run.executor.open())  # once for all of them
             encoder = load_encoder(model, run.device_here)
-            embedded = embed_all(pairs, outputs, encoder, work)
+            rescored = open_scoring(encoder, model, mining.wants_rescoring) is not None
+            embedded = embed_all(pairs, outputs, encoder, work, rescored)
         for (source, target), place in zip(pairs, outputs, strict=True):
             bitext = mine_texts(
                 source, target, mining, work, model=encoder or model, output=place, embedded=embedded

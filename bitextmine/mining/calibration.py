@@ -66,14 +66,20 @@ def calibration_error(p: NDArray[np.float64], true: NDArray[np.bool_], bins: int
 
 @dataclasses.dataclass(frozen=True)
 class Calibrated:
-    """Other scores, moved by the same number for each; share: of true pairs among the candidates."""
+    """A rescorer whose log odds are shifted by a constant.
+
+    Attributes:
+        rescore: gives the log odds.
+        by: the constant.
+        share: true pairs among the candidates.
+    """
 
     rescore: Rescore
     by: float
     share: float
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
-        """The candidates with log odds for the corpora at hand."""
+        """Return the candidates with shifted log odds."""
         found = self.rescore(best, neighbours, k)
         return BestBothWays(self._moved(found.forward), self._moved(found.backward))
 
@@ -84,7 +90,7 @@ class Calibrated:
 def calibrated(
     rescore: Rescore, share: float, best: BestBothWays, neighbours: NeighboursLike, k: int
 ) -> Calibrated:
-    """``rescore``, whose log odds hold where a ``share`` of one-to-one candidates are true, made to hold here."""
+    """Shift log odds that were fitted to a ``share`` of true one-to-one candidates to these corpora."""
     pairs = retrieve(rescore(best, neighbours, k), Retrieval.MAX, LOG_ODDS)
     here = pair_share(pairs.score, share)
     return Calibrated(rescore, _logit(here) - _logit(share), here)

@@ -1,13 +1,11 @@
-"""Decoys: how well the best of many sentences that are no translations scores, seen within one language.
+"""Decoys: wrong pairs within one language, whose margins show the tail of those across languages.
 
-Where translations are rare, the margins of wrong pairs must be known far out, where there are few of them and a true
-pair looks the same. A Gumbel curve through the bulk is too thin there: a text holds sentences that say nearly the same,
-and the translation of such a one is a wrong pair of high margin. Those sentences can be seen without any translation.
-Each sentence of a corpus is mined against its own corpus without itself; whatever it finds is wrong. The margins within
-a language are spread like those of wrong pairs across languages, but for a shift and a stretch, which the bulk of both
-tells (`Decoys.above`).
+When translations are rare, the threshold lies far out in the tail of wrong pairs, which a Gumbel curve through the bulk
+underestimates: near-paraphrases in a text give wrong pairs with high margins. Mining a corpus against itself, without
+each sentence's own row, finds such pairs without any translations. Their margins follow the distribution of wrong pairs
+across languages up to a shift and a scale, which are fitted on the bulk (`Decoys.above`).
 
-The idea is that of target-decoy search (Elias and Gygi, 2007), with sentences of the own language for decoys.
+This is target-decoy search (Elias and Gygi, 2007) with sentences of the same language as decoys.
 """
 
 from __future__ import annotations
@@ -23,17 +21,22 @@ from bitextmine.search.exact import search_both
 
 __all__ = ["SAMPLE", "Decoys", "decoy_scores", "sampled_decoys"]
 
-# Rows of a side that are looked at. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000; with 16,384
+# Rows sampled from a side. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000; with 16,384
 # the tail of 55,500 lines came out thinner, and precision up to 6 points higher (mine/dirty.md).
 SAMPLE = 24_000
 
-# So many of the best decoys say how the tail goes on above them.
+# The number of best decoys that the tail above them is extrapolated from.
 _TAIL = 5
 
 
 @dataclass(frozen=True)
 class Decoys:
-    """Margins of decoys, ascending, float64 (n,), n >= 2. pool: how many sentences each was the best of."""
+    """The margins of decoys.
+
+    Attributes:
+        score: ascending, float64 (n,), n >= 2.
+        pool: the number of sentences that each decoy was the best of.
+    """
 
     score: NDArray[np.float64]
     pool: int
@@ -41,11 +44,16 @@ class Decoys:
     def above(
         self, score: NDArray[np.float64], shares: tuple[float, float], at: NDArray[np.float64], pool: int
     ) -> NDArray[np.float64]:
-        """The share (n,) of wrong pairs at or above scores (n,), where the best is taken of ``pool`` sentences.
+        """Return the share (n,) of wrong pairs at or above scores (n,).
 
-        at (2,): below which scores the ``shares`` of wrong pairs lie; there the decoys are put on top of them. Of
-        m / pool times as many independent sentences the best has the distribution F ** (m / pool). Above the highest
-        decoys the tail goes on exponentially.
+        The best of c times as many independent sentences has the distribution F ** c. Above the highest decoys the tail
+        is exponential.
+
+        Args:
+            score: the scores.
+            shares: two shares of wrong pairs.
+            at: the scores below which these shares lie, (2,); the decoys are shifted and scaled to agree there.
+            pool: the number of sentences that each pair is the best of.
         """
         n = len(self.score)
         below = ((np.arange(n) + 0.5) / n) ** (pool / self.pool)
@@ -60,9 +68,9 @@ class Decoys:
 
 
 def decoy_scores(vectors: NDArray, k: int, margin: str) -> NDArray[np.float64]:
-    """(n,) the best margin of each row (n, d) with another row of the same matrix, -inf for none.
+    """Return the best margin (n,) of each row (n, d) with another row of the same matrix; -inf for none.
 
-    Margins as across languages: over the k nearest other rows of both.
+    Margins are taken over the k nearest other rows of both.
     """
     n = len(vectors)
     found = search_both(vectors, vectors, min(k + 1, n))
@@ -74,7 +82,7 @@ def decoy_scores(vectors: NDArray, k: int, margin: str) -> NDArray[np.float64]:
 
 
 def sampled_decoys(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Decoys:
-    """The decoys of a side: of SAMPLE of its rows, always the same. vectors: float16 (n, d)."""
+    """Return the decoys of a side from SAMPLE of its vectors, float16 (n, d), sampled by `seed`."""
     rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE])
     score = decoy_scores(np.ascontiguousarray(vectors[rows]), k, margin)
     return Decoys(np.sort(score[np.isfinite(score)]), max(1, len(rows) - 1))

@@ -16,10 +16,10 @@ __all__ = ["LOG_ODDS", "MARGINS", "NEUTRAL", "RATIO_FLOOR", "Margin", "margin", 
 
 
 MARGINS = tuple(Margin)
-# The score that `scorer` puts in the place of a margin.
+# The kind of score that `scorer` gives instead of a margin.
 LOG_ODDS = "log-odds"
 
-# The score of a pair that stands out from its neighbourhood not at all, or is as likely true as not.
+# The score of a pair that does not stand out from its neighbourhood, or is as likely true as not.
 NEUTRAL: dict[str, float] = {Margin.RATIO: 1.0, Margin.DISTANCE: 0.0, Margin.ABSOLUTE: 0.0, LOG_ODDS: 0.0}
 
 # A neighbourhood nearer to zero than this says nothing (the noise of a mean of cosines at d = 256 is larger),
@@ -28,7 +28,7 @@ RATIO_FLOOR = 0.01
 
 
 def neighbourhood_mean(sim: ArrayLike, ids: ArrayLike | None = None) -> NDArray[np.float64]:
-    """The mean similarity of each row's neighbours: (n, k) -> float64 (n,).
+    """Return the mean similarity of each row's neighbours: (n, k) -> float64 (n,).
 
     Missing neighbours (id below 0, or a similarity that is not finite, or below -1e30 as FAISS marks an
     empty slot) do not count: the mean runs over those that exist. A row without any gets NaN, which
@@ -59,7 +59,7 @@ def neighbourhood_mean(sim: ArrayLike, ids: ArrayLike | None = None) -> NDArray[
 def margin(
     cos: ArrayLike, mean_src: ArrayLike, mean_tgt: ArrayLike, kind: str = Margin.RATIO
 ) -> NDArray[np.float64]:
-    """The margin of each pair, float64, of the shape that the arguments broadcast to.
+    """Return the margin of each pair, float64, of the shape that the arguments broadcast to.
 
     With b the average of the two neighbourhood means: ``ratio`` is cos / b, ``distance`` cos - b,
     ``absolute`` cos. A mean that is NaN (no neighbour was found on that side) counts as the pair's own
@@ -67,8 +67,10 @@ def margin(
 
     Where b is below RATIO_FLOOR (0.01), negative means included, ``ratio`` is cos / RATIO_FLOOR: finite,
     always of the sign of the cosine, and never falling when the cosine rises, so that two negative numbers
-    cannot make a good score. A candidate of similarity -inf (none) scores -inf. Raises BitextmineError for
-    an unknown kind and for a cosine that is NaN.
+    cannot make a good score. A missing candidate (similarity -inf) scores -inf.
+
+    Raises:
+        BitextmineError: the kind is unknown, or a cosine is NaN.
     """
     if kind not in MARGINS:
         raise BitextmineError(f"margin: unknown kind {kind!r}; choose one of {', '.join(MARGINS)}")

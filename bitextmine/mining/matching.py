@@ -9,12 +9,17 @@ __all__ = ["heaviest"]
 
 
 def heaviest(src: NDArray, tgt: NDArray, weight: NDArray, n: int, m: int) -> NDArray[np.int64]:
-    """Positions of the candidate pairs that together weigh most, no row of either side twice.
+    """Return the positions of the candidate pairs with the highest total weight that use no row twice.
 
-    src, tgt, weight (p,): distinct candidate pairs of n and m rows. Pairs of weight 0 or less are never taken:
-    leaving both rows without a partner is worth as much. Solved exactly, by shortest augmenting paths (Jonker and
-    Volgenant 1987, for sparse graphs as in scipy); where several matchings weigh the same, which of them comes out
-    depends on the order of the candidates alone.
+    Pairs of weight 0 or less are never taken. The solution is exact, by shortest augmenting paths (Jonker and Volgenant
+    1987, for sparse graphs as in scipy); between matchings of equal weight the order of the candidates decides.
+
+    Args:
+        src: source rows of the distinct candidate pairs, (p,).
+        tgt: their target rows, (p,).
+        weight: their weights, (p,).
+        n: source rows.
+        m: target rows.
     """
     useful = np.flatnonzero(weight > 0)
     if not len(useful):

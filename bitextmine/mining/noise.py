@@ -319,7 +319,7 @@ class NullFit:
         return float(self.s1[reached[-1]]) if len(reached) else None
 
     def highest_precision(self) -> tuple[float, int]:
-        """The highest precision of any threshold, and of how many pairs at most; (0, 0) without pairs."""
+        """Return the highest precision of any threshold, and the most pairs that have it; (0, 0) without pairs."""
         if not len(self.true):
             return 0.0, 0
         shares = self._precisions()
@@ -338,13 +338,23 @@ def fit_null(
     decoys: Callable[[], Sequence[Decoys]] = tuple,
     seed: int = 1,
 ) -> NullFit:
-    """Estimate the noise of a mining run; see the module's text.
+    """Estimate the noise of a mining run, as the module describes.
 
-    neighbours: with at least k + 1 columns; best: `candidates` of it; rescore: what gives them other scores than their
-    margins, of which the rates then are (which lines are noise is still told by margins: the shape of their noise is
-    known); decoys: makes those of both sides, where translations are few. Rates are per source line for ``forward``,
-    per target line for ``backward``, per line of the shorter side otherwise. Raises BitextmineError below MIN_LINES
-    lines on that side.
+    Rates are per source line for ``forward``, per target line for ``backward``, else per line of the shorter side.
+
+    Args:
+        neighbours: with at least k + 1 columns.
+        best: their `candidates`.
+        k: neighbours that a margin is taken over.
+        margin: the kind of margin.
+        retrieval: the way pairs are retrieved.
+        rescore: gives scores instead of margins, and the rates are of these; noise is still found by margins, whose
+            distribution is known.
+        decoys: makes the decoys of both sides, for when translations are few.
+        seed: of the samples.
+
+    Raises:
+        BitextmineError: the side has fewer than MIN_LINES lines.
     """
     n, m = len(best.forward.id), len(best.backward.id)
     by_source = retrieval == Retrieval.FORWARD or (retrieval != Retrieval.BACKWARD and n <= m)

@@ -74,13 +74,15 @@ def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
 
 
 def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RATIO) -> ScoredPairs:
-    """The mined pairs, by score, highest first, equal scores by source row, then by target row.
+    """Return the mined pairs, highest score first; ties go by source row, then by target row.
 
     ``forward``: every source row with its best target. ``backward``: every target row with its best source.
     ``union``: the pairs of either, each once. ``intersect``: the pairs of both. ``max``: out of the union,
     one to one, the best score first. ``matching``: out of the union, one to one, the highest total of score
-    above the neutral value of ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken). Raises
-    BitextmineError for another word.
+    above the neutral value of ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken).
+
+    Raises:
+        BitextmineError: the way is unknown.
     """
     if how not in tuple(Retrieval):
         raise BitextmineError(f"retrieval: unknown way {how!r}; choose one of {', '.join(Retrieval)}")
@@ -115,7 +117,7 @@ def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RA
 def retrieve_scored(
     best: BestBothWays, neighbours: NeighboursLike, k: int, how: str, kind: str, rescore: Rescore | None
 ) -> ScoredPairs:
-    """As `retrieve`, after ``rescore``, if it is given, has put log odds in the place of the candidates' margins."""
+    """Return the mined pairs as `retrieve` does, scored by log odds if ``rescore`` is given."""
     if rescore is None:
         return retrieve(best, how, kind)
     return retrieve(rescore(best, neighbours, k), how, LOG_ODDS)

@@ -166,9 +166,15 @@ def _embedded(
 
 
 def embed_all(
-    pairs: Sequence[Pair], outputs: Sequence[str | os.PathLike[str]], encoder: Encoder, work: WorkOptions
+    pairs: Sequence[Pair],
+    outputs: Sequence[str | os.PathLike[str]],
+    encoder: Encoder,
+    work: WorkOptions,
+    keep_pieces: bool = True,
 ) -> dict[Corpus, Path]:
     """Return the embedding files of all corpora, made if necessary, for `mine_texts`.
+
+    `keep_pieces` keeps the tokenised lines for rescoring.
 
     Raises:
         BitextmineError: `mine_texts` would refuse a corpus or an output.
@@ -181,7 +187,7 @@ def embed_all(
     for text in texts:
         _check_place(text, encoder, work)
     with cluster_encoding(encoder, encoder, work) as encoding:
-        found = {text: _embedded(text, encoder, work, encoding, True) for text in texts}
+        found = {text: _embedded(text, encoder, work, encoding, keep_pieces) for text in texts}
     return {text: npy for text, npy in found.items() if isinstance(npy, Path)}
 
 
