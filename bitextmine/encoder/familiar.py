@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
+from bitextmine.files.jsonfile import read_json
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts, scripts_of
@@ -57,7 +59,7 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     stated = ", ".join(encoder.languages)
     trained = f"the encoder '{encoder.name}' was not trained on"
     if lang not in _UNDETERMINED and same_code(lang) not in known:
-        return f"{trained} '{lang}' (only on {stated}): expect poor vectors"
+        return f"{trained} '{lang}' (only on {stated}): {_advice(lang, encoder.name)}"
     letters = count_scripts(lines, _CHARACTERS)
     scripts = frozenset().union(*map(scripts_of, known))
     foreign = Counter({name: count for name, count in letters.items() if name not in scripts})
@@ -82,6 +84,15 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
         f"{100 * others.total() / len(long):.0f}% of the lines in a sample look like {_first(others)}, which {trained} "
         f"(only on {stated}): expect poor vectors"
     )
+
+
+def _advice(lang: str, name: str) -> str:
+    """Return the advice to use a packaged encoder that knows a language, or the warning that none does."""
+    for other in dict.fromkeys(PACKAGED.values()):
+        languages = read_json(packaged(other) / CONFIG)["languages"]
+        if other != name and same_code(lang) in map(same_code, languages):
+            return f"use --model {other}, which was"
+    return "expect poor vectors"
 
 
 def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]) -> None:

@@ -28,9 +28,10 @@ def test_codes_of_what_it_knows(code):
 
 
 def test_a_code_of_what_it_does_not_know():
-    assert unfamiliar(ENCODER, "pl", ENGLISH) == (
-        "the encoder 'small' was not trained on 'pl' (only on en, fr): expect poor vectors"
-    )
+    trained = "the encoder 'small' was not trained on"
+    assert unfamiliar(ENCODER, "zh", ENGLISH) == f"{trained} 'zh' (only on en, fr): expect poor vectors"
+    packaged = unfamiliar(ENCODER, "no", ENGLISH)
+    assert packaged == f"{trained} 'no' (only on en, fr): use --model europe20, which was"
 
 
 def test_letters_of_another_script():
