@@ -203,7 +203,11 @@ def test_the_packaged_encoders_find_translations(name: str) -> None:
             "Ha piovuto tutta la notte.",
         ],
     }
-    assert set(encoder.languages) == {"en", *others}
+    if name == "europe20":
+        others["pl"] = ["Rada przyjęła budżet.", "Moja siostra gra na pianinie.", "Całą noc padał deszcz."]
+        others["ru"] = ["Совет принял бюджет.", "Моя сестра играет на пианино.", "Всю ночь шёл дождь."]
+        others["fi"] = ["Neuvosto hyväksyi budjetin.", "Siskoni soittaa pianoa.", "Satoi koko yön."]
+    assert set(encoder.languages) >= {"en", *others}
     for lines in others.values():
         assert (encoder.encode(en) @ encoder.encode(lines).T).argmax(1).tolist() == [0, 1, 2]
 
@@ -211,7 +215,7 @@ def test_the_packaged_encoders_find_translations(name: str) -> None:
 def test_the_packaged_encoders_are_small() -> None:
     sizes = {name: sum(f.stat().st_size for f in packaged(name).iterdir()) for name in PACKAGED}
     assert sizes.pop("default") < 20_000_000
-    assert sum(sizes.values()) < 25_000_000
+    assert sum(sizes.values()) < 60_000_000
 
 
 def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:
