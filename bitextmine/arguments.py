@@ -10,8 +10,6 @@ from typing import Any
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import parse_size
 
-__all__ = ["a_path", "memory_bytes", "one_of", "real_number", "whole_number", "yes_or_no"]
-
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """Return an int of at least `least`, also of a NumPy integer."""

@@ -25,8 +25,6 @@ import numpy as np
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["MODULES", "VARIABLE", "Module", "NotBuilt", "Refused", "library", "load"]
-
 log = logging.getLogger(__name__)
 
 VARIABLE = "BITEXTMINE_COMPILED"

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["aligned", "counted", "nice_step", "progress", "tab_separated"]
-
 
 def progress(total: int | None, desc: str, unit: str = "lines", show: bool | None = None) -> Any:
     """Return a tqdm bar to ``update(n)`` in a ``with`` statement; show=None shows it only if stderr is a terminal."""

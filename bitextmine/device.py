@@ -12,8 +12,6 @@ from bitextmine.errors import BitextmineError, UsageError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["device_name", "pick_device"]
-
 
 def device_name(device: str = "auto") -> str:
     """Return a device as torch calls it; "auto" is the GPU if there is one, else the CPU.

@@ -27,21 +27,6 @@ from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.system import size
 
-__all__ = [
-    "LOCAL",
-    "Done",
-    "Executor",
-    "Kept",
-    "Local",
-    "LocalWorkers",
-    "Report",
-    "Shared",
-    "Stage",
-    "Task",
-    "Workers",
-    "run_task",
-]
-
 log = logging.getLogger(__name__)
 
 # State that the functions of one module keep on a worker between tasks: an encoder, maps of files. "workers" is the

@@ -17,8 +17,6 @@ from bitextmine.files.storage import Place, Remote
 from bitextmine.files.streams import strip_compression
 from bitextmine.files.urls import is_remote
 
-__all__ = ["describe"]
-
 # Suffixes of files, and so no model's name on the hub.
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
 

@@ -16,8 +16,6 @@ from bitextmine.errors import UsageError
 from bitextmine.executor import LOCAL, Executor
 from bitextmine.system import budget, processors
 
-__all__ = ["Run"]
-
 
 @dataclass(frozen=True)
 class Run:

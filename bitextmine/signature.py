@@ -8,8 +8,6 @@ from urllib.parse import quote, unquote
 from bitextmine.errors import BitextmineError
 from bitextmine.version import __version__
 
-__all__ = ["parse_signature", "signature"]
-
 KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 # Characters that stay readable in a value: all but the separator, the escape character, blanks and control characters.
 SAFE = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in "|%")

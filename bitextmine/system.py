@@ -12,16 +12,6 @@ from pathlib import Path
 
 from bitextmine.errors import BitextmineError
 
-__all__ = [
-    "available",
-    "bfloat16_instructions",
-    "budget",
-    "keep_freed_memory",
-    "parse_size",
-    "processors",
-    "size",
-]
-
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:i?B)?", re.IGNORECASE)
 _BFLOAT16 = frozenset(("avx512_bf16", "amx_tile", "bf16"))  # flags in /proc/cpuinfo; the last one is ARM's

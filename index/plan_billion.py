@@ -22,7 +22,9 @@ NETWORK = 1.25e9  # bytes a second of a worker; assumed: 10 Gbit/s
 PACKED = 0.35  # of a text's bytes that zstd leaves; assumed
 K = 5  # 4 neighbours, one more for the threshold
 
-Stage = tuple[str, float, float, float, float]  # name, processor hours, GPU hours, hours by the clock, TB moved
+Stage = tuple[
+    str, float, float, float, float
+]  # name, processor hours, GPU hours, hours by the clock, TB moved
 
 
 def stages(a: argparse.Namespace) -> tuple[list[Stage], list[Stage], list[Stage]]:

@@ -10,8 +10,6 @@ from bitextmine.adaptation.piles import Piles
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.signature import signature
 
-__all__ = ["adapted_card"]
-
 COLUMNS = {
     "round": "round",
     "pairs": "pairs mined",

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from bitextmine.adaptation.mining import MinedPairs
 from bitextmine.encoder import Encoder
 
-__all__ = ["HeldOut", "Measured", "choose_held_out", "found_again", "half_of", "is_better", "measure"]
-
 # The error rate of held-out pairs, relative to that of training: 5 of 100 queries without a right answer would hide
 # small changes.
 STRICT = 0.2

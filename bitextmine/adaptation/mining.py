@@ -31,8 +31,6 @@ from bitextmine.search.checkpoint import remove_checkpoint
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["MinedPairs", "TooSmall", "check_lines", "gold_shares", "mine_piles"]
-
 
 class TooSmall(BitextmineError):
     """Corpora with too little to learn from."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from bitextmine.arguments import real_number, whole_number
 from bitextmine.errors import UsageError
 
-__all__ = ["AdaptOptions"]
-
 
 @dataclass(frozen=True)
 class AdaptOptions:

@@ -12,8 +12,6 @@ from bitextmine.files.storage import same_place
 from bitextmine.mining.gold import Gold, check_line_numbers, read_gold
 from bitextmine.mining.texts import find_text
 
-__all__ = ["Piles", "check_gold", "find_piles", "piles_of", "read_golds"]
-
 
 @dataclass(frozen=True)
 class Piles:

@@ -59,8 +59,6 @@ from bitextmine.training.trainer import train
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["LOG", "Adapted", "adapt_piles"]
-
 log = logging.getLogger(__name__)
 
 LOG = "adapt.jsonl"

@@ -9,8 +9,6 @@ from pathlib import Path
 from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.training.recipe import Corpus, Data, Model, Recipe, Training, check_recipe, with_start
 
-__all__ = ["round_recipe"]
-
 # Chosen on the even rows of Europarl, for an encoder that had seen none of it (train/lab-notes.md).
 BATCH, EPOCHS = 2048, 24
 FEWEST_STEPS, MOST_STEPS = 40, 2000

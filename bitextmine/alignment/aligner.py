@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from bitextmine.alignment.search import Settings, find_path
 from bitextmine.alignment.windows import Windows
 
-__all__ = ["Alignment", "Link", "align_windows", "sentences"]
-
 # Even between unrelated documents the cheapest path finds pairs a little better than random ones.
 _UNRELATED = 0.27
 # Fewer pairs say nothing about a whole document.

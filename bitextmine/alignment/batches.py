@@ -16,8 +16,6 @@ from bitextmine.files.journal import Journal
 from bitextmine.files.lines import line_digest
 from bitextmine.run import Run
 
-__all__ = ["align_tasks"]
-
 Document = tuple[Task, Sequence[str], Sequence[str]]  # with its source and target lines
 
 # Documents are encoded together up to these numbers.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import SUFFIXES, Format, output_format
 
-__all__ = ["FORMATS", "LINK_FORMATS", "choose_format"]
-
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {
     "tsv": "for score and filter",

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from bitextmine.alignment.windows import Floats, Windows
 
-__all__ = ["Costs", "Kinds", "Prices", "kinds"]
-
 _BLOCK = 4096
 # Characters added to each length, because a word more or less says little about a short sentence; and the squared
 # difference of logarithms (a ratio of e) beyond which a length is simply wrong.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from bitextmine.alignment.windows import Floats, Windows, unit_rows
 
-__all__ = ["match_documents"]
-
 _CANDIDATES = 10
 _SENTENCES = 64  # sentences of a document that search
 _OTHERS = 2000  # sentences of the other document searched

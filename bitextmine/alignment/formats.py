@@ -19,8 +19,6 @@ from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.streams import open_output
 from bitextmine.files.tables import open_pairs
 
-__all__ = ["AlignedDocument", "open_links"]
-
 
 @dataclass(frozen=True)
 class AlignedDocument:

@@ -13,8 +13,6 @@ from bitextmine.files.storage import place
 from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_code
 
-__all__ = ["Part", "Task", "both_sides", "choose_tasks", "matched_tasks"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -17,8 +17,6 @@ from bitextmine.alignment.costs import Costs, Kinds
 from bitextmine.alignment.windows import Floats
 from bitextmine.compiled import library
 
-__all__ = ["Band", "Path", "cheapest", "full_band"]
-
 _NONE = 255
 # Costs in a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make matrix
 # products worth their call.

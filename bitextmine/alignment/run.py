@@ -32,8 +32,6 @@ from bitextmine.run import Run
 from bitextmine.signature import signature
 from bitextmine.version import __version__
 
-__all__ = ["AlignOptions", "Summary", "align_files"]
-
 _NAMED = 3  # documents that a message names
 _LOOKED_AT = 20  # documents whose language is checked
 

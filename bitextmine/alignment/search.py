@@ -15,8 +15,6 @@ from bitextmine.alignment.costs import Costs, Kinds, Prices, kinds
 from bitextmine.alignment.program import Band, Path, cheapest, full_band
 from bitextmine.alignment.windows import VectorWindows, Windows
 
-__all__ = ["Settings", "find_path"]
-
 _BLOCK = 4096
 
 

@@ -17,8 +17,6 @@ from bitextmine.encoder.columns.lengths import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.sums import PieceSums, SumParts
 
-__all__ = ["EncodedWindows", "SumWindows", "VectorWindows", "Windows", "make_windows"]
-
 Floats = NDArray[np.float32]
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from bitextmine.embeddings.writer import EmbeddingWriter
     from bitextmine.encoder.encoder import Encoder
 
-__all__ = ["ClusterEncoding"]
-
 _HERE = "bitextmine.distributed.encoding"
 
 

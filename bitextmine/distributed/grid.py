@@ -26,8 +26,6 @@ from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.products import best_first
 from bitextmine.search.topk import TopK
 
-__all__ = ["Grid", "Tile", "run_grid", "seeded", "what_reaches", "write_tile"]
-
 log = logging.getLogger(__name__)
 
 Tile = tuple[int, int, int, int]  # rows of x, from and to, and of y

@@ -19,8 +19,6 @@ from bitextmine.files.atomic import staging_folder
 if TYPE_CHECKING:
     from bitextmine.encoder.encoder import Encoder
 
-__all__ = ["SentModel", "encoder_of", "send_model"]
-
 
 @dataclass(frozen=True)
 class SentModel:

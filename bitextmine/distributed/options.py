@@ -9,8 +9,6 @@ from bitextmine.distributed.ray import Ray
 from bitextmine.errors import UsageError
 from bitextmine.executor import Executor, Local
 
-__all__ = ["ExecutorKeywords", "make_executor", "take_executor"]
-
 
 class ExecutorKeywords(TypedDict, total=False):
     """Keywords of functions that can use a cluster; see `bitextmine.distributed.ray.Ray` for their meaning."""

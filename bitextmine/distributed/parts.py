@@ -15,8 +15,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept
 from bitextmine.search.rows import VectorRows
 
-__all__ = ["FileRows", "Shard", "Side", "shard_rows_of"]
-
 _BLOCK = 1 << 13
 
 

@@ -32,8 +32,6 @@ from bitextmine.files.urls import is_remote
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
-__all__ = ["Ray", "RayWorkers", "check_address"]
-
 log = logging.getLogger(__name__)
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(\d{1,5})")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["shard_rows", "spans"]
-
 
 def shard_rows(rows: int, least: int = 1 << 16) -> int:
     """Return the size of a shard: a 64th of the rows, from `least` to 4 million, a multiple of 1,024."""

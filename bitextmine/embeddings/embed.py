@@ -37,18 +37,6 @@ from bitextmine.files.urls import is_remote
 from bitextmine.run import Run
 from bitextmine.system import processors
 
-__all__ = [
-    "EmbedOptions",
-    "EncodedLines",
-    "Encoding",
-    "Lines",
-    "check_embedding",
-    "corpus_pieces",
-    "embed_corpus",
-    "embed_lines",
-    "embed_to",
-]
-
 log = logging.getLogger(__name__)
 
 # Lines whose rows are remembered, to copy a repeated line's row instead of encoding it again. They are kept in two

@@ -13,8 +13,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.version import __version__
 
-__all__ = ["Manifest", "manifest_path", "read_manifest"]
-
 
 @dataclasses.dataclass
 class Manifest:

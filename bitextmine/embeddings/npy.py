@@ -18,17 +18,6 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.files.storage import local
 
-__all__ = [
-    "DTYPE",
-    "journal_path",
-    "npy_header",
-    "open_vectors",
-    "part_path",
-    "shards_path",
-    "vectors_digest",
-    "vectors_layout",
-]
-
 DTYPE = np.dtype("<f2")
 BLOCK_BYTES = 1 << 22
 _MOST = 1 << 48  # rows, or numbers in a row: NumPy makes no larger array, even an empty one

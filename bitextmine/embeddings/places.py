@@ -19,8 +19,6 @@ from bitextmine.files.jsonfile import read_json
 from bitextmine.files.streams import strip_compression
 from bitextmine.files.urls import is_remote
 
-__all__ = ["cached_path", "embedding_paths", "make_cache", "place_of"]
-
 _DIGITS = 8
 _TEXT_DIGITS = 12
 

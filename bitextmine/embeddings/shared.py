@@ -17,8 +17,6 @@ from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import Remote
 from bitextmine.files.streams import strip_compression
 
-__all__ = ["beside", "check_cached", "fetched", "manifest_there", "send"]
-
 log = logging.getLogger(__name__)
 
 

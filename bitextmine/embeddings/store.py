@@ -31,8 +31,6 @@ from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
 
-__all__ = ["VectorFile", "check_fresh", "check_place", "check_rows", "describe_embedding", "open_embedding"]
-
 
 class VectorFile:
     """The rows of an embedding in use, float16 (rows, dim), read with ``pread``: index it like a matrix.

@@ -21,8 +21,6 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.run import Run
 
-__all__ = ["adopt_vectors", "open_precomputed"]
-
 log = logging.getLogger(__name__)
 
 BLOCK_ROWS = 4096

@@ -21,8 +21,6 @@ from bitextmine.files.atomic import FULL_DISK, allocate, open_locked, staging, s
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.jsonfile import plain, stage_json
 
-__all__ = ["JOB", "BeingWritten", "EmbeddingWriter", "PlaceTaken", "sweep"]
-
 JOB = "embed"
 # The longest time that written rows wait for the disk: the most a kill can cost, apart from the current batch.
 SYNC_SECONDS = 2.0

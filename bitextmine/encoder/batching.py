@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["length_batches", "runs", "whole_batches"]
-
 
 def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
     """Yield the rows (m,) int64 of batches of like length, longest first, so that memory peaks at the start.

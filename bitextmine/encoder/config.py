@@ -11,8 +11,6 @@ from bitextmine.console import counted
 from bitextmine.encoder.columns.lengths import COLUMNS
 from bitextmine.errors import BitextmineError
 
-__all__ = ["EncoderConfig"]
-
 FORMAT, KIND = 1, "bitextmine-encoder"
 
 # Whole numbers and the least that each may be; other numbers and the value that each must be below.

@@ -17,8 +17,6 @@ from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
 from bitextmine.run import Run
 
-__all__ = ["DeviceSums"]
-
 
 class DeviceSums(TorchNetwork):
     """The network of a model without layers in torch, with the arguments of `Transformer`.

@@ -18,8 +18,6 @@ from bitextmine.run import Run
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Encoder"]
-
 # Further arguments that sentence-transformers and MTEB pass to `encode`; none of them would change a vector.
 IGNORED = frozenset(("prompt_name", "prompt_type", "device", "pool", "num_proc", "chunk_size", "request_qid"))
 IGNORED |= {"task", "task_name", "task_metadata", "hf_split", "hf_subset"}

@@ -17,8 +17,6 @@ from bitextmine.languages.scripts import count_scripts, scripts_of
 if TYPE_CHECKING:
     from bitextmine.encoder.encoder import Encoder
 
-__all__ = ["SAMPLE", "sampled", "unfamiliar", "warn_unfamiliar"]
-
 log = logging.getLogger(__name__)
 
 # Lines sampled: enough for shares of a fifth, and done in a tenth of a second.

@@ -14,8 +14,6 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["fetch", "hub_name"]
-
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w][\w./-]*))?")
 
 # Modules of sentence-transformers lie in folders such as 1_Pooling; tokenizer.model and ngrams.txt are of our own.

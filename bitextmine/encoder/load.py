@@ -17,8 +17,6 @@ from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.run import Run
 
-__all__ = ["as_encoder", "load_encoder"]
-
 
 def load_encoder(
     model: str | os.PathLike[str] = "default", device: str | Run = "auto", *, precision: str = "auto"

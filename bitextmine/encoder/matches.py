@@ -12,8 +12,6 @@ from bitextmine.compiled import library as compiled_library
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import processors
 
-__all__ = ["MOST_PARTS", "NOTHING", "WIDEST", "PieceMatcher"]
-
 # The cosine of a piece with a sentence of no pieces.
 NOTHING = -2.0
 # Most pieces in a window, and most parts of a sentence.

@@ -10,8 +10,6 @@ from bitextmine.encoder.columns.lengths import LONGEST, length_table
 from bitextmine.encoder.columns.order import steps, wave
 from bitextmine.encoder.config import EncoderConfig
 
-__all__ = ["PieceVectors", "SentenceModel", "unit_vectors", "with_length"]
-
 # Standard deviation of the initial piece vectors. It must be small: a piece that training hardly sees keeps its random
 # vector, which is noise of that size in every sum.
 INITIAL_STD = 0.01

@@ -19,8 +19,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
 from bitextmine.system import bfloat16_instructions
 
-__all__ = ["TorchNetwork", "Workers", "pick_precision"]
-
 # Pieces per batch: on a CPU a batch should stay in the cache, on a GPU it should fill the card.
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
 

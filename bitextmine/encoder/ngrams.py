@@ -17,8 +17,6 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.errors import BitextmineError
 
-__all__ = ["LENGTHS", "MOST_LETTERS", "SPACE", "Ngrams", "folded", "is_word"]
-
 SPACE = "\u2581"  # in a piece: the space before a word
 LONGEST = 6
 LENGTHS = range(4, LONGEST + 1)  # in training

@@ -8,8 +8,6 @@ from itertools import chain
 
 import numpy as np
 
-__all__ = ["Pieces", "offsets_of"]
-
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """Return where each of n rows begins and the last one ends, (n + 1,) int64."""

@@ -6,8 +6,6 @@ from typing import Any, NoReturn
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["PRECOMPUTED", "Precomputed"]
-
 PRECOMPUTED = "precomputed"
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.run import Run
 
-__all__ = ["ForeignFolder", "Network", "PieceMaker", "PieceRows"]
-
 
 class PieceMaker(Protocol):
     """A tokeniser."""

@@ -18,8 +18,6 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
-__all__ = ["PieceSums", "SumParts"]
-
 LANES = 16
 BLOCK_ROWS = 1024
 

@@ -16,8 +16,6 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.words import Words
 from bitextmine.errors import BitextmineError
 
-__all__ = ["Tokenizer"]
-
 # Characters tokenised per piece wanted: a line of a megabyte then costs no more than a long sentence. A piece spans 16
 # characters at most, unless blanks vanish.
 CHARACTERS_PER_PIECE = 64

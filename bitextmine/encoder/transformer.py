@@ -16,8 +16,6 @@ from bitextmine.encoder.network import TorchNetwork
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors
 from bitextmine.run import Run
 
-__all__ = ["Transformer"]
-
 MOST_ROWS = 1 << 15  # sentences per call of the attention kernel
 
 

@@ -16,27 +16,6 @@ from safetensors.numpy import load_file, save
 from bitextmine.encoder.config import OPTIONAL, EncoderConfig
 from bitextmine.errors import BitextmineError
 
-__all__ = [
-    "BOTTLENECK",
-    "CHARACTERS",
-    "PIECES",
-    "SCALE",
-    "STORAGES",
-    "TOP_SHARES",
-    "check_finite",
-    "pack_rows",
-    "piece_vectors",
-    "quantize_rows",
-    "read_arrays",
-    "read_weights",
-    "restore_rows",
-    "storage_of",
-    "unpack_rows",
-    "unrolled",
-    "weight_shapes",
-    "write_weights",
-]
-
 PIECES = "embedding.weight"
 SCALE = "embedding.scale"
 # With config.length_share: the characters of each row's piece (`piece_characters`).

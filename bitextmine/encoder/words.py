@@ -13,8 +13,6 @@ import numpy as np
 from bitextmine import compiled
 from bitextmine.encoder.pieces import Pieces
 
-__all__ = ["MAX_WORDS", "CompiledTable", "PlainTable", "Words"]
-
 # Words remembered before the table begins anew: about 50 MB. (200,000 sentences of parliament hold 150,000 words.)
 MAX_WORDS = 1 << 19
 

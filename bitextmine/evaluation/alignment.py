@@ -24,8 +24,6 @@ from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name
 from bitextmine.signature import signature
 
-__all__ = ["AlignmentReport", "Shares", "evaluate_alignment", "read_alignments", "score_alignments"]
-
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 # Numbers have up to 18 digits, which fit in 64 bits.

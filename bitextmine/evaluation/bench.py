@@ -24,8 +24,6 @@ from bitextmine.run import Run
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["Bench", "open_bench"]
-
 
 @dataclass(frozen=True)
 class Bench:

@@ -31,8 +31,6 @@ from bitextmine.signature import signature
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["ClassificationReport", "ClassificationResult", "evaluate_classification", "read_labelled"]
-
 # Of the mean cross-entropy, strongest first: of equally good ones the strongest wins.
 STRENGTHS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 

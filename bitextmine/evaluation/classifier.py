@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fit", "predict"]
-
 
 def fit(
     vectors: NDArray[np.float64],

@@ -8,8 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bootstrap", "wilson"]
-
 Z95 = 1.959963984540054  # the 97.5% point of the normal distribution
 
 

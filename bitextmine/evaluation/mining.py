@@ -24,8 +24,6 @@ from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_go
 from bitextmine.mining.threshold import Tuned, tune
 from bitextmine.signature import signature
 
-__all__ = ["Fold", "MiningReport", "evaluate_mining", "score_mining"]
-
 
 @dataclass(frozen=True)
 class Fold:

@@ -22,8 +22,6 @@ from bitextmine.signature import signature
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["MUSE_KEYS", "MUSE_LINES", "MUSE_QUERIES", "MUSE_SEED", "evaluate_muse", "muse_keys"]
-
 # facebookresearch/MUSE, src/evaluation/sent_translation.py and evaluator.py
 MUSE_LINES = 800_000
 MUSE_KEYS = 200_000

@@ -16,8 +16,6 @@ from bitextmine.files.streams import COMPRESSION_SUFFIXES
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.dedup import line_key
 
-__all__ = ["Queries", "find_distractors", "language_pairs", "queries_of", "read_queries", "sentences_of"]
-
 
 @dataclass(frozen=True)
 class Queries:

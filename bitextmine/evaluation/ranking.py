@@ -24,16 +24,6 @@ from bitextmine.run import Run
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "Ranked",
-    "RankingOptions",
-    "RetrievalReport",
-    "RetrievalResult",
-    "rank_in_pool",
-    "rank_muse",
-    "results_of",
-]
-
 _BLOCK = 1 << 22
 
 

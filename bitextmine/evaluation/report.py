@@ -11,8 +11,6 @@ from bitextmine.console import aligned, tab_separated
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Report", "cut_note", "frame_of", "percent"]
-
 
 class Report:
     """A dataclass with a signature, which identifies the measurement, and notes for the reader."""

@@ -46,8 +46,6 @@ from bitextmine.signature import signature
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["evaluate_pools", "evaluate_retrieval"]
-
 FileName = str | os.PathLike[str]
 # A file or folder, or sentences by language.
 QueriesLike = FileName | Mapping[str, Sequence[str]]

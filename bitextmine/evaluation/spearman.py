@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["redrawn", "spearman"]
-
 # The numbers in the largest array of resamples.
 BLOCK = 1 << 21
 

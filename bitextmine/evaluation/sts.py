@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from bitextmine.encoder import Encoder
 
-__all__ = ["StsReport", "StsResult", "evaluate_sts"]
-
 FileName = str | os.PathLike[str]
 
 

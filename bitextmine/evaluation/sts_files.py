@@ -20,8 +20,6 @@ from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name, strip_compression
 from bitextmine.languages.codes import is_short_code
 
-__all__ = ["GoldPairs", "gold_pairs_of", "read_gold_pairs"]
-
 # Names of columns in the headers of GLUE, sentence-transformers and SICK.
 FIRST = ("sentence1", "sentence_1", "sentence_a", "text1")
 SECOND = ("sentence2", "sentence_2", "sentence_b", "text2")

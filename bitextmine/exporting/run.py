@@ -13,8 +13,6 @@ from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting import FORMATS, ONNX
 
-__all__ = ["export_encoder"]
-
 OWN = "bitextmine.load_encoder(...) itself takes the arguments of sentence-transformers, and so goes into MTEB as it is"
 
 

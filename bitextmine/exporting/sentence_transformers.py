@@ -19,8 +19,6 @@ from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting.tokenizer_json import PAD, write_tokenizer
 
-__all__ = ["write_sentence_transformers"]
-
 WEIGHTS = {"qkv": None, "out": "attention.output.dense", "up": "intermediate.dense", "down": "output.dense"}
 NORMS = {"attention_norm": "attention.LayerNorm", "ffn_norm": "LayerNorm"}
 

@@ -9,8 +9,6 @@ from typing import Any
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 
-__all__ = ["PAD", "read_rules", "write_tokenizer"]
-
 PAD = "<pad>"
 SPACE = "\u2581"
 UNIGRAM, NORMAL, UNKNOWN = 1, 1, 2

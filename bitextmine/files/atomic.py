@@ -20,23 +20,6 @@ from typing import IO, BinaryIO
 
 from bitextmine.errors import BitextmineError
 
-__all__ = [
-    "FULL_DISK",
-    "allocate",
-    "cannot_write",
-    "locked_folder",
-    "open_locked",
-    "put_in_place",
-    "remove_left",
-    "replacing",
-    "staging",
-    "staging_folder",
-    "sync_file",
-    "sync_folder",
-    "wait_for_lock",
-    "write_at",
-]
-
 # What a write fails with for want of room: on the disk, in the quota, under the limit of `ulimit -f`.
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

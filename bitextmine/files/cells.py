@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DECIMALS", "Added", "cell_text", "cells_of", "one_cell"]
-
 DECIMALS = 4
 _MINED_DECIMALS = {"score": 6}  # as `mine` writes them
 

@@ -11,8 +11,6 @@ from bitextmine.files.storage import Place, place
 from bitextmine.files.streams import compression, read_blocks, strip_compression
 from bitextmine.languages.codes import is_code, same_code
 
-__all__ = ["corpus_language", "find_corpus"]
-
 # Suffixes that fit the shape of a language code and never are one in practice.
 _TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "yaml", "yml", "md", "log"}
 NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}

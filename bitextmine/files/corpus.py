@@ -22,8 +22,6 @@ from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import line_digest, text_blocks
 from bitextmine.files.storage import Place, place
 
-__all__ = ["UNDETERMINED", "Corpus", "Spool"]
-
 # ISO 639-2 for an unknown language.
 UNDETERMINED = "und"
 

@@ -21,16 +21,6 @@ from typing import Any
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import open_locked
 
-__all__ = [
-    "Journal",
-    "JournalBusyError",
-    "JournalHead",
-    "journal_folder",
-    "last_record",
-    "read_head",
-    "remove_folder",
-]
-
 _MAGIC = b'{"journal": 1, '
 _LONGEST_HEAD = 1 << 20
 

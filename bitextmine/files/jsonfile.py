@@ -14,17 +14,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, sync_file
 from bitextmine.files.storage import open_bytes
 
-__all__ = [
-    "json_bytes",
-    "parse_json",
-    "parse_toml",
-    "plain",
-    "read_json",
-    "read_toml",
-    "stage_json",
-    "write_json",
-]
-
 # No file of this or another toolkit nests deeper; code that walks through one recursively must not run out of stack.
 _DEEPEST = 100
 _LARGEST_JSON = 64 << 20

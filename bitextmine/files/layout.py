@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import is_short_code
 
-__all__ = ["HEAD", "Columns", "Layout", "as_number", "find_layout", "is_position", "kind_of_no_number"]
-
 HEAD = 200  # rows that are looked at
 
 # What a header may call them; the first one that is there counts.

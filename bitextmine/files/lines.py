@@ -13,16 +13,6 @@ from collections.abc import Iterable, Iterator
 from bitextmine.errors import InvalidUtf8
 from bitextmine.files.streams import display_name, read_line_blocks
 
-__all__ = [
-    "LineHasher",
-    "decode_lines",
-    "iter_lines",
-    "line_digest",
-    "read_lines",
-    "some_lines",
-    "text_blocks",
-]
-
 _MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
 # First bytes of what people feed to a tool by mistake, and what to do about each.

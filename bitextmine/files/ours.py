@@ -17,8 +17,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Place, Remote, open_bytes, place
 
-__all__ = ["Made", "check_index_place", "check_ours", "check_vectors_place", "is_ours"]
-
 _HEAD = 256
 _LARGEST_JSON = 64 << 20  # no manifest is larger
 _VECTORS = re.compile(

@@ -24,8 +24,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging
 from bitextmine.files.urls import is_remote
 
-__all__ = ["Place", "Remote", "local", "open_bytes", "place", "same_place"]
-
 # Here an object appears when all of it is there, and renaming is copying.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
 _AT_ONCE = 1 << 23  # bytes asked for at a time

@@ -23,21 +23,6 @@ from bitextmine.files.storage import Place, Remote, open_bytes, place, same_plac
 from bitextmine.files.unpacking import unpack
 from bitextmine.files.urls import is_remote
 
-__all__ = [
-    "check_writable",
-    "compression",
-    "display_name",
-    "is_stream",
-    "keep_apart",
-    "longest_line",
-    "open_output",
-    "raw_lines",
-    "read_blocks",
-    "read_line_blocks",
-    "read_once",
-    "strip_compression",
-]
-
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 BLOCK_BYTES = 1 << 18

@@ -13,8 +13,6 @@ from typing import IO
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["unpack"]
-
 KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 
 PACKED_BYTES = 1 << 14  # compressed bytes taken at a time

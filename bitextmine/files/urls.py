@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_remote"]
-
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 

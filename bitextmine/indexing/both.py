@@ -23,8 +23,6 @@ from bitextmine.search.topk import TopK
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Indexed", "IndexedNeighbours", "Searcher", "Wanted", "search_both_indexed"]
-
 _MERGE_ROWS = 1 << 15
 
 

@@ -24,8 +24,6 @@ from bitextmine.search.pages import release
 from bitextmine.search.rows import Vectors, check_pair, scan
 from bitextmine.system import processors, size
 
-__all__ = ["JOB", "Built", "Plan", "build_index", "build_on_disk", "make_plan"]
-
 JOB = "index"  # in the journal
 _ADD_ROWS = 1 << 16
 _TRAIN_ROWS = 1 << 16
@@ -390,6 +388,7 @@ def _whole(file: Path, rows: int) -> bool:
 
 
 def write_index(index: Any, file: Path) -> None:
+    """Write a FAISS index to a file, complete or not at all."""
     staged = Path(f"{file}.tmp")
     try:
         faiss.write_index(index, str(staged))

@@ -25,8 +25,6 @@ from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.rows import VectorRows, Vectors
 from bitextmine.system import processors, size
 
-__all__ = ["choose", "resumed_choice"]
-
 _PART = 1 << 15  # rows that times are measured on
 _QUERIES = 1 << 12
 _SMALL = 1 << 12  # rows of the trial graph

@@ -13,8 +13,6 @@ from typing import Any
 
 import faiss
 
-__all__ = ["few_rows_allowed"]
-
 # What holds another index, and what holds a quantiser or k-means parameters, in FAISS's own names.
 _INDEXES = ("index", "quantizer", "base_index", "refine_index", "storage")
 _QUANTISERS = ("q1", "pq", "rq", "prq")

@@ -26,17 +26,6 @@ from bitextmine.search.topk import TopK
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
-__all__ = [
-    "Block",
-    "Lists",
-    "Pass",
-    "block_rows",
-    "in_threads",
-    "number_rows",
-    "search_block",
-    "search_lists",
-]
-
 _NAMES = ("queries", "indexed vectors")
 
 

@@ -31,8 +31,6 @@ from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.topk import TopK
 from bitextmine.system import budget, processors
 
-__all__ = ["ClusterSearcher"]
-
 _HERE = "bitextmine.indexing.on_cluster"
 
 

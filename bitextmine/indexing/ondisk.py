@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 
-__all__ = ["MappedLists", "list_codes", "list_ids", "merge_shards"]
-
 
 def merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
     """Move the inverted lists of the shards into an empty trained index, in one new file.

@@ -8,8 +8,6 @@ from functools import cache
 
 from bitextmine.languages.table import Language, languages
 
-__all__ = ["is_code", "is_short_code", "language", "same_code", "usual_length"]
-
 _CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _SHORT = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})*")
 

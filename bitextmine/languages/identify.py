@@ -15,8 +15,6 @@ import numpy as np
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.codes import same_code
 
-__all__ = ["Languages", "is_installed"]
-
 # Read of each text; more does not improve the guess.
 CHARACTERS = 240
 # Texts walked side by side: few enough that their states stay in the processor's cache.

@@ -11,8 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-__all__ = ["normal_pieces"]
-
 _SHORT = 1000  # characters whose marks are sorted in no time
 _MOST_MARKS = 30  # UAX 15, section 13, Stream-Safe Text Format; no writing system has as many on a letter
 _PIECE = 1 << 14  # characters

@@ -9,8 +9,6 @@ from functools import lru_cache
 
 from bitextmine.languages.codes import language
 
-__all__ = ["count_scripts", "script", "scripts_of"]
-
 # First words of letters' names in the Unicode Character Database that are not the name of their script.
 _SCRIPTS = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "IDEOGRAPHIC": "Han"}
 _LATIN = frozenset({"Latin"})

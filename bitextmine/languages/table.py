@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-__all__ = ["Language", "languages"]
-
 
 @dataclass(frozen=True)
 class Language:

@@ -15,8 +15,6 @@ from bitextmine.mining.texts import text_of
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["MiningKeywords", "mine"]
-
 
 class MiningKeywords(ExecutorKeywords, total=False):
     """The keywords of `mine`: the fields of `MiningOptions`, `Run` and `WorkOptions`, which explain them."""

@@ -23,8 +23,6 @@ from bitextmine.mining.choices import Retrieval
 from bitextmine.mining.margin import LOG_ODDS
 from bitextmine.mining.retrieval import retrieve
 
-__all__ = ["Calibrated", "calibrated", "calibration_error", "pair_share", "probability"]
-
 # So many candidates, with the share of the fit, count as if they had been seen: a handful says little.
 PRIOR_CANDIDATES = 2.0
 # One score cannot say more than this: no single candidate settles the share.

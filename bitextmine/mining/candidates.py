@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 
 from bitextmine.mining.margin import Margin, margin, neighbourhood_mean
 
-__all__ = [
-    "SCORE_DECIMALS",
-    "BestBothWays",
-    "BestCandidates",
-    "NeighboursLike",
-    "Rescore",
-    "best_candidates",
-    "candidates",
-]
-
 # Scores are rounded to what the output shows before anything is compared, so that the order of a file agrees
 # with the numbers printed in it and equal numbers are ordered by line.
 SCORE_DECIMALS = 6

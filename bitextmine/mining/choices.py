@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Choice", "Dedup", "Duplicates", "Margin", "Retrieval", "SearchWay"]
-
 
 class Choice(StrEnum):
     """A choice that equals its name as text, with its meaning for `--help`."""

@@ -43,8 +43,6 @@ from bitextmine.mining.margin import NEUTRAL
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.sides import Side
 
-__all__ = ["Cleaning", "clean_lines", "cleaning_notes", "is_junk", "near_copies_of", "near_copy", "signed"]
-
 log = logging.getLogger(__name__)
 
 # The version of the rules, for signatures.
@@ -146,9 +144,12 @@ class Rows(Protocol):
     """A corpus and the lines of it that are mined."""
 
     @property
-    def text(self) -> Corpus: ...
+    def text(self) -> Corpus:
+        """Its lines."""
+
     @property
-    def unique(self) -> Unique: ...
+    def unique(self) -> Unique:
+        """Its distinct lines."""
 
 
 def clean_lines(sides: Sequence[Rows], langs: Sequence[str]) -> Cleaning:

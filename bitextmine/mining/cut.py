@@ -22,8 +22,6 @@ from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.sides import Side
 from bitextmine.mining.threshold import Tuned, counts_around, tune
 
-__all__ = ["LOW_PRECISION", "Cut", "choose_cut"]
-
 # Below this estimated precision a note says how to get better pairs.
 LOW_PRECISION = 0.8
 

@@ -19,8 +19,6 @@ from bitextmine.mining.candidates import best_candidates
 from bitextmine.mining.margin import neighbourhood_mean
 from bitextmine.search.exact import search_both
 
-__all__ = ["SAMPLE", "Decoys", "decoy_scores", "sampled_decoys"]
-
 # Rows sampled from a side. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000; with 16,384
 # the tail of 55,500 lines came out thinner, and precision up to 6 points higher (mine/dirty.md).
 SAMPLE = 24_000

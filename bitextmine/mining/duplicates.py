@@ -11,8 +11,6 @@ from bitextmine.embeddings.store import VectorFile
 from bitextmine.mining.dedup import Unique
 from bitextmine.mining.retrieval import ScoredPairs, ordered
 
-__all__ = ["closest_lines", "every_line", "first_lines"]
-
 # Of a group of nearly equal lines so many are compared; more say nothing new.
 _MEMBERS = 256
 

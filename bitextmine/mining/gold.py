@@ -13,9 +13,6 @@ from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
 
-__all__ = ["Gold", "check_line_numbers", "pair_codes", "read_gold"]
-
-
 _NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
 
 

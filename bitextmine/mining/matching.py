@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["heaviest"]
-
 
 def heaviest(src: NDArray, tgt: NDArray, weight: NDArray, n: int, m: int) -> NDArray[np.int64]:
     """Return the positions of the candidate pairs with the highest total weight that use no row twice.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bitextmine.distributed.parts import FileRows
     from bitextmine.indexing.both import Searcher
 
-__all__ = ["EXACT_UP_TO", "find_neighbours"]
-
 # Up to so many similarities exact search takes minutes on two cores; above that, an index is built. A GPU should
 # compute a hundred times as many in that time, which was not measured.
 EXACT_UP_TO = 10**12

@@ -44,8 +44,6 @@ from bitextmine.mining.decoys import SAMPLE, Decoys
 from bitextmine.mining.margin import LOG_ODDS
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs, retrieve
 
-__all__ = ["MIN_LINES", "NullFit", "fit_mixture", "fit_null", "without_pairs"]
-
 # Fewer lines than this say nothing about a rate of a few percent.
 MIN_LINES = 200
 

@@ -24,8 +24,6 @@ from bitextmine.encoder.matches import PieceMatcher
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import processors
 
-__all__ = ["FEATURES", "PieceFeatures", "Sentences"]
-
 LIMITS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 # The largest distance at which the matches of two consecutive pieces count as together.
 TOGETHER = 2

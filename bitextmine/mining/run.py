@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from bitextmine.embeddings.embed import Encoding
     from bitextmine.encoder import Encoder
 
-__all__ = ["cluster_encoding", "embed_all", "mine_sides", "mine_texts", "rescorer"]
-
 log = logging.getLogger(__name__)
 
 

@@ -20,8 +20,6 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.mining.dedup import Dedup, Unique, unique_lines
 from bitextmine.search.pages import release
 
-__all__ = ["IN_MEMORY", "Side", "load_side", "packed_rows"]
-
 # Packed rows up to this many bytes are held in memory, more in a temporary file.
 IN_MEMORY = 1 << 28
 _BLOCK = 1 << 14

@@ -12,8 +12,6 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 
-__all__ = ["Pair", "check_two", "find_pairs", "find_text", "output_names", "text_of"]
-
 Pair = tuple[Corpus, Corpus]
 # The languages and the files that a command line names for one side.
 Named = tuple[Sequence[str], Sequence[str | os.PathLike[str]]]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from bitextmine.console import nice_step
 from bitextmine.errors import BitextmineError, UsageError
 
-__all__ = ["PRECISION", "Tuned", "counts_around", "parse_threshold", "tune", "wanted_precision"]
-
 # How the rule begins that asks for an estimated precision.
 PRECISION = "precision="
 

@@ -17,8 +17,6 @@ from bitextmine.console import counted, nice_step
 from bitextmine.reporting.counts import ScoreCounts
 from bitextmine.reporting.flags import LENGTH_FACTOR
 
-__all__ = ["density_levels", "histogram_chart", "length_chart", "number", "thresholds"]
-
 # Steps are round numbers, so there are between two fifths of these and all of them.
 _BARS = 80
 _CELLS = 64

@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fewest", "KeyCounter", "Sample", "ScoreCounts"]
-
 T = TypeVar("T")
 
 _DECIMALS = 6

@@ -16,8 +16,6 @@ from bitextmine.scoring.columns.lengths import SMOOTH
 from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.columns.texts import PairTexts, Tools
 
-__all__ = ["FLAGS", "LENGTH_FACTOR", "MANY", "Flag", "flag_pairs", "flag_wrong_language", "text_hashes"]
-
 LENGTH_FACTOR = 2.0
 MANY = 3  # a text that occurs this often is suspected of being boilerplate
 _SHORT, _BOTH_SHORT = 8, 20

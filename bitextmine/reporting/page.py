@@ -22,8 +22,6 @@ from bitextmine.reporting.provenance import Provenance
 from bitextmine.reporting.survey import SEED, Flagged, Survey
 from bitextmine.signature import signature
 
-__all__ = ["render"]
-
 # A text ends at whichever comes first; the second keeps the file small whatever is in the text.
 _CELL_CHARACTERS, _CELL_BYTES = 240, 900
 _LONGEST_VALUE = 2000  # characters of anything else

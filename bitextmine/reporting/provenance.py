@@ -15,8 +15,6 @@ from bitextmine.files.storage import place
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
-__all__ = ["Provenance", "load_provenance"]
-
 _MOST = 50  # counts, notes and parts of a signature that a page shows
 _LINES = {
     "lines": "lines",

@@ -22,8 +22,6 @@ from bitextmine.languages.scripts import count_scripts
 from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
 from bitextmine.reporting.flags import FLAGS, MANY, flag_pairs, flag_wrong_language, text_hashes
 
-__all__ = ["SAMPLE", "SEED", "Flagged", "Pair", "Repeated", "Survey", "survey"]
-
 SAMPLE = 20_000
 SEED = 1
 

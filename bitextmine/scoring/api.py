@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bitextmine.encoder import Encoder
 
-__all__ = ["score"]
-
 
 def score(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,

@@ -6,8 +6,6 @@ from importlib import resources
 
 from bitextmine.mining.choices import Dedup
 
-__all__ = ["DUPLICATES", "PRESETS", "preset_text"]
-
 DUPLICATES = tuple(level.value for level in Dedup)
 
 _FOLDER = resources.files("bitextmine.scoring") / "presets"

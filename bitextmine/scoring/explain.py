@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from bitextmine.files.tables import Block, Table
 from bitextmine.scoring.rules import Rule
 
-__all__ = ["Example", "Nearest"]
-
 _CHARACTERS = 100
 
 

@@ -33,8 +33,6 @@ from bitextmine.scoring.seen import DEFAULT_MEMORY
 from bitextmine.scoring.sieve import Sieve
 from bitextmine.signature import signature
 
-__all__ = ["FilterOptions", "Filtered", "filter_rows"]
-
 
 @dataclass(frozen=True)
 class Filtered:

@@ -14,8 +14,6 @@ from bitextmine.scoring.columns.duplicate import pair_hash
 from bitextmine.scoring.columns.texts import Tools
 from bitextmine.scoring.rules import Rule
 
-__all__ = ["Cells", "Judge", "Judged", "PlacedRule", "SentCells"]
-
 
 @dataclass(frozen=True)
 class PlacedRule:

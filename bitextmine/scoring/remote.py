@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bitextmine.distributed.models import SentModel
     from bitextmine.executor import Kept, Workers
 
-__all__ = ["remote_columns", "remote_judge"]
-
 
 def remote_columns(
     workers: Workers, request: Request, model: str | None, device: str, blocks: Iterator[tuple[Any, Texts]]

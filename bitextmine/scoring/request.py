@@ -22,8 +22,6 @@ from bitextmine.scoring.columns.texts import Tools, identifier
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["WINDOW", "Request", "Texts", "column_names", "good_rows", "good_texts", "spread"]
-
 # Rows scored together, and the pairs among which a margin's neighbours are searched. A constant, so that a score does
 # not depend on the speed of a pipe.
 WINDOW = 4096

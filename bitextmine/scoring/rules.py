@@ -12,8 +12,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_toml, read_toml
 from bitextmine.scoring.choices import DUPLICATES, PRESETS, preset_text
 
-__all__ = ["KINDS", "Rule", "RuleSet", "choose_rules", "load_preset", "load_rules"]
-
 KINDS = ("min", "max", "equal")
 _SIGNS = {"min": ">=", "max": "<=", "equal": "="}
 

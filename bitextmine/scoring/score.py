@@ -35,8 +35,6 @@ from bitextmine.signature import signature
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["FLOATS", "INTEGERS", "ScoreOptions", "Scored", "score"]
-
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
 INTEGERS = frozenset({"src_line", "tgt_line"})

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DEFAULT_MEMORY", "Seen"]
-
 # A table of 2**28 places: room for 200 million pairs.
 DEFAULT_MEMORY = 1 << 31
 

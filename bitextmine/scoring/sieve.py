@@ -18,8 +18,6 @@ from bitextmine.scoring.request import Request, good_rows, good_texts, spread
 from bitextmine.scoring.rules import Rule, RuleSet
 from bitextmine.scoring.seen import Seen
 
-__all__ = ["Sieve"]
-
 _MALFORMED = "malformed"
 
 

@@ -20,8 +20,6 @@ from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.ours import Made, is_ours
 from bitextmine.search.topk import TopK
 
-__all__ = ["SAVE_SECONDS", "Checkpoint", "remove_checkpoint", "state_path"]
-
 log = logging.getLogger(__name__)
 
 SAVE_SECONDS = 10.0  # between saves; a shorter search leaves no file

@@ -17,8 +17,6 @@ from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan
 from bitextmine.search.topk import TopK
 from bitextmine.system import budget, size
 
-__all__ = ["search_both", "search_one"]
-
 log = logging.getLogger(__name__)
 
 _PARTS = 8  # one of so many parts of the memory goes to what allocating and freeing leaves unused

@@ -14,8 +14,6 @@ from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import SearchOptions
 
-__all__ = ["knn"]
-
 _ROWS = 1 << 14
 
 

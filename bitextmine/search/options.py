@@ -10,8 +10,6 @@ from bitextmine.arguments import memory_bytes, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.system import bfloat16_instructions
 
-__all__ = ["Arithmetic", "Engine", "InstructionSet", "SearchOptions", "default_arithmetic"]
-
 
 class Engine(StrEnum):
     """The implementation. AUTO is the fastest for the device."""

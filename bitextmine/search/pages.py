@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["is_mapped", "release"]
-
 # The kernel maps this much around a page that is touched, in blocks aligned to it.
 _AROUND = 1 << 16
 

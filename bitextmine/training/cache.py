@@ -33,8 +33,6 @@ from bitextmine.training.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
 from bitextmine.training.selection import choose
 
-__all__ = ["DROPPED", "LineFilter", "PairCache", "open_caches"]
-
 log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")

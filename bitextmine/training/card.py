@@ -8,8 +8,6 @@ from bitextmine.training.recipe import Recipe, recipe_settings
 from bitextmine.training.run import TrainingRun
 from bitextmine.version import __version__
 
-__all__ = ["model_card", "training_signature"]
-
 
 def training_signature(recipe: Recipe, steps: int) -> str:
     """Return the signature of a run: the recipe's digest and its most important settings."""

@@ -54,8 +54,6 @@ from bitextmine.training.pairs import find_corpora
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.sampling import with_ngrams
 
-__all__ = ["FittedScorer", "Fitting", "TaskScore", "fit_scorer"]
-
 # Neighbours among which the network learns to choose, and held-out sentences of each side.
 NEAREST, ASKED = 10, 300
 # Weight of choosing, relative to the odds.

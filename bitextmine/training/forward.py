@@ -12,8 +12,6 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import bfloat16_instructions
 
-__all__ = ["layer_precision", "piece_states", "product_precision", "sentence_vectors"]
-
 
 def sentence_vectors(
     model: SentenceModel,

@@ -11,8 +11,6 @@ from typing import Any
 
 from bitextmine.training.outputs import staged_files
 
-__all__ = ["Tally", "cut_log", "plot_log", "read_log"]
-
 log = logging.getLogger(__name__)
 
 COLORS = ("#1f6fb2", "#b9430b", "#3f8f4f", "#7a4fa3", "#8a6d1d", "#c2438a", "#4a4a4a")

@@ -16,16 +16,6 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.forward import product_precision
 from bitextmine.training.recipe import Training
 
-__all__ = [
-    "Head",
-    "Targets",
-    "divergence",
-    "one_piece",
-    "piece_counts",
-    "softmax_divergence",
-    "symmetric_softmax_loss",
-]
-
 SOFTMAX_ROWS, DIVERGENCE_ROWS = 512, 256
 # Exponentials (4 bytes each) that stay in memory between the two passes; more are computed twice.
 KEPT = 1 << 30

@@ -10,8 +10,6 @@ from torch import nn
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.training.recipe import Training
 
-__all__ = ["falling", "layer_parameters", "make_optimizer", "rate_share", "set_rates"]
-
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
     """Return all learned parameters except the piece vectors; those that objectives share come once."""

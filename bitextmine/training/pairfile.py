@@ -16,8 +16,6 @@ import numpy as np
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 
-__all__ = ["RECORD", "PairFile", "PairWriter", "TokenPairs", "blocks", "sentence_keys"]
-
 # A pair in the index: the start of its pieces in the other file (in pieces), their numbers on the source and target
 # side, and a key for each of the two sentences.
 RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (2,))])

@@ -17,8 +17,6 @@ from bitextmine.files.tables import open_table
 from bitextmine.languages import identify as languages
 from bitextmine.training.recipe import Corpus, Recipe
 
-__all__ = ["check_corpora", "corpus_files", "filter_codes", "find_corpora", "pair_chunks"]
-
 log = logging.getLogger(__name__)
 
 # Pairs at the start of a corpus to identify its languages by, and the fewest that suffice.

@@ -23,8 +23,6 @@ from torch import Tensor
 from bitextmine.device import pick_device
 from bitextmine.errors import UsageError
 
-__all__ = ["ALONE", "World", "join_world"]
-
 # The others wait while the first process tokenises the corpora.
 LONGEST_WAIT = datetime.timedelta(days=2)
 

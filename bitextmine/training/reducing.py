@@ -32,8 +32,6 @@ from bitextmine.training.run import TrainingRun
 from bitextmine.training.sampling import sample_pieces
 from bitextmine.training.spelling import finished
 
-__all__ = ["Reduction", "finished_model", "principal_axes", "reduce_encoder", "with_norm_power"]
-
 SENTENCES = 20_000
 
 

@@ -43,8 +43,6 @@ from bitextmine.training.start import Start
 from bitextmine.training.teacher.lessons import Lessons
 from bitextmine.training.vocabulary import content_pieces
 
-__all__ = ["SMALLEST_POOL", "Inputs", "NotFinite", "TrainingRun", "compile_layers", "is_measured", "validate"]
-
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50

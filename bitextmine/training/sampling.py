@@ -15,19 +15,6 @@ from bitextmine.training.cache import PairCache
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Corpus, Recipe
 
-__all__ = [
-    "Batch",
-    "Sampler",
-    "drop_pieces",
-    "hash_seed",
-    "permuted",
-    "piece_frequencies",
-    "sample_pieces",
-    "split_pieces",
-    "split_table",
-    "with_ngrams",
-]
-
 # Pairs of each corpus that frequencies are estimated on.
 PAIRS_PER_CORPUS = 20_000
 # Alternative splits kept per piece, the likeliest first.
@@ -85,17 +72,23 @@ class DrawnPairs(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs: ...
+    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
+        """Return the pairs of some rows, each side cut to ``max_pieces``."""
+        ...
 
 
 class Drawn(Protocol):
     """A corpus to draw from."""
 
     @property
-    def corpus(self) -> Corpus: ...
+    def corpus(self) -> Corpus:
+        """The corpus it was made from."""
+        ...
 
     @property
-    def train(self) -> DrawnPairs: ...
+    def train(self) -> DrawnPairs:
+        """The pairs to train on."""
+        ...
 
 
 class Sampler:

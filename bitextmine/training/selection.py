@@ -12,8 +12,6 @@ import numpy as np
 
 from bitextmine.training.pairfile import RECORD, PairFile, blocks
 
-__all__ = ["Chosen", "choose"]
-
 # Rows handled at once; about 100 bytes each are in memory at a time.
 BLOCK = 1 << 19
 # A pair during the search for repeats: its two sentences' keys, the smaller first, and its row, counted through all

@@ -22,8 +22,6 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.cache import PairCache
 from bitextmine.training.sampling import sample_pieces
 
-__all__ = ["SpelledVectors", "commonest_ngrams", "finished", "piece_ngrams", "spell"]
-
 # An n-gram in fewer pieces connects none.
 FEWEST_PIECES = 2
 # Weights, relative to a piece's own vector, of the mean of its n-grams, and of an n-gram that is a piece itself;

@@ -23,8 +23,6 @@ from bitextmine.training.recipe import Distil, Model, Recipe
 from bitextmine.training.reducing import principal_axes
 from bitextmine.training.sampling import piece_frequencies
 
-__all__ = ["Stage", "check_assistant", "stages", "write_student"]
-
 FOLDERS = {1: "1-assistant", 2: "2-pieces", 3: "3-student", 4: "4-contrast"}
 OBJECTIVES = {1: "distil", 2: "embedding", 3: "distil", 4: "distil"}
 CONTRAST = {"soft": {"mcl": 1.0}, "bool": {"mcl_bool": 1.0}, "ce": {"mcl_ce": 1.0}, "none": {}}

@@ -20,8 +20,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.recipe.start import disagreement, start_config, start_folder
 
-__all__ = ["Start", "open_start"]
-
 # Root mean square of the entries of piece vectors as training leaves them. Without layers only directions matter, but
 # learning rates depend on the scale, and `encoder reduce` leaves another one.
 USUAL_SIZE = 0.125

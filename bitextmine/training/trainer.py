@@ -39,8 +39,6 @@ from bitextmine.training.teacher.lessons import open_lessons
 from bitextmine.training.teacher.source import TeacherSource, open_teacher, teacher_pieces
 from bitextmine.training.vocabulary import open_vocabulary
 
-__all__ = ["load_checkpoint", "save_checkpoint", "train"]
-
 log = logging.getLogger(__name__)
 
 FEW_STEPS = 100

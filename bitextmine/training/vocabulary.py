@@ -23,8 +23,6 @@ from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
 from bitextmine.training.start import Start
 
-__all__ = ["content_pieces", "grown_vocabulary", "open_vocabulary", "sample_lines", "train_vocabulary"]
-
 log = logging.getLogger(__name__)
 
 # SentencePiece refuses longer sentences itself; bytes.

@@ -17,8 +17,6 @@ import numpy as np
 
 from bitextmine.encoder.pieces import Pieces, offsets_of
 
-__all__ = ["COLUMNS", "LONGEST", "length_table", "piece_characters", "sentence_characters"]
-
 COLUMNS = 8
 SPREAD = 0.5
 # The product returns to 1 where logarithms differ by this, and rises from half of it on.

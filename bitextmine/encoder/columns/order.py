@@ -15,8 +15,6 @@ import numpy as np
 
 from bitextmine.encoder.pieces import Pieces
 
-__all__ = ["STEPS", "steps", "wave", "waves"]
-
 # Resolution of places.
 STEPS = 1024
 

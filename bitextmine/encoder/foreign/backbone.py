@@ -13,8 +13,6 @@ from torch.nn import functional
 from bitextmine.encoder.network import BATCH_TOKENS, TorchNetwork
 from bitextmine.run import Run
 
-__all__ = ["Backbone"]
-
 
 class Backbone(TorchNetwork):
     """A SentenceTransformer; matrix products of its first module run in ``precision``, all else in float32."""

@@ -28,8 +28,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_json
 from bitextmine.run import Run
 
-__all__ = ["Laser", "LaserTokenizer", "is_laser"]
-
 # Longer lines are cut; the published encoder has no limit.
 MAX_PIECES = 1024
 

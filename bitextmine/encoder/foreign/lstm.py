@@ -15,8 +15,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from bitextmine.encoder.network import TorchNetwork
 from bitextmine.run import Run
 
-__all__ = ["Lstm"]
-
 
 class Lstm(TorchNetwork):
     """A stack of LSTMs; a vector is the unit-length maximum of the last layer's states over a sentence.

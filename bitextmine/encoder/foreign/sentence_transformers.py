@@ -22,8 +22,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_json, read_json
 from bitextmine.run import Run
 
-__all__ = ["MODULES", "FastTokenizer", "Import", "is_imported"]
-
 MODULES = "modules.json"
 FIRST = ("Transformer", "StaticEmbedding")
 SUPPORTED = {*FIRST, "Pooling", "Dense", "LayerNorm", "Normalize"}

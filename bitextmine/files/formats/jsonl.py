@@ -24,8 +24,6 @@ from bitextmine.files.jsonfile import parse_json
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import raw_lines
 
-__all__ = ["JsonWriter", "open_jsonl", "translation_keys"]
-
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from bitextmine.errors import UsageError
 
-__all__ = ["SUFFIXES", "Format", "format_of", "output_format"]
-
 
 class Format(StrEnum):
     """A format of sentence pairs."""

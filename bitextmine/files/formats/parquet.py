@@ -17,8 +17,6 @@ from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, as_number, find_layout
 from bitextmine.files.storage import Remote, place
 
-__all__ = ["ArrowRows", "ArrowWriter", "pyarrow_parquet"]
-
 
 def pyarrow_parquet() -> Any:
     """Return the module pyarrow.parquet; raise BitextmineError if the package is missing."""

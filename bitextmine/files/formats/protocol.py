@@ -13,9 +13,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Layout
 
-__all__ = ["BLOCK_BYTES", "Block", "Outline", "Rows", "Writer", "arrow_table"]
-
-
 BLOCK_BYTES = 1 << 28
 
 

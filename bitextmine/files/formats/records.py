@@ -19,8 +19,6 @@ from bitextmine.files.formats.protocol import BLOCK_BYTES, arrow_table
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, is_position
 from bitextmine.files.streams import display_name
 
-__all__ = ["TRANSLATION", "Record", "RecordBlock", "RecordRows"]
-
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
 _HEAD_BYTES = 1 << 25

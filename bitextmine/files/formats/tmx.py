@@ -25,8 +25,6 @@ from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, longest_line, read_blocks
 from bitextmine.version import __version__
 
-__all__ = ["TMX_TAIL", "TmxWriter", "check_sides", "open_tmx", "tmx_head", "tmx_unit"]
-
 # What XML 1.0 has no way to write.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DEEPEST = 100

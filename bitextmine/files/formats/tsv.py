@@ -24,8 +24,6 @@ from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layou
 from bitextmine.files.lines import decode_lines
 from bitextmine.files.streams import display_name, raw_lines
 
-__all__ = ["TextBlock", "TextRows", "TextWriter"]
-
 # Rows so long that HEAD of them, or a block, would be more than this are fewer: memory stays bounded.
 _HEAD_BYTES = 1 << 25
 Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row

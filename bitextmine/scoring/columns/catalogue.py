@@ -12,8 +12,6 @@ from bitextmine.scoring.columns import copied, duplicate, lengths, numbers
 from bitextmine.scoring.columns.quality import LEAST_AROUND, quality, similarity
 from bitextmine.scoring.columns.texts import Column, PairTexts, Tools, identifier
 
-__all__ = ["COLUMNS", "pair_texts"]
-
 
 def _cosine(pairs: PairTexts) -> NDArray[np.float64]:
     x, y = pairs.vectors()

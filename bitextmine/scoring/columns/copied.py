@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["copied"]
-
 _WORD = re.compile(r"[^\W\d_]+")
 _CHARACTERS = 10_000  # of a longer text, the beginning
 

@@ -6,8 +6,6 @@ import hashlib
 
 from bitextmine.mining.dedup import line_key
 
-__all__ = ["pair_hash", "pair_key"]
-
 
 def pair_hash(src: str, tgt: str, level: str) -> int:
     """Return 64 bits that equal pairs share, the same in every run; `level` is that of `dedup.line_key`."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import string
 
-__all__ = ["SMOOTH", "length_deviation", "length_ratio", "lengths", "letters"]
-
 # Added to both lengths before their logarithms are compared, so that short texts may differ more.
 SMOOTH = 10
 _NO_LETTERS = bytes(c for c in range(128) if chr(c) not in string.ascii_letters)

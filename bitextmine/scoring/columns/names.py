@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BASIC", "MEANINGS", "default_columns"]
-
 MEANINGS = {
     "cosine": "of the two sentence vectors",
     "margin": "that, against the cosines to the nearest neighbours",

@@ -17,8 +17,6 @@ from bitextmine.scoring.columns.texts import Around, Vectors
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-__all__ = ["IndexNeighbourhood", "WindowNeighbourhood"]
-
 
 class WindowNeighbourhood:
     """Neighbours among the last `window` pairs of the stream, the pairs themselves included.

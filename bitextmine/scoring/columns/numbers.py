@@ -7,8 +7,6 @@ from collections import Counter
 
 from bitextmine.scoring.columns.numerals import roman_value, word_values
 
-__all__ = ["number_agreement", "numbers_in"]
-
 # Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
 # and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
 # three digits, or "in 1992 300 people" would be one number.

@@ -13,8 +13,6 @@ import unicodedata
 
 from bitextmine.languages.table import languages
 
-__all__ = ["roman_value", "word_values"]
-
 # Languages whose composed numbers follow the rules below; of a word that means two numbers the first language counts.
 _LANGUAGES = ("en", "fr", "de", "es", "it")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")

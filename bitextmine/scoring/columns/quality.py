@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COPIED", "LEAST_AROUND", "WEIGHTS", "quality", "similarity"]
-
 # Logistic regression of clean pairs against seven kinds of noise, rounded: English with French, German, Spanish and
 # Italian documentation, law and everyday sentences, and the encoder europe5 (mine/bench_filtering.py fits it again).
 # The weight of copies is raised from the fit without languages (-15.6): a copy, whose cosine is 1, would otherwise

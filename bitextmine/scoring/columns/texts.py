@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.languages.identify import Languages
 
-__all__ = ["Around", "Column", "Neighbourhood", "PairTexts", "Tools", "Vectors", "identifier"]
-
 # Unit vectors of the sources and of the targets, float32 (n, d) each.
 Vectors = tuple[NDArray[np.float32], NDArray[np.float32]]
 

@@ -12,8 +12,6 @@ from bitextmine.search.rows import VectorRows
 from bitextmine.search.topk import TopK
 from bitextmine.system import processors
 
-__all__ = ["SearchEngine", "compiled_runs", "open_engine"]
-
 _WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
 
 

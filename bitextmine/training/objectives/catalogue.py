@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["OBJECTIVES", "Declared", "objectives_in_words"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Declared:

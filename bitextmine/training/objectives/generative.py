@@ -15,8 +15,6 @@ from bitextmine.training.losses import Targets, divergence, one_piece, piece_cou
 from bitextmine.training.objectives.registry import Objective, Setup
 from bitextmine.training.objectives.views import Views
 
-__all__ = ["Mlm", "Smlm", "Ugt", "Xtr"]
-
 
 class Generative(Objective):
     """An objective with a head (shared by all generative objectives of a run)."""

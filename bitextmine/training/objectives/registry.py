@@ -16,8 +16,6 @@ from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Recipe, Teacher, Training
 from bitextmine.training.sampling import Batch
 
-__all__ = ["Objective", "Objectives", "Setup", "objective_class"]
-
 
 class Setup:
     """The settings that objectives are made from, and a head that they share.

@@ -14,8 +14,6 @@ from bitextmine.training.losses import symmetric_softmax_loss
 from bitextmine.training.objectives.registry import Objective, Setup
 from bitextmine.training.objectives.views import Views
 
-__all__ = ["Align", "Contrastive", "Sim", "align_loss", "false_negatives", "sim_loss"]
-
 # Eq. 6 is infinite where two probabilities differ by 1; at this distance from it the loss is 9.2 and finite.
 SATURATED = 1e-4
 

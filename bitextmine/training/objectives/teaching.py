@@ -20,25 +20,6 @@ from bitextmine.training.objectives.registry import Objective, Setup
 from bitextmine.training.objectives.sentence import false_negatives
 from bitextmine.training.objectives.views import Views
 
-__all__ = [
-    "Distil",
-    "Embedding",
-    "Mcl",
-    "MclBool",
-    "MclCe",
-    "Structure",
-    "StructureCorrelation",
-    "StructureKl",
-    "correlation_loss",
-    "distil_loss",
-    "embedding_loss",
-    "mcl_bool_loss",
-    "mcl_ce_loss",
-    "mcl_loss",
-    "structure_kl_loss",
-    "structure_loss",
-]
-
 
 class Taught(Objective):
     """An objective over pairs with a teacher's vectors."""

@@ -16,8 +16,6 @@ from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Training
 from bitextmine.training.sampling import Batch, drop_pieces
 
-__all__ = ["MASK", "MaskedPieces", "OneMasked", "Views", "mask_like_bert", "mask_one"]
-
 # The vocabulary's unknown piece serves as the mask. It is never in a target (targets come from unmasked sentences),
 # unless the text itself has it.
 MASK = 0

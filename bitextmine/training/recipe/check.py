@@ -18,8 +18,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.recipe.keys import Recipe, Training
 
-__all__ = ["OutOfRangeError", "check_objectives", "check_recipe", "key_types", "recipe_of", "type_in_words"]
-
 _LIMITS = {"ge": "at least {:,}", "le": "at most {:,}", "gt": "above {:,}", "lt": "below {:,}"}
 _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 

@@ -18,21 +18,6 @@ from bitextmine.files.storage import Place, place
 from bitextmine.files.urls import is_remote
 from bitextmine.training.objectives.catalogue import objectives_in_words
 
-__all__ = [
-    "SECTIONS",
-    "Corpus",
-    "Data",
-    "Distil",
-    "Model",
-    "Recipe",
-    "Reduce",
-    "Teacher",
-    "Training",
-    "Vocabulary",
-    "changed",
-    "default",
-]
-
 # The tables of a recipe, in the order in which they are printed.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
 

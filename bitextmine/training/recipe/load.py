@@ -17,8 +17,6 @@ from bitextmine.training.recipe.check import OutOfRangeError, check_recipe, reci
 from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe
 from bitextmine.training.recipe.start import with_assistant, with_start
 
-__all__ = ["load_recipe", "recipe_from_pairs", "recipe_names", "recipe_path"]
-
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 # Keys of earlier versions, which the recipe.json of an older model still has.
 REMOVED = ("hard_negatives", "hard_pool", "hard_limit")

@@ -16,16 +16,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
 from bitextmine.training.recipe.keys import Model, Recipe
 
-__all__ = [
-    "RATES",
-    "disagreement",
-    "start_config",
-    "start_folder",
-    "start_name",
-    "with_assistant",
-    "with_start",
-]
-
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}

@@ -12,8 +12,6 @@ from bitextmine.training.recipe.check import key_types, type_in_words
 from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe, changed, default
 from bitextmine.training.recipe.load import recipe_path
 
-__all__ = ["recipe_settings", "recipe_template", "recipe_text"]
-
 WIDTH = 108
 
 HEAD = """\

@@ -26,8 +26,6 @@ from bitextmine.training.recipe import Corpus, Recipe
 from bitextmine.training.teacher.source import TeacherSource, taught_sides
 from bitextmine.training.teacher.store import VectorStore
 
-__all__ = ["Lessons", "Line", "Taught", "chosen_lines", "open_lessons", "shares", "text_key"]
-
 log = logging.getLogger(__name__)
 
 CHUNK_PAIRS = 25_000

@@ -17,8 +17,6 @@ from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.training.recipe import Corpus, Recipe
 
-__all__ = ["TeacherSource", "open_teacher", "taught_sides", "teacher_pieces"]
-
 
 @dataclasses.dataclass(frozen=True)
 class TeacherSource:

@@ -18,8 +18,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import locked_folder, sync_file
 from bitextmine.files.journal import Journal
 
-__all__ = ["VectorStore"]
-
 NUMBER = np.dtype("<f2")
 
 
