@@ -16,9 +16,11 @@ import pandas
 import pytest
 
 import bitextmine
+from bitextmine.distributed.options import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining import api as api_of_mine
 from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +73,19 @@ def test_functions_stay_functions_in_whatever_order_modules_are_imported():
 
 
 def test_the_keywords_of_mine_are_the_fields_of_the_options():
-    fields = [field.name for kind in (MiningOptions, WorkOptions) for field in dataclasses.fields(kind)]
-    assert sorted(api_of_mine.MiningKeywords.__annotations__) == sorted(fields)
+    fields = {field.name for kind in (MiningOptions, WorkOptions, Run) for field in dataclasses.fields(kind)}
+    keywords = api_of_mine.MiningKeywords.__annotations__.keys() - ExecutorKeywords.__annotations__.keys()
+    assert keywords == fields - {"run", "executor"}
 
 
 def test_examples_in_the_documentation():
-    examples = {"mining.api": 4, "scoring.api": 2, "search.knn": 3, "evaluation.api": 3, "evaluation.sts": 3}
+    examples = {
+        "mining.api": 4,
+        "scoring.api": 2,
+        "search.knn": 3,
+        "evaluation.retrieval": 3,
+        "evaluation.sts": 3,
+    }
     for name, least in examples.items():
         found = doctest.testmod(importlib.import_module(f"bitextmine.{name}"))
         assert found.attempted >= least
@@ -185,7 +194,7 @@ def test_choices_that_are_wrong(options, message):
 def test_texts_that_are_wrong(tmp_path):
     with pytest.raises(TypeError, match="neighbours"):
         bitextmine.mine(["Yes."], ["Ja."], neighbours=4)
-    with pytest.raises(BitextmineError, match="src: line 2 is nan, not a text"):
+    with pytest.raises(BitextmineError, match="src: line 2 is nan, not a string"):
         bitextmine.mine(["Yes.", float("nan")], ["Ja."])
     with pytest.raises(BitextmineError, match="tgt: empty"):
         bitextmine.mine(["Yes."], [])
@@ -301,7 +310,7 @@ def test_knn_refuses():
     for options, message in (
         ({"k": 1.5}, "k: expected a whole number"),
         ({"device": "gpu"}, "device 'gpu': no such kind of device"),
-        ({"device": "cpu,gpu"}, "device 'gpu': no such kind of device"),
+        ({"device": "cpu,gpu"}, "device 'cpu,gpu': no such kind of device"),
         ({"device": 0}, "device: expected auto"),
         ({"memory": "x"}, "memory: 'x' is no amount"),
         ({"normalize": "no"}, "normalize: expected True or False"),

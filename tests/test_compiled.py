@@ -33,9 +33,6 @@ SOURCE = """
 #ifndef VERSION
 #define VERSION 1
 #endif
-#ifndef USABLE
-#define USABLE 1
-#endif
 typedef struct { int64_t a; int32_t b; MORE } pair;
 #ifndef KIND
 #define KIND int32_t
@@ -51,7 +48,7 @@ typedef struct { int64_t a; int32_t b; MORE } pair;
 #define STRUCTURES(S) S(pair)
 PROTOTYPES(FUNCTIONS)
 #ifndef OLD
-INTERFACE(VERSION, USABLE, FUNCTIONS, STRUCTURES)
+INTERFACE(VERSION, FUNCTIONS, STRUCTURES)
 #endif
 int64_t total(const KIND *x, COUNT n, const void *rows, float *out) {
     int64_t sum = 0;

@@ -213,6 +213,8 @@ def storage_of(path: Path) -> str:
     Raises:
         BitextmineError: the file is missing, damaged or without piece vectors.
     """
+    if not path.is_file():
+        raise BitextmineError(f"{path}: no such file")
     try:
         with safe_open(path, "numpy") as file:
             kind = file.get_slice(PIECES).get_dtype()

@@ -19,11 +19,12 @@ from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_folder
+from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
-from bitextmine.indexing.build import Built, Plan, build_on_disk, make_plan, write_index
+from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan, write_index
 from bitextmine.indexing.choose import choose, resumed_choice
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, factory_string, reason
 from bitextmine.indexing.ondisk import MappedLists, list_ids
@@ -333,6 +334,8 @@ def index_corpus(
     begin = time.perf_counter()
     plan = make_plan(vectors, options.kind, seed=options.seed, shard_rows=options.shard_rows)
     part = Path(f"{file}.part")
+    if options.force and getattr(read_head(part / "journal"), "job", None) != JOB:  # of another program
+        shutil.rmtree(part, ignore_errors=True)
     identity: dict[str, Any] = {"embedding": _identity(embedding)}
     if options.kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
         # A resumed run keeps its choice, even if the machine is busier now.

@@ -54,7 +54,7 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
 
 def test_without_an_address_there_is_no_cluster() -> None:
     assert make_executor() == LOCAL
-    assert split_options({"ray": "auto", "ray_cpus": 2})[1].executor == Ray("auto", 2)
+    assert split_options({"ray": "auto", "ray_cpus": 2})[1].run.executor == Ray("auto", 2)
 
 
 @pytest.mark.parametrize("command", ["embed", "mine"])

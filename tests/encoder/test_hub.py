@@ -266,6 +266,9 @@ def test_a_folder_asks_the_hub_for_nothing(bitextmine, hub: Hub, env: dict[str, 
         intermediate_size=16,
     )
     transformers.BertModel(config).save_pretrained(folder)
+    (folder / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[UNK]", "model_max_length": 512}'
+    )
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 16, "pooling_mode": "mean"}')
     write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))

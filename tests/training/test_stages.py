@@ -62,7 +62,7 @@ lessons.BLOCK = 100
 def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
     global left
     if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
-        event == "open" and str(args[0]).endswith("/vectors") and args[1] == "ab"
+        event == "open" and str(args[0]).endswith("/vectors") and str(args[1]).startswith("a")
     ):
         left -= 1
         if left == 0:

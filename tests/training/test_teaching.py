@@ -532,7 +532,7 @@ def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp
     for arrays, said in (
         ({"src": good[:1599]}, r"src\.npy: 1,599 rows, but the text has 1,600 lines"),
         ({"src": good, "tgt": good[:, :5]}, r"src\.npy has 6 dimensions, but .*tgt\.npy has 5"),
-        ({"tgt": bad}, r"tgt\.npy: row \d+ holds NaN or infinite numbers"),
+        ({"tgt": bad}, r"tgt\.npy: row \d+ contains NaN or infinite numbers"),
         ({"src": np.arange(1600)}, r"src\.npy: holds int64 numbers"),
         ({"src": 0 * good}, r"precomputed: its vectors are all zeros"),
     ):
@@ -541,7 +541,7 @@ def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp
     recipe = precomputed(make_recipe, tmp_path, {"src": good})
     (tmp_path / "src.npy").write_bytes(good.tobytes())
     with pytest.raises(
-        BitextmineError, match=r"src\.npy: no \.npy; 'bitextmine embed --vectors' with --dim makes"
+        BitextmineError, match=r"src\.npy: not a \.npy; 'bitextmine embed --vectors' with --dim makes"
     ):
         train(recipe, tmp_path / "out")
     (tmp_path / "src.npy").unlink()

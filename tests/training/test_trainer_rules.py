@@ -431,7 +431,7 @@ def test_too_little_text_is_told(
         train(recipe, tmp_path / "out")
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     for words in (
-        r"^the corpora fill a vocabulary of \d+ pieces only, not of 4000: .*--vocabulary$",
+        r"^the corpora fill a vocabulary of only \d+ pieces, not 4000: .*--vocabulary$",
         r"^only \d steps? \(\d+ pairs, train.batch 256, train.epochs 5\).*--batch.*--epochs$",
         r"^P@1 is not measured: no corpus has 50 held-out pairs .*: give one of 1,000 pairs or more$",
     ):
