@@ -100,7 +100,7 @@ def test_embeddings_are_sent_and_fetched(
     for damaged in (whole[:-2], whole[:-1] + b"\x13"):
         place.write_bytes(damaged)
         made = bitextmine(*run, "--cache", f"of {len(damaged)}", cwd=tmp_path, env=env)
-        assert "is not what its manifest was written for; not used" in made.err
+        assert "does not match its manifest; not used" in made.err
         (npy,) = (tmp_path / f"of {len(damaged)}").glob("*.npy")
         assert npy.read_bytes() == whole
     with (Path(there.removeprefix("file://")) / "corpus.en").open("ab") as file:
