@@ -23,6 +23,7 @@ from bitextmine.files.atomic import open_locked
 
 _MAGIC = b'{"journal": 1, '
 _LONGEST_HEAD = 1 << 20
+_IN_FOLDER = "journal"
 
 
 class JournalBusyError(BitextmineError):
@@ -63,6 +64,11 @@ def last_record(path: str | os.PathLike[str]) -> dict[str, Any] | None:
                 break
             record = json.loads(line[9:])
     return record
+
+
+def folder_head(folder: Path) -> JournalHead | None:
+    """Return the head of the journal in a folder of finished parts, or None if there is none."""
+    return read_head(folder / _IN_FOLDER)
 
 
 class Journal:
@@ -196,8 +202,6 @@ def _is_whole(line: bytes) -> bool:
 
 # --- folders of finished parts, with a journal that says of which work --------------------------------------------
 
-_IN_FOLDER = "journal"
-
 
 @contextlib.contextmanager
 def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterator[Journal]:
@@ -209,7 +213,7 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
         JournalBusyError: another process works there.
         BitextmineError: the folder holds something else, or cannot be made.
     """
-    head = read_head(path / _IN_FOLDER)
+    head = folder_head(path)
     foreign = os.path.lexists(path) and (head is None or head.job != job)
     if foreign and (not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir())):
         raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
@@ -227,6 +231,6 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
 
 def remove_folder(path: Path, job: str) -> None:
     """Remove the folder of an unfinished job; any other stays."""
-    head = read_head(path / _IN_FOLDER)
+    head = folder_head(path)
     if head is not None and head.job == job:
         shutil.rmtree(path, ignore_errors=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import read_head
+from bitextmine.files.journal import folder_head
 from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre, rank_lists
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.indexing.lists import Lists, Pass, search_lists
@@ -105,7 +105,7 @@ def choose(
 
 def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | None:
     """Return the choice that the unfinished index in `part` was begun with, if it is of these vectors."""
-    head = read_head(part / "journal")
+    head = folder_head(part)
     if head is None or head.identity.get("embedding") != embedding:
         return None
     found = head.identity.get("auto")

@@ -19,7 +19,7 @@ from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_folder
-from bitextmine.files.journal import read_head
+from bitextmine.files.journal import folder_head
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
@@ -334,7 +334,8 @@ def index_corpus(
     begin = time.perf_counter()
     plan = make_plan(vectors, options.kind, seed=options.seed, shard_rows=options.shard_rows)
     part = Path(f"{file}.part")
-    if options.force and getattr(read_head(part / "journal"), "job", None) != JOB:  # of another program
+    head = folder_head(part)
+    if options.force and (head is None or head.job != JOB):  # of another program
         shutil.rmtree(part, ignore_errors=True)
     identity: dict[str, Any] = {"embedding": _identity(embedding)}
     if options.kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
