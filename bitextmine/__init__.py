@@ -13,7 +13,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.version import __version__
 
 if TYPE_CHECKING:
-    from bitextmine.adaptation.api import adapt
+    from bitextmine.adaptation.run import adapt
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluation.ranking import RetrievalReport
     from bitextmine.evaluation.retrieval import evaluate_retrieval
@@ -44,7 +44,7 @@ __all__ = [
 
 # Where each name is looked up when it is first used.
 _LAZY = {
-    "adapt": "bitextmine.adaptation.api",
+    "adapt": "bitextmine.adaptation.run",
     "mine": "bitextmine.mining.api",
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.adaptation.piles import Piles
+from bitextmine.adaptation.training import AdaptOptions
 from bitextmine.console import counted
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.errors import BitextmineError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,19 +62,17 @@ def find_piles(
         return piles_of(pairs)
     if not src or not tgt:
         raise UsageError("give --src and --tgt, or --src-file and --tgt-file")
-    pairs = []
     wanted: Sequence[str | None] = names or [None]
-    for name in wanted:
-        for one in dict.fromkeys(src):
-            for other in dict.fromkeys(tgt):
-                if one != other:
-                    pairs.append(
-                        (
-                            find_text("source", one, None, directory, name, errors),
-                            find_text("target", other, None, directory, name, errors),
-                        )
-                    )
-    return piles_of(pairs)
+    return piles_of(
+        [
+            (
+                find_text("source", one, None, directory, name, errors),
+                find_text("target", other, None, directory, name, errors),
+            )
+            for name, one, other in itertools.product(wanted, dict.fromkeys(src), dict.fromkeys(tgt))
+            if one != other
+        ]
+    )
 
 
 def piles_of(pairs: Sequence[tuple[Corpus, Corpus]]) -> list[Piles]:
@@ -111,7 +110,7 @@ def read_golds(
     return [read_gold(path, errors) for path in gold]
 
 
-def check_gold(gold: Gold, piles: Piles, lines: Sequence[int]) -> None:
-    """Raise BitextmineError for line numbers beyond the piles; ``lines`` are their lengths."""
-    for known, there, text in zip((gold.src, gold.tgt), lines, (piles.src, piles.tgt), strict=True):
-        check_line_numbers("--gold", known, text.name, there)
+def check_gold(gold: Gold, piles: Piles) -> None:
+    """Raise BitextmineError for line numbers beyond the piles."""
+    for known, text in ((gold.src, piles.src), (gold.tgt, piles.tgt)):
+        check_line_numbers("--gold", known, text.name, len(text))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.adaptation.card import adapted_card
 from bitextmine.adaptation.held_out import (
     DRAWS,
     MOST,
@@ -27,9 +26,8 @@ from bitextmine.adaptation.held_out import (
     measure,
 )
 from bitextmine.adaptation.mining import MinedPairs, TooSmall, check_lines, gold_shares, mine_piles
-from bitextmine.adaptation.options import AdaptOptions
-from bitextmine.adaptation.piles import Piles, check_gold
-from bitextmine.adaptation.training import round_recipe
+from bitextmine.adaptation.piles import Piles, check_gold, piles_of, read_golds
+from bitextmine.adaptation.training import AdaptOptions, round_recipe
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
@@ -44,14 +42,16 @@ from bitextmine.encoder.folder import (
     read_folder,
     resolve,
 )
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
+from bitextmine.mining.texts import text_of
 from bitextmine.run import Run
+from bitextmine.signature import signature
 from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
 from bitextmine.training.trainer import train
@@ -62,6 +62,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOG = "adapt.jsonl"
+# Columns of the card's table: keys of adapt.jsonl, and their headings.
+COLUMNS = {
+    "round": "round",
+    "pairs": "pairs mined",
+    "estimated_precision": "of these right, estimated",
+    "p_at_1": "P@1 on pairs held out",
+    "p_at_1_half": "with half of their words",
+}
 # Fewer are not enough to learn from, or to measure by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
 
@@ -73,6 +81,61 @@ class Adapted:
     folder: Path
     best: int
     rounds: tuple[dict[str, Any], ...] = field(repr=False)
+
+
+def adapt(
+    corpora: Sequence[tuple[str | os.PathLike[str], str | os.PathLike[str]]],
+    out: str | os.PathLike[str],
+    *,
+    model: str | os.PathLike[str] = "default",
+    error_rate: float = 0.05,
+    rounds: int = 4,
+    gold: Sequence[str | os.PathLike[str]] = (),
+    k: int = 4,
+    seed: int = 1,
+    device: str = "auto",
+    memory: int | str | None = None,
+    batch_tokens: int | None = None,
+    errors: str = "strict",
+) -> Adapted:
+    """Adapt an encoder to text, without known pairs.
+
+    Calling this again with the same arguments resumes an interrupted run.
+
+    Args:
+        corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz).
+        out: the model folder to make.
+        model: the encoder to start from, made by `bitextmine train` or packaged.
+        error_rate: estimated share of wrong pairs among those trained on.
+        rounds: maximum number of rounds.
+        gold: a file of known pairs for each pair of corpora, for the log alone.
+        k: neighbours per line for the margin.
+        seed: random seed.
+        device: as for `Run`.
+        memory: as for `Run`.
+        batch_tokens: as for `Run`.
+        errors: as for `Run`.
+
+    Returns:
+        The folder, the round that the encoder comes from, and a dict per round.
+
+    Raises:
+        BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
+        UsageError: a value has the wrong type or is out of range.
+    """
+    options = AdaptOptions(error_rate=error_rate, rounds=rounds, k=k, seed=seed)
+    run = Run(device=device, memory=memory, batch_tokens=batch_tokens, errors=errors)  # type: ignore[arg-type]
+    pairs = []
+    for number, pair in enumerate(corpora, 1):
+        if isinstance(pair, (str, os.PathLike)) or len(pair) != 2:
+            raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
+        texts = [text_of(path, name, None, errors) for path, name in zip(pair, ("src", "tgt"), strict=True)]
+        for text in texts:
+            if text.path is None:
+                raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
+        pairs.append((texts[0], texts[1]))
+    piles = piles_of(pairs)
+    return adapt_piles(piles, out, options, run, model=model, gold=read_golds(gold, piles, errors))
 
 
 def adapt_piles(
@@ -146,8 +209,12 @@ class _Adaptation:
         """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
+        for one in self.piles:
+            check_lines(one, (len(one.src), len(one.tgt)))
+        for gold, one in zip(self.gold, self.piles, strict=False):
+            check_gold(gold, one)
         path = self.work / "journal"
-        identity = {"digest": self._digest(self._read_texts())}
+        identity = {"digest": self._digest()}
         head = read_head(path)
         if head is None:
             begun = [path for folder in (self.out, self.work) if folder.is_dir() for path in folder.iterdir()]
@@ -169,29 +236,16 @@ class _Adaptation:
         self.work.mkdir(parents=True, exist_ok=True)
         return Journal(path, "adapt", identity)
 
-    def _digest(self, texts: Sequence[str]) -> str:
-        """Identify everything that a run depends on; texts: the digests of the corpora's lines."""
+    def _digest(self) -> str:
+        """Identify everything that a run depends on."""
         how = f"{asdict(self.options)} {DRAWS} {asdict(self.training)}"
         digest = hashlib.sha256(f"{folder_hash(self.folder)} {how}".encode())
-        for text, lines in zip(self.texts, texts, strict=True):
-            digest.update(f"{text.lang} {lines}".encode())
+        for text in self.texts:
+            digest.update(f"{text.lang} {text.sha256}".encode())
         digest.update(repr([self._sides(one) for one in self.piles]).encode())
         for known in self.gold:
             digest.update(known.src.tobytes() + known.tgt.tobytes())
         return digest.hexdigest()[:16]
-
-    def _read_texts(self) -> list[str]:
-        """Return the digests of the corpora's lines; BitextmineError for too few lines, and for gold beyond them."""
-        digests, lines = [], []
-        for text in self.texts:
-            digests.append(text.sha256)
-            lines.append(len(text))
-        both = [[lines[at] for at in self._sides(one)] for one in self.piles]
-        for one, counts in zip(self.piles, both, strict=True):
-            check_lines(one, counts)
-        for gold, one, counts in zip(self.gold, self.piles, both, strict=False):
-            check_gold(gold, one, counts)
-        return digests
 
     def _record(self, step: str, number: int = 0) -> dict[str, Any] | None:
         found = (one for one in self.journal if (one["step"], one["round"]) == (step, number))
@@ -373,17 +427,8 @@ class _Adaptation:
         names = [WEIGHTS, TOKENIZER, NGRAMS, RECIPE, CONFIG]
         # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
         scorer = self.folder / SCORER
-        card = adapted_card(
-            read_folder(folder)[0],
-            (self.folder.name, folder_hash(self.folder)),
-            self.piles,
-            self.options,
-            self.rounds,
-            best,
-            scorer=scorer.exists(),
-        )
         with replacing(self.out / CARD) as file:
-            file.write(card.encode("utf-8", "replace"))
+            file.write(self._card(best, scorer.exists()).encode("utf-8", "replace"))
         for path in (scorer, *(folder / name for name in names)):
             if path.exists():
                 with replacing(self.out / path.name) as file:
@@ -395,6 +440,41 @@ class _Adaptation:
             self.rounds[best]["p_at_1_half"],
             self.rounds[0]["p_at_1_half"],
         )
+
+    def _card(self, best: int, scorer: bool) -> str:
+        """Return the model card as Markdown: origin of the encoder, figures of each round, signature."""
+        config, _ = read_folder(self._encoder_folder(best))
+        name, digest = self.folder.name, folder_hash(self.folder)
+        made = signature(
+            model=digest,
+            corpora=len(self.piles),
+            error_rate=self.options.error_rate,
+            k=self.options.k,
+            seed=self.options.seed,
+            round=best,
+        )
+        rows = []
+        for entry in self.rounds:
+            cells = (entry.get(key, "") for key in COLUMNS)
+            rows.append([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells])
+        lines = [
+            f"# A bitextmine encoder for {', '.join(config.languages)}, adapted",
+            "",
+            f"{name} (hash {digest}), trained further by `bitextmine adapt` on the pairs that it finds in plain text: "
+            f"{'; '.join(map(str, self.piles))}. No known pairs were used; the estimates are the encoder's own. This "
+            f"is the encoder of round {best}; round 0 is {name}."
+            + (f" `scorer.safetensors` is that of {name}, which was not fitted again." if scorer else ""),
+            "",
+            f"| {' | '.join(COLUMNS.values())} |",
+            f"|{'---|' * len(COLUMNS)}",
+            *(f"| {' | '.join(row)} |" for row in rows),
+            "",
+            "Figures are in %. `adapt.jsonl` has them all, `recipe.json` how a round trains.",
+            "",
+            f"Signature: `{made}`",
+            "",
+        ]
+        return "\n".join(lines)
 
     def _not_better(self) -> str:
         before, after = self.rounds[:2]

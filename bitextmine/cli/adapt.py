@@ -63,9 +63,9 @@ def adapt(
     retrieval of held-out pairs no longer improves. Writes a model folder for --model; adapt.jsonl in it logs each
     round. If no round helps, or there are too few pairs, writes no model and exits with code 1.
     """
-    from bitextmine.adaptation.options import AdaptOptions
     from bitextmine.adaptation.piles import find_piles, read_golds
     from bitextmine.adaptation.run import adapt_piles
+    from bitextmine.adaptation.training import AdaptOptions
 
     plan = AdaptOptions(**options)
     piles = find_piles(src, tgt, directory, name, src_file, tgt_file, run.errors)

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from bitextmine.signature import signature
 from bitextmine.training.cache import DROPPED
-from bitextmine.training.recipe import Recipe, recipe_settings
+from bitextmine.training.recipe import recipe_settings
 from bitextmine.training.run import TrainingRun
 from bitextmine.version import __version__
 
 
-def training_signature(recipe: Recipe, steps: int) -> str:
-    """Return the signature of a run: the recipe's digest and its most important settings."""
-    t, m = recipe.train, recipe.model
-    return signature(
-        recipe=recipe.digest(),
-        layers=m.layers,
-        dim=m.dim,
-        objective="+".join(sorted(t.objective)),
-        batch=t.batch,
-        steps=steps,
-        temperature=t.temperature,
-        seed=t.seed,
-        version=__version__,
-    )
-
-
 def model_card(training: TrainingRun) -> str:
     """Return the card as Markdown: kind and size, data with the held-out P@1, recipe, signature."""
-    recipe, m = training.recipe, training.recipe.model
+    recipe, m, t = training.recipe, training.recipe.model, training.recipe.train
     caches, start, lessons = training.caches, training.inputs.start, training.inputs.lessons
     before = start.config.languages if start else ()
     languages = sorted({*before, *(lang for cache in caches for lang in cache.corpus.langs)})
@@ -48,6 +32,17 @@ def model_card(training: TrainingRun) -> str:
         shown = f"{score:.1f} of {len(cache.valid):,}" if score is not None else "-"
         counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
         rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
+    run = signature(
+        recipe=recipe.digest(),
+        layers=m.layers,
+        dim=m.dim,
+        objective="+".join(sorted(t.objective)),
+        batch=t.batch,
+        steps=training.step,
+        temperature=t.temperature,
+        seed=t.seed,
+        version=__version__,
+    )
     lines = [
         f"# A bitextmine encoder for {', '.join(languages)}",
         "",
@@ -67,7 +62,7 @@ def model_card(training: TrainingRun) -> str:
         recipe_settings(recipe.named()).rstrip("\n"),
         "```",
         "",
-        f"Signature: `{training_signature(recipe, training.step)}`",
+        f"Signature: `{run}`",
         "",
     ]
     return "\n".join(lines)

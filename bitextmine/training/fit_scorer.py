@@ -34,7 +34,7 @@ from bitextmine.files.streams import open_output
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.candidates import candidates
 from bitextmine.mining.piece_features import PieceFeatures, Sentences
-from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import (
     LOG_RATIO,
     NEIGHBOURS,
@@ -148,7 +148,7 @@ def fit_scorer(
         fitting: data and settings.
         run: progress bars.
         model: the encoder that mines, on the CPU (default: ``trained``).
-        cache: folder of the tokenised corpora and held-out pairs (default: work/cache in ``trained``).
+        cache: folder of the token cache (default: work/cache in ``trained``).
         force: overwrite ``out``.
 
     Raises:
@@ -238,59 +238,80 @@ class HiddenPairs:
     gold: int
 
 
-class MiningTask:
-    """The candidates of a corpus, p pairs, and the neighbours of held-out sentences, q pairs.
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """The neighbours, q pairs, of sentences that have their translation among them.
 
-    right (p,) bool: held-out pairs; counts (p,) bool: not left out as translations after all; margin (p,); base (p,
-    CANDIDATE_FEATURES); gold: number of hidden pairs; near_base (q, CANDIDATE_FEATURES), near_right (q,), near_of (q,):
-    the sentence of each pair, from 0, which has its translation among them; share: the task's weight. After `compare`:
-    hopeful (p,) bool, the pairs whose pieces were compared, their features, and near, the features of all q.
+    Source and target rows (q,), features (q, n), and the sentence of each pair (q,), from 0.
     """
 
-    def __init__(
-        self,
-        corpus: str,
-        hidden: HiddenPairs,
-        pairs: tuple[NDArray, NDArray],
-        base: NDArray,
-        counts: NDArray,
-        margin: NDArray,
-        near: tuple[NDArray, NDArray, NDArray, NDArray],
-    ) -> None:
-        self.corpus, self.gold, self.base, self.counts, self.margin = (
-            corpus,
-            hidden.gold,
-            base,
-            counts,
-            margin,
-        )
-        self._hidden, self._pairs = hidden, pairs
-        self.right = (pairs[0] == pairs[1]) & (pairs[0] < hidden.gold)
-        self._near_src, self._near_tgt, self.near_base, self.near_of = near
-        self.near_right = self._near_src == self._near_tgt
-        self.share = 1.0
-        self.hopeful = np.zeros(len(base), dtype=bool)
-        self.features = self.near = np.zeros((0, 0))
+    src: NDArray
+    tgt: NDArray
+    features: NDArray
+    of: NDArray
+
+
+@dataclasses.dataclass
+class MiningTask:
+    """The candidates of a corpus, p pairs, and the neighbours of held-out sentences.
+
+    Attributes:
+        corpus: its name.
+        gold: number of hidden pairs.
+        sentences: both sides, until `compare`.
+        pairs: the candidates and their margin scores.
+        base: their features (p, CANDIDATE_FEATURES).
+        counts: (p,) bool, False for wrong examples that may be translations after all.
+        near: the neighbours; from `compare` on their features are of the pieces, too.
+        share: the task's weight.
+        hopeful: (p,) bool, the candidates whose pieces were compared.
+        features: theirs.
+    """
+
+    corpus: str
+    gold: int
+    sentences: tuple[Pieces, Pieces]
+    pairs: ScoredPairs
+    base: NDArray
+    counts: NDArray
+    near: Choices
+    share: float = 1.0
+    hopeful: NDArray = dataclasses.field(init=False)
+    features: NDArray = dataclasses.field(init=False)
+
+    @property
+    def right(self) -> NDArray:
+        """The held-out pairs among the candidates, (p,) bool."""
+        right: NDArray = (self.pairs.src == self.pairs.tgt) & (self.pairs.src < self.gold)
+        return right
 
     @property
     def weight(self) -> NDArray:
         """The weights of the candidates, (p,): they sum to the task's, of which the right ones have SHARE."""
-        right, wrong = (self.counts & self.right).sum(), (self.counts & ~self.right).sum()
-        each = np.where(self.right, SHARE / max(1, right), (1 - SHARE) / max(1, wrong))
+        right = self.right
+        each = np.where(
+            right,
+            SHARE / max(1, (self.counts & right).sum()),
+            (1 - SHARE) / max(1, (self.counts & ~right).sum()),
+        )
         weight: NDArray = np.where(self.counts, each * self.share, 0)
         return weight
 
     def compare(self, comparing: PieceFeatures, margin: Network, cut: float) -> None:
         """Compute the piece features of candidates that reach ``cut``, and free their sentences."""
-        src, tgt = self._hidden.src, self._hidden.tgt
+        src, tgt = self.sentences
         self.hopeful = margin.score(margin.drive(self.base)) >= cut
-        s, t = (side[self.hopeful] for side in self._pairs)
-        self.features = np.concatenate(
-            [self.base[self.hopeful], comparing.features(Sentences(src, s), Sentences(tgt, t))], axis=1
+
+        def features(base: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
+            compared = comparing.features(Sentences(src, rows), Sentences(tgt, columns))
+            return np.concatenate([base, compared], axis=1)
+
+        self.features = features(
+            self.base[self.hopeful], self.pairs.src[self.hopeful], self.pairs.tgt[self.hopeful]
         )
-        found = comparing.features(Sentences(src, self._near_src), Sentences(tgt, self._near_tgt))
-        self.near = np.concatenate([self.near_base, found], axis=1)
-        del self._hidden, self._pairs, self._near_src, self._near_tgt
+        found = features(self.near.features, self.near.src, self.near.tgt)
+        self.near = dataclasses.replace(self.near, features=found)
+        del self.sentences
 
 
 def _hidden_pairs(
@@ -335,7 +356,7 @@ def _mined(corpus: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
     )
     right = (pairs.src == pairs.tgt) & (pairs.src < hidden.gold)
     near = _near(wide, found, min(hidden.gold, ASKED))
-    return MiningTask(corpus, hidden, (pairs.src, pairs.tgt), base, right | ~same, pairs.score, near)
+    return MiningTask(corpus, hidden.gold, (hidden.src, hidden.tgt), pairs, base, right | ~same, near)
 
 
 def _cosines(x: NDArray, y: NDArray) -> NDArray:
@@ -343,11 +364,8 @@ def _cosines(x: NDArray, y: NDArray) -> NDArray:
     return found
 
 
-def _near(wide: Neighbours, found: Neighbours, asked: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Return the neighbours of each side's first sentences that have their translation among them.
-
-    Source rows, target rows, features, and the sentences they belong to.
-    """
+def _near(wide: Neighbours, found: Neighbours, asked: int) -> Choices:
+    """Return the neighbours of each side's first sentences that have their translation among them."""
     parts = []
     for ids, sim, forward in ((wide.fwd_id, wide.fwd_sim, True), (wide.bwd_id, wide.bwd_sim, False)):
         rows = np.flatnonzero((ids[:asked] == np.arange(min(asked, len(ids)))[:, None]).any(axis=1))
@@ -355,11 +373,19 @@ def _near(wide: Neighbours, found: Neighbours, asked: int) -> tuple[NDArray, NDA
         one, other = rows[row], ids[rows[row], column]
         src, tgt = (one, other) if forward else (other, one)
         cosine = sim[one, column].astype(np.float64)
-        parts.append((src, tgt, candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
-    (*first, of_first), (*second, of_second) = parts
-    of = np.concatenate([of_first, of_second + (of_first[-1] + 1 if len(of_first) else 0)])
-    src, tgt, features = (np.concatenate(both) for both in zip(first, second, strict=True))
-    return src, tgt, features, of
+        parts.append(Choices(src, tgt, candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Choices]) -> Choices:
+    of, sentences = [], 0
+    for part in parts:
+        of.append(part.of + sentences)
+        sentences += int(part.of.max(initial=-1)) + 1
+    src, tgt, features = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("src", "tgt", "features")
+    )
+    return Choices(src, tgt, features, np.concatenate(of))
 
 
 def _measured(
@@ -376,7 +402,7 @@ def _measured(
         network = networks[_kind(task.corpus)]
         score = margin.score(margin.drive(task.base))
         score[task.hopeful] = network.score(network.drive(task.features))
-        score, by_margin, right = score[task.counts], task.margin[task.counts], task.right[task.counts]
+        score, by_margin, right = (one[task.counts] for one in (score, task.pairs.score, task.right))
         share = pair_share(score, SHARE)
         p = probability(score + np.log(share / (1 - share)) - np.log(SHARE / (1 - SHARE)))
         before, after = (100 * tune(one, right, task.gold).f1 for one in (by_margin, score))
@@ -401,34 +427,21 @@ def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
 
 def _examples(tasks: Sequence[MiningTask]) -> tuple[NDArray, NDArray, NDArray]:
     """Return features (p, n), right (p,) bool and weights (p,) of the compared candidates that count."""
-    counted = [task.counts[task.hopeful] for task in tasks]
-    features, right, weight = (
-        np.concatenate([part[some] for part, some in zip(parts, counted, strict=True)])
-        for parts in (
-            [task.features for task in tasks],
-            [task.right[task.hopeful] for task in tasks],
-            [task.weight[task.hopeful] for task in tasks],
-        )
-    )
+    some = [task.hopeful & task.counts for task in tasks]
+    features = np.concatenate([task.features[task.counts[task.hopeful]] for task in tasks])
+    right = np.concatenate([task.right[one] for task, one in zip(tasks, some, strict=True)])
+    weight = np.concatenate([task.weight[one] for task, one in zip(tasks, some, strict=True)])
     return features, right, weight
 
 
 def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
     features, right, weight = _examples(tasks)
-    of, sentences = [], 0
-    for task in tasks:
-        of.append(task.near_of + sentences)
-        sentences += int(task.near_of.max(initial=-1)) + 1
     return _fitted(
         features,
         right,
         weight / sum(task.share for task in tasks),
         (fitting.hidden, fitting.steps, fitting.decay, LEARNING_RATE),
-        (
-            np.concatenate([task.near for task in tasks]),
-            np.concatenate([task.near_right for task in tasks]),
-            np.concatenate(of),
-        ),
+        _joined([task.near for task in tasks]),
     )
 
 
@@ -478,11 +491,11 @@ def _fitted(
     right: NDArray,
     weight: NDArray,
     how: tuple[int, int, float, float],
-    choices: tuple[NDArray, NDArray, NDArray] | None = None,
+    choices: Choices | None = None,
 ) -> Network:
     """Fit a network by weighted logistic loss; full batches, AdamW, cosine schedule.
 
-    how: units, steps, decay, learning rate; choices: features of pairs, right ones, and the sentence of each.
+    how: units, steps, decay, learning rate.
     """
     hidden, steps, decay, learning_rate = how
     torch.manual_seed(NETWORK_SEED)
@@ -497,11 +510,13 @@ def _fitted(
     )
     optimizer = torch.optim.AdamW(network.parameters(), learning_rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    some = None if choices is None else (usual(choices[0]), *map(torch.from_numpy, choices[1:]))
+    if choices is not None:
+        near = usual(choices.features)
+        translations, of = torch.from_numpy(choices.src == choices.tgt), torch.from_numpy(choices.of)
     for _ in range(steps):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(network(x)[:, 0], y, w, reduction="sum")
-        if some is not None:
-            loss = loss + CHOICE_WEIGHT * _choice_loss(network(some[0])[:, 0], *some[1:])
+        if choices is not None:
+            loss = loss + CHOICE_WEIGHT * _choice_loss(network(near)[:, 0], translations, of)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

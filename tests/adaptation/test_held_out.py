@@ -133,8 +133,10 @@ def test_gold_counts_lines_that_are_equal_as_one() -> None:
     assert gold_shares(pairs, 1, gold) == {"precision": 100.0, "recall": 50.0}
 
 
-def test_gold_of_other_files_is_refused() -> None:
-    piles = Piles(Corpus(Path("a.en")), Corpus(Path("a.de")))
-    check_gold(Gold(np.array([4]), np.array([5])), piles, (5, 6))
+def test_gold_beyond_the_corpora_is_refused(tmp_path: Path) -> None:
+    for name, lines in (("a.en", 5), ("a.de", 6)):
+        (tmp_path / name).write_text("A line.\n" * lines)
+    piles = Piles(Corpus(tmp_path / "a.en"), Corpus(tmp_path / "a.de"))
+    check_gold(Gold(np.array([4]), np.array([5])), piles)
     with pytest.raises(BitextmineError, match=r"--gold: line number 8, but a\.de has 6 lines"):
-        check_gold(Gold(np.array([0]), np.array([7])), piles, (5, 6))
+        check_gold(Gold(np.array([0]), np.array([7])), piles)
