@@ -65,16 +65,15 @@ def thousands(axes: Axes) -> None:
 
 
 def pool_size(theme: Theme) -> Figure:
-    """P@1 against the size of the pool: a panel per direction, a colour per encoder."""
+    """P@1 against the size of the pool: a panel per direction."""
     rows = read(ROOT / "train" / "pool_size.tsv")
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, direction in zip(panels.flat, ("en-fr", "it-en", "de-en", "es-en"), strict=True):
-        for color, model in zip(theme.curves, ("europe5", "europe5-fast"), strict=False):
-            for measure, dash in (("ratio-4", "-"), ("cosine", "--")):
-                x, y = curve(rows, "pool", "P@1", model=model, direction=direction, measure=measure)
-                label = f"{model}, {'ratio margin' if dash == '-' else 'cosine'}"
-                axes.plot(x, y, dash, color=color, marker="o", markersize=2.5, label=label)
+        for measure, dash in (("ratio-4", "-"), ("cosine", "--")):
+            x, y = curve(rows, "pool", "P@1", model="europe5", direction=direction, measure=measure)
+            label = f"europe5, {'ratio margin' if dash == '-' else 'cosine'}"
+            axes.plot(x, y, dash, color=theme.curves[0], marker="o", markersize=2.5, label=label)
         axes.set_title(direction.replace("-", " to "))
         thousands(axes)
         axes.set_xticks([2_000, 10_000, 50_000, 200_000])

@@ -37,7 +37,7 @@ def samples(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def encoder():
-    return bitextmine.load_encoder("europe5-fast")
+    return bitextmine.load_encoder("europe5")
 
 
 # --- what importing it costs -----------------------------------------------------------------------------
@@ -102,15 +102,13 @@ def test_lines_in_memory_files_and_the_command_give_the_same_pairs(bitextmine, s
     folder, en, de = samples
     from_lines = package.mine(en, de, src_lang="en", tgt_lang="de", model=encoder)
     assert sorted(path.name for path in folder.iterdir()) == ["sample.de", "sample.en"], "no file is left"
-    from_files = package.mine(folder / "sample.en", str(folder / "sample.de"), model="europe5-fast")
+    from_files = package.mine(folder / "sample.en", str(folder / "sample.de"), model="europe5")
     assert (folder / "sample.en.npy").exists()
     assert from_files.signature == from_lines.signature
     assert list(from_files) == list(from_lines)
     mixed = package.mine(en, folder / "sample.de", src_lang="en", model=encoder)
     assert (mixed.signature, list(mixed)) == (from_lines.signature, list(from_lines))
-    printed = command(
-        "mine", "--src", "en", "--tgt", "de", "--ids", "--model", "europe5-fast", cwd=folder
-    ).out
+    printed = command("mine", "--src", "en", "--tgt", "de", "--ids", "--model", "europe5", cwd=folder).out
     assert printed.splitlines() == list(from_lines.rows(ids=True))
 
 
@@ -182,7 +180,7 @@ def test_rescored_lines(samples, encoder):
         ({"gold": "gold.tsv", "threshold": 1.1}, "gold is for --threshold auto"),
         ({"model": 5}, "model: expected an encoder, or the name or folder of one, found 5"),
         ({"model": ""}, "model: expected an encoder's name or folder, found ''"),
-        ({"model": "europe5-fast", "device": "gpu"}, "device 'gpu': no such kind of device"),
+        ({"model": "europe5", "device": "gpu"}, "device 'gpu': no such kind of device"),
         ({"errors": "bar"}, "errors: unknown value 'bar'"),
     ],
 )
@@ -336,7 +334,7 @@ def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
     (tmp_path / "distractors.de.txt").write_text("".join(f"{line}\n" for line in more), encoding="utf-8")
     lists = bitextmine.evaluate_retrieval(queries, {"de": more}, pairs="en-de,de-en", model=encoder)
     files = bitextmine.evaluate_retrieval(
-        tmp_path / "queries.tsv", tmp_path, pairs="en-de,de-en", model="europe5-fast"
+        tmp_path / "queries.tsv", tmp_path, pairs="en-de,de-en", model="europe5"
     )
     assert lists.results == files.results
     assert lists.signature == files.signature

@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE.tsv")
     parser.add_argument("--pairs", default="en-fr,it-en,de-en,es-en")
-    parser.add_argument("--models", default="europe5,europe5-fast")
+    parser.add_argument("--models", default="europe5")
     parser.add_argument("--sizes", default=SIZES, help="of a pool, queries included")
     parser.add_argument("--seed", type=int, default=1, help="of the shuffling")
     options = parser.parse_args()

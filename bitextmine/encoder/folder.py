@@ -41,12 +41,7 @@ NGRAMS = "ngrams.txt"  # one per line
 SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; optional
 
 # Encoders inside the package, and other names for them.
-PACKAGED = {
-    "default": "europe5",
-    "europe5-fast": "europe5-fast",
-    "europe5": "europe5",
-    "europe20": "europe20",
-}
+PACKAGED = {"default": "europe5", "europe5": "europe5", "europe20": "europe20"}
 
 
 def packaged(name: str) -> Path:

@@ -114,7 +114,7 @@ def test_a_question_counts_by_how_often_it_is_answered() -> None:
 
 def test_questions_are_asked_with_several_halves() -> None:
     lines = [f"{a} house stands on hill number {i}" for i, a in enumerate(["The", "A", "No", "One"] * 5)]
-    encoder, at = load_encoder("europe5-fast"), np.arange(20)
+    encoder, at = load_encoder("europe5"), np.arange(20)
     vectors = encoder.encode(lines)
     found = measure(encoder, HeldOut((lines, lines), (at, at), (vectors, vectors)), 1)
     assert found.whole.all()

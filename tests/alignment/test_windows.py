@@ -22,9 +22,8 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("model", ["europe5", "europe5-fast"])
-def test_running_sums_are_what_encoding_gives(model: str) -> None:
-    encoder = load_encoder(model)
+def test_running_sums_are_what_encoding_gives() -> None:
+    encoder = load_encoder("europe5")
     (windows,) = make_windows(encoder, [LINES * 3], 5)
     assert isinstance(windows, SumWindows)
     for size in range(1, 6):
@@ -46,7 +45,7 @@ def test_without_columns_for_order_they_are_exact(tiny_model: Path) -> None:
 
 
 def test_documents_encoded_together_are_as_alone() -> None:
-    encoder = load_encoder("europe5-fast")
+    encoder = load_encoder("europe5")
     both = make_windows(encoder, [LINES, LINES[3:], []], 3)
     for windows, lines in zip(both, (LINES, LINES[3:], []), strict=True):
         (alone,) = make_windows(encoder, [lines], 3)
@@ -58,7 +57,7 @@ def test_documents_encoded_together_are_as_alone() -> None:
 
 
 def test_any_part_in_any_order() -> None:
-    encoder = load_encoder("europe5-fast")
+    encoder = load_encoder("europe5")
     (windows,) = make_windows(encoder, [LINES * 500], 2)
     whole = windows.vectors(2, 0, 3999)
     for start, stop in ((0, 1), (1020, 1030), (5, 3000), (3998, 3999), (7, 7), (0, 3999)):
@@ -66,7 +65,7 @@ def test_any_part_in_any_order() -> None:
 
 
 def test_other_encoders_encode_the_text() -> None:
-    encoder = load_encoder("europe5-fast")
+    encoder = load_encoder("europe5")
     windows = EncodedWindows(encoder, LINES, 3)
     for size in (1, 2, 3):
         texts = [" ".join(LINES[i : i + size]) for i in range(len(LINES) - size + 1)]

@@ -162,7 +162,7 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int, dim: int
 
 
 def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
-    tokenizer = packaged("europe5-fast") / "tokenizer.model"
+    tokenizer = packaged("europe5") / "tokenizer.model"
     source, folder = tmp_path / "float32", tmp_path / "int4"
     torch.manual_seed(0)
     size = Tokenizer(tokenizer).vocab_size

@@ -90,4 +90,4 @@ def test_a_gpu_is_used_if_asked_for(device: str, kind: type, monkeypatch: pytest
     monkeypatch.setattr(Run, "device_name", property(lambda run: "meta" if run.device == "cuda" else "cpu"))
     monkeypatch.setitem(network.BATCH_TOKENS, "meta", 1)
     monkeypatch.setitem(network.CHUNK_LINES, "meta", 1)
-    assert isinstance(load_encoder("europe5-fast", device).network, kind)
+    assert isinstance(load_encoder("europe5", device).network, kind)

@@ -203,7 +203,7 @@ def test_threads_share_a_table(way: str) -> None:
 def test_a_tokenizer_that_was_interrupted_is_as_good_as_new(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = packaged("europe5-fast") / TOKENIZER
+    path = packaged("europe5") / TOKENIZER
     broken, fresh = Tokenizer(path), Tokenizer(path)
     cutting = broken._cut
     done = 0

@@ -33,7 +33,7 @@ LINES = [
 
 @pytest.mark.parametrize("chunk", [1, 2, 4, 9, 100])
 def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
-    encoder = load_encoder("europe5-fast", "cpu")
+    encoder = load_encoder("europe5", "cpu")
     monkeypatch.setattr(encoder.network, "chunk_lines", chunk)
     (tmp_path / "c.en").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     on_disk = load_side(Corpus(tmp_path / "c.en"), embed_corpus(tmp_path / "c.en", encoder))

@@ -13,7 +13,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.sampling import CHOICES, ROUNDS, split_pieces, split_table
 
-PACKAGED = Path(__file__).parents[2] / "bitextmine/encoder/packaged/europe5-fast/tokenizer.model"
+PACKAGED = Path(__file__).parents[2] / "bitextmine/encoder/packaged/europe5/tokenizer.model"
 TOKENIZER = Tokenizer(PACKAGED)
 SPLITS = split_table(TOKENIZER)
 PIECES = TOKENIZER.pieces()

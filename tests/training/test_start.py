@@ -60,23 +60,22 @@ def vectors_of(run: TrainingRun, tokenizer: Tokenizer, lines: list[str]) -> np.n
 
 
 @pytest.mark.parametrize("spelling", [False, True])
-@pytest.mark.parametrize("name", ["europe5", "europe5-fast"])
 def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(
-    make_recipe: Make, tmp_path: Path, lines: list[str], name: str, spelling: bool
+    make_recipe: Make, tmp_path: Path, lines: list[str], spelling: bool
 ) -> None:
     """europe5: four bits, n-grams of two, columns for order and length."""
-    run = begun(from_(make_recipe, tmp_path, name, model__spelling=spelling), tmp_path / "work")
+    run = begun(from_(make_recipe, tmp_path, "europe5", model__spelling=spelling), tmp_path / "work")
     sentences = [
         *lines,
         "Les commissaires européens se réunissent à Strasbourg.",
         "Donaudampfschifffahrt",
         "",
     ]
-    found = vectors_of(run, Tokenizer(packaged(name) / TOKENIZER), sentences)
+    found = vectors_of(run, Tokenizer(packaged("europe5") / TOKENIZER), sentences)
     np.testing.assert_allclose(
-        found, load_encoder(name).encode(sentences), atol=2e-6 if not spelling else 1e-5
+        found, load_encoder("europe5").encode(sentences), atol=2e-6 if not spelling else 1e-5
     )
-    assert run.model.config.order_columns == load_encoder(name).describe()["order_columns"]
+    assert run.model.config.order_columns == load_encoder("europe5").describe()["order_columns"]
 
 
 @pytest.mark.parametrize("layers", [0, 1])
@@ -119,12 +118,12 @@ def test_what_training_made_can_be_trained_on(
 def test_the_first_steps_do_not_undo_what_is_known(
     make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
 ) -> None:
-    """P@1 in a pool that europe5-fast is good in, after five steps with the rates that a recipe has by default."""
-    recipe = from_(make_recipe, tmp_path, "europe5-fast", train__steps=100)
+    """P@1 in a pool that europe5 is good in, after five steps with the rates that a recipe has by default."""
+    recipe = from_(make_recipe, tmp_path, "europe5", train__steps=100)
     assert recipe.train.embedding_learning_rate == RATES["embedding_learning_rate"]
     assert recipe.train.warmup == RATES["warmup"]
     run = begun(recipe, tmp_path / "work")
-    tokenizer = Tokenizer(packaged("europe5-fast") / TOKENIZER)
+    tokenizer = Tokenizer(packaged("europe5") / TOKENIZER)
     unseen = sentence_pairs[5000:5300]
 
     def p_at_1() -> float:

@@ -286,7 +286,7 @@ def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_fro
     monkeypatch.setattr(Encoder, "encode", note)
     recipe = make_recipe(
         **TAUGHT,
-        teacher__model="europe5-fast",
+        teacher__model="europe5",
         teacher__languages=("en",),
         train__objective={"contrastive": 1.0, "structure": 5.0},
         train__steps=4,
@@ -301,7 +301,7 @@ def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_fro
     (tmp_path / "out" / "work" / "cache").rename(tmp_path / "cache")
     more = make_recipe(
         **{**TAUGHT, "teacher__lines": 330},
-        teacher__model="europe5-fast",
+        teacher__model="europe5",
         teacher__languages=("en",),
         train__objective={"contrastive": 1.0, "distil": 1.0},
         train__steps=2,
@@ -451,15 +451,15 @@ def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
         ({"teacher__model": "precomputed"}, r"precomputed, but pairs\.en-fr\.tsv has neither src_vectors"),
         ({"teacher__model": "missing"}, r"recipe: teacher\.model: missing: no such model folder"),
         (
-            {"train__objective": {"embedding": 1.0}, "teacher__model": "europe5-fast"},
-            r"europe5-fast: teacher and student disagree: its vocabulary, of \d+ pieces, is not the student's, of \d+",
+            {"train__objective": {"embedding": 1.0}, "teacher__model": "europe5"},
+            r"europe5: teacher and student disagree: its vocabulary, of \d+ pieces, is not the student's, of \d+",
         ),
     ],
 )
 def test_a_teacher_that_cannot_teach_is_told(
     make_recipe: Make, tmp_path: Path, wrong: dict[str, Any], said: str
 ) -> None:
-    settings = {"train__objective": {"structure": 1.0}, "teacher__model": "europe5-fast", **wrong}
+    settings = {"train__objective": {"structure": 1.0}, "teacher__model": "europe5", **wrong}
     with pytest.raises(BitextmineError, match=said):
         train(make_recipe(**settings), tmp_path / "out")
     assert not (tmp_path / "out" / "config.json").exists()

@@ -27,7 +27,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, write_weights
 from bitextmine.errors import BitextmineError
 
-PACKAGED = packaged("europe5-fast") / "tokenizer.model"
+PACKAGED = packaged("europe5") / "tokenizer.model"
 LINES = [
     "La séance est levée.",
     "La séance",

@@ -24,7 +24,7 @@ from bitextmine.encoder.weights import PIECES, SCALE
 from bitextmine.errors import BitextmineError
 from bitextmine.training.spelling import finished, piece_ngrams, spell
 
-PACKAGED = packaged("europe5-fast") / "tokenizer.model"
+PACKAGED = packaged("europe5") / "tokenizer.model"
 LINES = [
     "La séance est levée.",
     "La séance",
