@@ -17,7 +17,7 @@ import pytest
 ROOMS = [
     ["__main__"],
     ["cli"],
-    ["bitextmine", "info"],
+    ["bitextmine", "info", "opusfilter", "sentence_transformers"],
     ["adaptation", "reporting"],
     ["alignment", "evaluation", "exporting", "scoring", "training"],
     ["mining"],

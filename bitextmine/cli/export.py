@@ -13,7 +13,7 @@ from bitextmine.exporting import FORMATS
     cls=Command,
     name="export",
     example=(
-        "bitextmine export model --to sentence-transformers exported",
+        "bitextmine export europe5 --to sentence-transformers exported",
         "bitextmine export model --to onnx exported",
     ),
 )
@@ -23,14 +23,20 @@ from bitextmine.exporting import FORMATS
     "--to",
     type=click.Choice(FORMATS),
     required=True,
-    help="sentence-transformers: a folder for SentenceTransformer(OUT); onnx: OUT/model.onnx and OUT/tokenizer.json.",
+    help="sentence-transformers: a folder for SentenceTransformer(OUT, trust_remote_code=True), with a model card; "
+    "onnx: OUT/model.onnx and OUT/tokenizer.json.",
 )
 @options.flag("--force", "Write into OUT even if it is not empty.")
 def export(model: str, out: str, to: str, force: bool) -> None:
     """Export an encoder to another library, with the same vectors.
 
-    Works for models made by 'bitextmine train' without n-grams. sentence-transformers has no module for the order and
-    length columns either; ONNX Runtime computes them.
+    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. Those with n-grams or columns
+    for order and length, as all packaged ones, load as a module of bitextmine, which must be installed;
+    trust_remote_code=True lets sentence-transformers 6 import it (OUT holds no code). Other encoders need neither.
+    OUT/README.md is a model card for the Hugging Face hub.
+
+    onnx: encoders without n-grams (trained with model.ngrams 0), with a unigram vocabulary. N-grams reach across the
+    pieces of a word, and no tokenizer for ONNX Runtime makes those, so the packaged encoders cannot go there.
     """
     from bitextmine.exporting.run import export_encoder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -29,6 +30,7 @@ __all__ = [
     "SCORER",
     "TOKENIZER",
     "WEIGHTS",
+    "copy_folder",
     "folder_hash",
     "packaged",
     "read_folder",
@@ -122,6 +124,13 @@ def read_ngrams(folder: Path, count: int) -> list[str]:
     if len(ngrams) != count or len(text) > count * (LONGEST + 1):
         raise BitextmineError(f"{path}: {len(ngrams)} n-grams, but {CONFIG} says ngrams {count}")
     return ngrams
+
+
+def copy_folder(folder: Path, out: Path) -> None:
+    """Copy the files that an encoder is loaded from, and its scorer; config.json last."""
+    for name in (WEIGHTS, TOKENIZER, NGRAMS, SCORER, CONFIG):
+        if (folder / name).is_file() and folder.resolve() != out.resolve():
+            shutil.copyfile(folder / name, out / name)
 
 
 def save_folder(folder: Path, model: SentenceModel, tokenizer: Path, **options: Any) -> None:

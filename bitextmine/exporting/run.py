@@ -13,18 +13,19 @@ from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting import FORMATS, ONNX
 
-OWN = "bitextmine.load_encoder(...) itself takes the arguments of sentence-transformers, and so goes into MTEB as it is"
-
 
 def export_encoder(
     model: str | os.PathLike[str], out: str | os.PathLike[str], *, to: str, force: bool = False
 ) -> Path:
-    """Write an encoder as a folder for another library, which then needs no bitextmine.
+    """Write an encoder as a folder for another library.
+
+    sentence-transformers needs bitextmine to load an encoder with n-grams or with columns for order and length, and
+    nothing else for others. ONNX Runtime has no n-grams.
 
     Args:
         model: a packaged encoder's name, a folder or a name on the hub.
         out: the folder to write.
-        to: "sentence-transformers" (with modules of its own alone) or "onnx" (model.onnx, with inputs input_ids and
+        to: "sentence-transformers" or "onnx" (model.onnx, with inputs input_ids and
             attention_mask and output sentence_embedding, and tokenizer.json).
         force: write into a folder that is not empty.
 
@@ -42,19 +43,10 @@ def export_encoder(
     if read_foreign(folder) is not None:
         raise BitextmineError(f"{model}: was not made by bitextmine; export it with the library that made it")
     config, _ = read_folder(folder)
-    config, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-    if config.ngrams:
+    if config.ngrams and to == ONNX:
         raise BitextmineError(
-            f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of "
-            f"{to} makes those: an encoder trained with model.ngrams 0 can be exported; {OWN}"
-        )
-    columns = {name: getattr(config, name) for name in ("order_columns", "length_share")}
-    beyond = [name for name, value in columns.items() if value]
-    if beyond and to != ONNX:
-        raise BitextmineError(
-            f"{model}: has {' and '.join(f'{name} {columns[name]}' for name in beyond)}, and no module of "
-            "sentence-transformers makes such columns: use --to onnx, or train with "
-            f"{' and '.join(f'model.{name} 0' for name in beyond)}; {OWN}"
+            f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of ONNX "
+            "Runtime makes those: use --to sentence-transformers, or train with model.ngrams 0"
         )
     made = not out.exists()
     try:
@@ -65,13 +57,23 @@ def export_encoder(
             from bitextmine.exporting.onnx_graph import write_graph
             from bitextmine.exporting.tokenizer_json import write_tokenizer
 
-            write_graph(config, weights, out / "model.onnx")
+            write_graph(*unrolled(config, read_weights(config, folder / WEIGHTS)), out / "model.onnx")
             path = out / "tokenizer.json"
             write_tokenizer(folder / TOKENIZER, path, max_pieces=config.max_pieces, pad=False)
         else:
-            from bitextmine.exporting.sentence_transformers import write_sentence_transformers
+            from bitextmine.exporting.card import write_card
+            from bitextmine.exporting.sentence_transformers import (
+                write_own_module,
+                write_sentence_transformers,
+            )
 
-            write_sentence_transformers(config, weights, folder / TOKENIZER, out)
+            own = bool(config.ngrams or config.order_columns or config.length_share)
+            if own:
+                write_own_module(folder, out)
+            else:
+                plain, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
+                write_sentence_transformers(plain, weights, folder / TOKENIZER, out)
+            write_card(folder, config, out, own=own)
         shutil.copyfile(folder / TOKENIZER, out / TOKENIZER)
     except (OSError, BitextmineError) as e:
         if made:

@@ -1,13 +1,15 @@
-"""A model folder as sentence-transformers loads it, with modules of its own alone.
+"""A model folder as sentence-transformers loads it.
 
-A sum of pieces is a StaticEmbedding. A model with layers is an ESM of transformers, the one architecture there that is
-as ours: normalisation before attention and before the feed-forward part, learned positions and none before the layers
-(Lin et al. 2023, whose positions may be learned ones).
+Encoders with n-grams or further columns need a module of ours. Others get modules of the library: a sum of pieces is a
+StaticEmbedding; a model with layers is an ESM of transformers, the one architecture there that is as ours:
+normalisation before attention and before the feed-forward part, learned positions and none before the layers (Lin et
+al. 2023, whose positions may be learned ones).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,20 @@ import numpy as np
 from safetensors.numpy import save
 
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.folder import copy_folder
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting.tokenizer_json import PAD, write_tokenizer
 
 WEIGHTS = {"qkv": None, "out": "attention.output.dense", "up": "intermediate.dense", "down": "output.dense"}
 NORMS = {"attention_norm": "attention.LayerNorm", "ffn_norm": "LayerNorm"}
+OWN = "bitextmine.sentence_transformers.SentenceEncoder"
+
+
+def write_own_module(folder: Path, out: Path) -> None:
+    """Write the folder of an encoder as a module of ours: a copy of the model folder that names the class."""
+    copy_folder(folder, out)
+    _write_modules([("0", "", OWN)], out)
 
 
 def write_sentence_transformers(
@@ -40,15 +50,25 @@ def write_sentence_transformers(
         if kind == "Pooling":
             pooling = {"word_embedding_dimension": config.dim, "pooling_mode_mean_tokens": True}
             _write(out / path / "config.json", pooling)
+    _write_modules(
+        [(str(i), path, f"sentence_transformers.models.{kind}") for i, (kind, path) in enumerate(modules)],
+        out,
+    )
+
+
+def _write_modules(modules: Sequence[tuple[str, str, str]], out: Path) -> None:
+    """Write the list of modules: the name, folder and class of each."""
     _write(
         out / "config_sentence_transformers.json",
         {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
     )
-    entries = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (kind, path) in enumerate(modules)
-    ]
-    _write(out / "modules.json", entries)
+    _write(
+        out / "modules.json",
+        [
+            {"idx": i, "name": name, "path": path, "type": kind}
+            for i, (name, path, kind) in enumerate(modules)
+        ],
+    )
 
 
 def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], out: Path) -> None:

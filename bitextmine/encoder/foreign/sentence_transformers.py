@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bitextmine.encoder.config import KIND
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.sums import PieceSums
@@ -22,7 +23,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_json, read_json
 from bitextmine.run import Run
 
-MODULES = "modules.json"
+MODULES, CONFIG = "modules.json", "config.json"
 FIRST = ("Transformer", "StaticEmbedding")
 SUPPORTED = {*FIRST, "Pooling", "Dense", "LayerNorm", "Normalize"}
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -41,8 +42,10 @@ CHARACTERS_PER_PIECE = 64
 
 
 def is_imported(folder: Path) -> bool:
-    """Return True for a folder of sentence-transformers."""
-    return (folder / MODULES).is_file()
+    """Return True for a folder of sentence-transformers, unless an encoder of ours is its module."""
+    return (folder / MODULES).is_file() and not (
+        (folder / CONFIG).is_file() and read_json(folder / CONFIG).get("kind") == KIND
+    )
 
 
 class Import:
