@@ -60,6 +60,21 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
+def language_code(name: str, value: Any) -> str:
+    """Return the value if it is text, "" for None."""
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{name}: expected the code of a language, found {value!r}")
+    return value or ""
+
+
+def plain_array(value: Any) -> Any:
+    """Return a torch tensor as a NumPy array (bfloat16 as float32), and anything else as it is."""
+    if not hasattr(value, "detach"):
+        return value
+    found = value.detach().cpu()
+    return (found.float() if str(found.dtype) == "torch.bfloat16" else found).numpy()
+
+
 def a_path(name: str, value: Any) -> str | os.PathLike[str]:
     """Return the value if it can be the name of a file or a folder."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):

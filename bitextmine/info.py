@@ -21,13 +21,15 @@ from bitextmine.files.urls import is_remote
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
 
 
-def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, str]:
+def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bool = False) -> dict[str, str]:
     """Return facts about a file or a folder, in order: its kind, then the content of its manifest.
 
     Args:
         path: an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
             its .json beside it, or that .json; anything else, and "-", is read as a corpus.
         errors: invalid UTF-8 in a corpus: ``strict`` or ``replace``.
+        verify: compare an embedding or an index with the checksum in its manifest, and add the result. An encoder is
+            always compared with its SHA256SUMS.
 
     Raises:
         BitextmineError: the file is missing, damaged, or contradicts its manifest.
@@ -35,6 +37,37 @@ def describe(path: str | os.PathLike[str], errors: str = "strict") -> dict[str, 
     if is_remote(path):
         return _in_storage(Remote(os.fspath(path)), errors)
     file = Path(path)
+    facts = _describe(path, file, errors)
+    return {**facts, "verified": _verified(file)} if verify else facts
+
+
+def _verified(file: Path) -> str:
+    """Return the result of comparing a file with its checksum; BitextmineError if it is damaged."""
+    file = file.with_suffix("") if file.name.endswith((".npy.json", ".faiss.json")) else file
+    if file.suffix == ".faiss":
+        from bitextmine.indexing.file import verify_index
+
+        return verify_index(file)
+    if file.suffix == ".npy":
+        from bitextmine.embeddings.npy import vectors_digest
+        from bitextmine.embeddings.store import open_embedding
+
+        if vectors_digest(file) != open_embedding(file)[1].vectors_blake2b:
+            raise BitextmineError(
+                f"{file}: damaged: its checksum is not that of its manifest; run embed --force"
+            )
+        return "checksum matches"
+    from bitextmine.encoder.folder import SUMS, resolve
+
+    is_model = file.is_dir() or not file.exists()
+    return (
+        "checksums match"
+        if is_model and (resolve(str(file)) / SUMS).is_file()
+        else "no checksum to compare with"
+    )
+
+
+def _describe(path: str | os.PathLike[str], file: Path, errors: str) -> dict[str, str]:
     if os.fspath(path) == "-":
         return _corpus(file, errors)
     if file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path)):

@@ -181,6 +181,7 @@ def test_rescored_lines(samples, encoder):
         ({"model": 5}, "model: expected an encoder, or the name or folder of one, found 5"),
         ({"model": ""}, "model: expected an encoder's name or folder, found ''"),
         ({"model": "europe5", "device": "gpu"}, "device 'gpu': no such kind of device"),
+        ({"src_lang": 5}, "src_lang: expected the code of a language, found 5"),
         ({"errors": "bar"}, "errors: unknown value 'bar'"),
     ],
 )

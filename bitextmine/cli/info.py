@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, name="info", example="bitextmine info corpus.fr.npy", remote=("paths",))
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--verify", is_flag=True, help="Compare an encoder, embedding or index with its checksum.")
 @options.with_run(options.errors)
-def info(paths: tuple[str, ...], run: Run) -> None:
+def info(paths: tuple[str, ...], verify: bool, run: Run) -> None:
     """Describe a model, embedding (finished or not), index, mined file or corpus.
 
     Prints one "name: value" per line, taken from the manifest. "default" is the built-in encoder.
@@ -26,5 +27,5 @@ def info(paths: tuple[str, ...], run: Run) -> None:
     for number, path in enumerate(paths):
         if len(paths) > 1:
             click.echo(f"{chr(10) if number else ''}{path}")
-        for name, value in describe(path, run.errors).items():
+        for name, value in describe(path, run.errors, verify=verify).items():
             click.echo(f"{name}: {value}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.arguments import whole_number
+from bitextmine.arguments import plain_array, whole_number
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
 from bitextmine.errors import BitextmineError, UsageError
@@ -177,10 +177,7 @@ class Encoder:
 
     def _cosines(self, a: Any, b: Any, pairwise: bool) -> Any:
         tensor = next((side for side in (a, b) if hasattr(side, "cpu")), None)
-        x, y = (
-            _units(np.atleast_2d(np.asarray(side.cpu() if hasattr(side, "cpu") else side, dtype=np.float32)))
-            for side in (a, b)
-        )
+        x, y = (_units(np.atleast_2d(np.asarray(plain_array(side), dtype=np.float32))) for side in (a, b))
         found = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
         return found if tensor is None else tensor.new_tensor(found)
 

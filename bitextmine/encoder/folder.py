@@ -41,6 +41,8 @@ __all__ = [
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 NGRAMS = "ngrams.txt"  # one per line
 SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; optional
+QUALITY = "quality.safetensors"  # of `score`, fitted to this encoder; optional
+SUMS = "SHA256SUMS"  # of the files but config.json, as sha256sum writes them; optional
 
 # Encoders inside the package, and other names for them.
 PACKAGED = {"default": "europe5", "europe5": "europe5", "europe20": "europe20"}
@@ -73,17 +75,42 @@ def resolve(model: str | os.PathLike[str]) -> Path:
 
 def folder_hash(folder: Path) -> str:
     """Return 16 hex digits of a SHA-256 over the files: folders of equal hash give equal vectors."""
+    return _hash_of(_digests(folder))
+
+
+def _hash_of(digests: Mapping[str, bytes]) -> str:
     digest = hashlib.sha256()
+    for name, part in digests.items():
+        digest.update(name.encode() + b"\0" + part)
+    return digest.hexdigest()[:16]
+
+
+def checked_hash(folder: Path) -> str:
+    """Return `folder_hash`; raise BitextmineError if a file does not have the checksum in SHA256SUMS."""
+    found = _digests(folder)
+    if (folder / SUMS).is_file():
+        for line in (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
+            stated, _, name = line.partition("  ")
+            if name in found and found[name].hex() != stated:
+                raise BitextmineError(
+                    f"{folder / name}: damaged: its SHA-256 is {found[name].hex()[:8]}..., but {SUMS} says "
+                    f"{stated[:8]}...; get the file again, or remove {SUMS} if you changed the file"
+                )
+    return _hash_of(found)
+
+
+def _digests(folder: Path) -> dict[str, bytes]:
+    """Return the SHA-256 of each file that decides the vectors, by name."""
+    found = {}
     for name in (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else [])):
         try:
             with (folder / name).open("rb") as file:
-                part = hashlib.file_digest(file, "sha256").digest()
+                found[name] = hashlib.file_digest(file, "sha256").digest()
         except FileNotFoundError:
             raise _missing(folder / name) from None
         except OSError as e:
             raise BitextmineError(f"{folder / name}: cannot be read: {e.strerror}") from e
-        digest.update(name.encode() + b"\0" + part)
-    return digest.hexdigest()[:16]
+    return found
 
 
 def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
@@ -149,7 +176,7 @@ def write_folder(
     dtype: str = "int8",
     card: str | None = None,
 ) -> None:
-    """Write a model folder, config.json last, so that an unfinished folder does not load.
+    """Write a model folder, config.json after the weights, so that an unfinished folder does not load.
 
     Args:
         folder: made if it is not there.
@@ -164,7 +191,7 @@ def write_folder(
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     # What was fitted to the model before goes as well.
-    for name in (CONFIG, SCORER):
+    for name in (CONFIG, SCORER, QUALITY, SUMS):
         (folder / name).unlink(missing_ok=True)
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     content = {NGRAMS: "".join(f"{ngram}\n" for ngram in ngrams).encode() if ngrams else None}
@@ -177,6 +204,9 @@ def write_folder(
             with replacing(folder / name) as file:
                 file.write(data)
     write_json(folder / CONFIG, config.to_json())
+    sums = {name: digest.hex() for name, digest in _digests(folder).items() if name != CONFIG}
+    with replacing(folder / SUMS) as file:
+        file.write("".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
 
 
 def _missing(path: Path) -> BitextmineError:

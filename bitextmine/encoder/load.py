@@ -7,7 +7,7 @@ import os
 from functools import lru_cache, partial
 
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, checked_hash, read_folder, resolve
 from bitextmine.encoder.foreign import read_foreign
 from bitextmine.encoder.hub import hub_name
 from bitextmine.encoder.precomputed import PRECOMPUTED, Precomputed
@@ -64,6 +64,7 @@ def load_encoder(
         )
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
+    own = checked_hash(folder)
     # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
     place = run.device_name if config.layers or run.device != "auto" else "cpu"
     here = dataclasses.replace(run, device=place)
@@ -82,7 +83,7 @@ def load_encoder(
         network,
         tokenizer,
         name=name,
-        hash=known or folder_hash(folder),
+        hash=known or own,
         max_pieces=config.max_pieces,
         languages=config.languages,
         folder=folder,

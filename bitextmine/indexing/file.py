@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import logging
 import os
 import shutil
 import time
@@ -35,7 +38,10 @@ from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
 from bitextmine.version import __version__
 
+log = logging.getLogger(__name__)
+
 _TIMED = 2048
+_CHEAP = 1 << 28  # bytes of an index whose checksum is compared at each use
 _NO_TIMES = {"queries": 0, "search_seconds": 0.0, "exact_seconds": 0.0}
 
 
@@ -81,6 +87,7 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
     facts = {**facts, "bytes": built.file.stat().st_size}
     if built.lists is not None:
         facts["lists_bytes"] = built.lists.stat().st_size
+    facts["sha256"] = _checksum(built.file, built.lists)
     try:
         manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
         lists.unlink(missing_ok=True)
@@ -93,6 +100,31 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
         raise BitextmineError(f"{file}: cannot write: {error.strerror or error}") from None
     write_json(manifest, {"kind": "index", "version": __version__, **facts})
     return facts
+
+
+def _checksum(file: Path, lists: Path | None) -> str:
+    """Return the SHA-256 of the index and its separate lists, one after the other."""
+    digest = hashlib.sha256()
+    for part in filter(None, (file, lists)):
+        with part.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()
+
+
+def verify_index(file: Path) -> str:
+    """Return the result of comparing an index with the checksum of its manifest; BitextmineError if it is damaged."""
+    facts = _read_facts(Path(f"{file}.json"))
+    if (wrong := _sizes(file, facts) or _damage(file, facts)) is not None:
+        raise BitextmineError(f"{wrong}; run index --force")
+    return "checksum matches" if "sha256" in facts else "no checksum: made by an older version"
+
+
+def _damage(file: Path, facts: dict[str, Any]) -> str | None:
+    """Return the reason if an index does not have its checksum."""
+    lists = lists_path(file) if "lists_bytes" in facts else None
+    if facts.get("sha256") in (None, _checksum(file, lists)):
+        return None
+    return f"{file}: damaged: its checksum is not that of {file.name}.json"
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
@@ -237,6 +269,8 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         )
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
+    if facts["bytes"] + facts.get("lists_bytes", 0) <= _CHEAP and _damage(file, facts) is not None:
+        return "damaged: its checksum is wrong"
     if kind is not None and facts.get("type") != kind:
         return f"made as {facts.get('type')!r}, not {kind!r}"
     return None
@@ -391,8 +425,21 @@ def compare_times(
     return middle - begin, time.perf_counter() - middle
 
 
-def open_index(npy_path: str | os.PathLike[str]) -> Index:
-    """Return the index of an embedding, built (auto) if it is missing or of other vectors."""
-    if check_index(npy_path) is not None:
-        index_corpus(npy_path)
-    return load_index(index_paths(npy_path)[0])
+def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:
+    """Return the index of an embedding; one that is missing, damaged or of other vectors is built, of the type it had.
+
+    Args:
+        npy_path: the embedding.
+        run: memory that building may take.
+    """
+    file, manifest = index_paths(npy_path)
+    if (wrong := check_index(npy_path)) is not None:
+        kind: Any = None
+        if manifest.exists():
+            with contextlib.suppress(BitextmineError):
+                kind = read_json(manifest).get("type")
+        kind = kind if isinstance(kind, str) else "auto"
+        if file.exists():
+            log.warning("%s: %s; building it again (--type %s)", file, wrong, kind)
+        index_corpus(npy_path, IndexOptions(kind=kind), run)
+    return load_index(file)

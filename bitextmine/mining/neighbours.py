@@ -83,7 +83,7 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
 
     assert src.npy is not None
     assert tgt.npy is not None
-    indexes = [open_index(npy) for npy in (src.npy, tgt.npy)]
+    indexes = [open_index(npy, work.run) for npy in (src.npy, tgt.npy)]
     kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
     with (
         _searcher(src, tgt, work) as searcher,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bitextmine.encoder.folder import SCORER, packaged
 from bitextmine.encoder.protocols import PieceRows
-from bitextmine.encoder.weights import read_arrays
+from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike
 from bitextmine.mining.margin import neighbourhood_mean
@@ -186,6 +186,7 @@ class Scorer:
                     "'bitextmine encoder fit-scorer'"
                 )
             parts[network] = part
+        check_finite(arrays, path)
         return cls(
             parts["margin"], parts["pieces"], *(float(arrays[name].item()) for name in ("cut", "share"))
         )

@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 
+from bitextmine.arguments import language_code
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import find_corpus
 from bitextmine.files.corpus import Corpus
@@ -28,6 +29,7 @@ def text_of(
     Raises:
         UsageError: the path is ``-`` or a pipe, or a line is not a string.
     """
+    lang = language_code(f"{name}_lang", lang) or None
     if isinstance(lines_or_path, (str, os.PathLike)):
         if not os.fspath(lines_or_path):
             raise UsageError(f"{name}: expected lines or the path of a corpus, found ''")

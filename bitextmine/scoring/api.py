@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bitextmine.arguments import language_code
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
@@ -52,6 +53,7 @@ def score(
 
     from bitextmine.encoder import as_encoder
 
+    src_lang, tgt_lang = language_code("src_lang", src_lang), language_code("tgt_lang", tgt_lang)
     names = column_names(columns, bool(src_lang and tgt_lang))
     request = Request(names, src_lang, tgt_lang, margin, k, WINDOW if window is None else window).checked()
     src, tgt, index = _both_sides(pairs)

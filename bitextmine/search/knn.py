@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitextmine.arguments import memory_bytes, whole_number, yes_or_no
+from bitextmine.arguments import memory_bytes, plain_array, whole_number, yes_or_no
 from bitextmine.device import device_name
 from bitextmine.errors import BitextmineError
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import SearchOptions
+from bitextmine.system import available, size
 
 _ROWS = 1 << 14
 
@@ -71,6 +72,12 @@ def knn(
     neighbours = whole_number("k", k)
     normalize = yes_or_no("normalize", normalize)
     a, b = _matrix(x, "x", normalize), _matrix(y, "y", normalize)
+    result = 12 * neighbours * (len(a) + len(b))  # float32 and int64
+    if result > available():
+        raise BitextmineError(
+            f"k = {neighbours}: the result alone takes {size(result)}, and {size(available())} of memory is free; ask "
+            "for fewer neighbours"
+        )
     options = SearchOptions(device=device_name(device), memory=memory_bytes(memory), threads=threads)
     return search_both(a, b, neighbours, options, names=("x", "y"))
 
@@ -78,7 +85,7 @@ def knn(
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
     """Return the rows as float16 or float32, all finite."""
     try:
-        found = np.asarray(rows)
+        found = np.asarray(plain_array(rows))
     except ValueError as error:  # rows of different lengths
         raise BitextmineError(f"{name}: not a matrix of numbers ({error})") from None
     if found.ndim != 2:

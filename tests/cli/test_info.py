@@ -37,6 +37,17 @@ def test_missing_files(bm):
         assert f"{name}: no such file" in bm.fails("info", name)
 
 
+def test_a_flipped_bit_is_noticed(bm, mined, tiny_model, tmp_path):
+    shutil.copytree(tiny_model, tmp_path / "model")
+    for name, damaged in (("corpus.fr.npy", "corpus.fr.npy"), ("model", "model/model.safetensors")):
+        assert facts(bm, "--verify", name)["verified"].startswith("checksum")
+        path = tmp_path / damaged
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+        assert f"{damaged}: damaged" in bm.fails("info", "--verify", name)
+
+
 @pytest.mark.parametrize("damage", ["truncated", "not numpy", "another dimension"])
 def test_a_broken_embedding(bm, mined, tmp_path, damage):
     path = tmp_path / "corpus.fr.npy"

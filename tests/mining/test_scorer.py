@@ -322,6 +322,12 @@ def test_a_file_of_a_scorer(tmp_path: Path) -> None:
     path.write_bytes(save({"hidden": np.zeros((4, 74), dtype=np.float32)}))
     with pytest.raises(BitextmineError, match=r"not a scorer: .* found hidden; .*fit-scorer"):
         Scorer.read(path)
+    for number in (np.nan, np.inf):
+        broken = scorer.arrays()
+        broken["pieces.out"][0] = number
+        path.write_bytes(save(broken))
+        with pytest.raises(BitextmineError, match=r"'pieces\.out' holds NaN or infinite"):
+            Scorer.read(path)
     wrong = Scorer(some_network(CANDIDATE_FEATURES), some_network(FEATURES), 0.0, 0.2)
     path.write_bytes(save(wrong.arrays()))
     with pytest.raises(BitextmineError, match=f"not a scorer of {CANDIDATE_FEATURES + FEATURES} features"):

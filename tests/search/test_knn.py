@@ -73,6 +73,10 @@ def test_takes_lists_and_tensors_and_leaves_them_alone():
     before = x.copy()
     want = oracle.both(x, y, 3)
     assert_same(arrays(knn(x.tolist(), torch.from_numpy(y), 3)), want)
+    tensor = torch.from_numpy(x).requires_grad_()
+    assert_same(arrays(knn(tensor, y, 3)), want)
+    coarse = tensor.bfloat16()
+    assert_same(arrays(knn(coarse, y, 3)), arrays(knn(coarse.float().detach().numpy(), y, 3)))
     x.flags.writeable = False
     assert_same(arrays(knn(x, y, np.int64(3))), want)
     knn(x, y, 3, normalize=True)
@@ -101,6 +105,8 @@ def test_what_it_refuses(x, message):
 def test_what_else_it_refuses():
     with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
         knn([[1.0]], [[1.0]], 0)
+    with pytest.raises(BitextmineError, match=r"k = 10{12}: the result alone takes"):
+        knn([[1.0]], [[1.0]], 10**12)
     with pytest.raises(BitextmineError, match="too little"):
         knn(np.eye(50), np.eye(50), 4, memory=1)
     with pytest.raises(BitextmineError, match=r"row 0 .* holds a NaN"):
