@@ -22,6 +22,7 @@ from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
+from bitextmine.training.edits import Edits
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.log import Tally
 from bitextmine.training.objectives.catalogue import OBJECTIVES
@@ -29,6 +30,7 @@ from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.teaching import Distil
 from bitextmine.training.optimizer import falling, layer_parameters, make_optimizer, rate_share, set_rates
 from bitextmine.training.parallel import ALONE, World
+from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.sampling import (
     Batch,
@@ -121,7 +123,15 @@ class TrainingRun:
         recipe, t = self.recipe, self.recipe.train
         splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
         split_steps = round(self.untaught * (1 - t.piece_splits_end))
-        self.sampler = Sampler(self.caches, recipe, splits, split_steps, self.ngrams)
+        edits = None
+        if any(OBJECTIVES[name].edits for name in t.objective):
+            edits = Edits.of(self.inputs.tokenizer.pieces())
+        joined = [
+            one
+            for lang, share in recipe.data.pivot.items()
+            for one in join_languages(self.caches, lang, share)
+        ]
+        self.sampler = Sampler([*self.caches, *joined], recipe, splits, split_steps, self.ngrams, edits)
         self.lesson_sampler = None
         if lessons:
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))

@@ -12,6 +12,7 @@ from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.cache import PairCache
+from bitextmine.training.edits import Edits
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Corpus, Recipe
 
@@ -36,9 +37,19 @@ class Batch:
     tgt: Pieces
     keys: np.ndarray
     teacher: np.ndarray | None = None
+    edited: Edited | None = None
 
     def __len__(self) -> int:
         return len(self.src)
+
+
+@dataclasses.dataclass(frozen=True)
+class Edited:
+    """Changed copies (m) of the sentences ``rows`` (m,) int64 of one side (0: src, 1: tgt) of a batch."""
+
+    side: int
+    rows: np.ndarray
+    pieces: Pieces
 
 
 def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -96,7 +107,7 @@ class Sampler:
 
     A corpus is chosen with a probability proportional to its pairs times its weight, and gives its pairs in a random
     order that changes with every pass. In the first ``split_steps`` steps some pieces are split as ``splits`` says.
-    ``ngrams`` adds n-grams to words in several pieces.
+    ``ngrams`` adds n-grams to words in several pieces; with ``edits`` one side's sentences come with changed copies.
     """
 
     def __init__(
@@ -106,8 +117,9 @@ class Sampler:
         splits: Splits | None = None,
         split_steps: int = 0,
         ngrams: Ngrams | None = None,
+        edits: Edits | None = None,
     ) -> None:
-        self.ngrams = ngrams
+        self.ngrams, self.edits = ngrams, edits
         self.splits, self.split_steps, self.share = splits, split_steps, recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
@@ -129,7 +141,14 @@ class Sampler:
         pairs = self.caches[corpus].train.take(self._next(corpus), self.max_pieces)
         rng = np.random.default_rng([self.seed, step, 1])
         src, tgt = self._vary(pairs.src, step, rng), self._vary(pairs.tgt, step, rng)
-        return Batch(corpus, src, tgt, pairs.keys, pairs.teacher)
+        edited = None
+        if self.edits is not None:
+            rng = np.random.default_rng([self.seed, step, 2])
+            side = int(rng.integers(2))
+            lang = self.caches[corpus].corpus.langs[side]
+            chosen, copies = self.edits.edit((pairs.src, pairs.tgt)[side], lang, rng)
+            edited = Edited(side, chosen, self._vary(copies, step, rng))
+        return Batch(corpus, src, tgt, pairs.keys, pairs.teacher, edited)
 
     def _next(self, corpus: int) -> np.ndarray:
         """Return the next rows (m,) int64 of a corpus."""

@@ -28,7 +28,7 @@ from bitextmine.training.sampling import Batch
 
 V, D = 23, 8
 UNTAUGHT = [
-    name for name, known in OBJECTIVES.items() if not (known.taught or known.pieces)
+    name for name, known in OBJECTIVES.items() if not (known.taught or known.pieces or known.edits)
 ]  # others: test_teaching.py
 CONTENT = np.array([i > 4 for i in range(V)])  # pieces 1 to 4 are punctuation, 0 stands for a masked piece
 

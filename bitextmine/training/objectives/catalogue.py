@@ -22,6 +22,7 @@ class Declared:
             not part of the vectors that other objectives read.
         taught: it learns from pairs with a teacher's vectors.
         pieces: it learns from a teacher's piece vectors.
+        edits: it learns from changed copies of the sentences.
     """
 
     module: str
@@ -31,6 +32,7 @@ class Declared:
     cosines: bool = False
     taught: bool = False
     pieces: bool = False
+    edits: bool = False
 
 
 PIECES = "predict pieces"
@@ -38,6 +40,7 @@ PAPER = "the paper's sentence losses"
 MCL = "cosines with other translations like the teacher's, like 1 and 0, or by cross-entropy"
 STRUCTURE = "cosines of all sentences like the teacher's, by squares, divergence or correlation"
 RETRIEVAL = "the translation among the batch's sentences, by cosine"
+EDITED = "the translation rather than a copy of it with another number, another word or a negation, by cosine"
 
 
 def _taught(cls: str, doc: str) -> Declared:
@@ -46,6 +49,7 @@ def _taught(cls: str, doc: str) -> Declared:
 
 OBJECTIVES = {
     "contrastive": Declared("sentence", "Contrastive", RETRIEVAL, cosines=True),
+    "edited": Declared("sentence", "Edited", EDITED, cosines=True, edits=True),
     "mlm": Declared("generative", "Mlm", PIECES, needs_layers="without layers no state knows its neighbours"),
     "smlm": Declared("generative", "Smlm", PIECES),
     "xtr": Declared("generative", "Xtr", PIECES),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.training.forward import product_precision
@@ -46,6 +47,24 @@ class Contrastive(Objective):
         masked = false_negatives(views.keys)
         loss = symmetric_softmax_loss(vectors[:n], vectors[n:], temperature, masked, precision, self.margin)
         return views.shared(loss)
+
+
+class Edited(Objective):
+    """Softmax over a sentence's translation and a changed copy of it, of cosine / temperature."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.temperature = setup.training.temperature
+
+    def forward(self, views: Views) -> Tensor:
+        """Return the loss of a step, the mean over the step's pairs; those without a copy add nothing."""
+        edited, n = views.edited, len(views.batch)
+        vectors = unit_vectors(views.vectors)
+        sides = vectors[:n], vectors[n:]
+        rows = torch.from_numpy(edited.rows).to(vectors.device)
+        original, other = sides[edited.side][rows], sides[1 - edited.side][rows]
+        nearer = ((unit_vectors(edited.vectors) - original) * other).sum(1)
+        return functional.softplus(nearer / self.temperature).sum() / views.pairs
 
 
 def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -44,6 +44,15 @@ class MaskedPieces:
     row: np.ndarray
 
 
+@dataclasses.dataclass(frozen=True)
+class EditedVectors:
+    """Vectors (m, d), not normalised, of changed copies of sentences ``rows`` (m,) of one side (0 or 1)."""
+
+    side: int
+    rows: np.ndarray
+    vectors: Tensor
+
+
 class Views:
     """A batch as the objectives of one step see it; views are encoded on first use.
 
@@ -68,7 +77,7 @@ class Views:
         self.model, self.training, self.content = model, training, content
         self.step, self.world = step, world
         self.pairs, self.keys = len(batch), batch.keys
-        self._teacher = batch.teacher
+        self._teacher, self._edited = batch.teacher, batch.edited
         self.precision = layer_precision(training.autocast, world.device)
         self._all = Pieces.join([batch.src, batch.tgt])
         own = np.arange(self.pairs)[world.share(self.pairs)]
@@ -119,6 +128,16 @@ class Views:
     def vectors(self) -> Tensor:
         """Pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
         return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
+
+    @cached_property
+    def edited(self) -> EditedVectors:
+        """Pooled states of changed copies of the batch's sentences, with some pieces dropped."""
+        found = self._edited
+        assert found is not None, "the sampler makes copies for objectives that ask for them"
+        copies = drop_pieces(found.pieces, self.training.piece_dropout, self._rng(4))
+        own = np.flatnonzero(np.isin(found.rows, self._own_pairs))
+        rows = np.searchsorted(self._own_pairs, found.rows[own])
+        return EditedVectors(found.side, rows, self._encode(copies.take(own)))
 
     @cached_property
     def one_masked(self) -> OneMasked:

@@ -102,6 +102,11 @@ class Data:
         "pairs held out of each corpus (at most a twentieth of it) to measure P@1; pairs that share a sentence with "
         "them are not trained on",
     )
+    pivot: dict[str, ShareBelowOne] = key(
+        dict,
+        "draw also pairs of two languages, joined by the sentences that their corpora share in a third: { en = 0.2 } "
+        "joins by English, for a fifth of the pairs drawn; batches are then of two languages instead of one corpus",
+    )
     cache: str = key(
         "", "folder for the tokenised corpora, which runs may share; empty: work/cache in the model folder"
     )
