@@ -1,0 +1,117 @@
+"""The columns of `bitextmine score` and the rules of `bitextmine filter` as a filter of OpusFilter.
+
+In its configuration (mine/other-tools.md has one that runs):
+
+    - type: filter
+      parameters:
+        inputs: [all.en.gz, all.fr.gz]
+        outputs: [clean.en.gz, clean.fr.gz]
+        filters:
+          - BitextFilter:
+              languages: [en, fr]
+              preset: mild
+            module: bitextmine.opusfilter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
+
+from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.errors import BitextmineError
+from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
+from bitextmine.scoring.request import WINDOW, Request, column_names
+from bitextmine.scoring.rules import choose_rules
+
+__all__ = ["BitextFilter"]
+
+
+class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
+    """Score pairs with columns of `bitextmine score`, and accept those that pass rules of `bitextmine filter`.
+
+    Args:
+        languages: the languages of the two sides, for the column lang; a rule on it is skipped without them.
+        preset: cheap, mild, strict or none. By default mild, unless there are other rules. Repeated pairs are left to
+            OpusFilter's remove_duplicates.
+        min, max: further rules, {column: limit}; one replaces that of the preset.
+        columns: columns to score besides those of the rules.
+        model: an encoder's name or folder.
+        margin, k, window: as for `bitextmine score`.
+        options: name and workdir, from OpusFilter.
+
+    Raises:
+        ConfigurationError: an unknown column or preset, or a bad value.
+    """
+
+    score_direction = CLEAN_HIGH  # cosine, margin, quality, numbers and lang
+    accept_threshold = reject_threshold = None
+
+    def __init__(
+        self,
+        languages: Sequence[str] = ("", ""),
+        preset: str | None = None,
+        min: Mapping[str, float] | None = None,
+        max: Mapping[str, float] | None = None,
+        columns: str | Sequence[str] = (),
+        model: str = "default",
+        margin: str = "ratio",
+        k: int = 4,
+        window: int = WINDOW,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        limits = {"min": (min or {}).items(), "max": (max or {}).items()}
+        try:
+            src, tgt = languages
+            rules = choose_rules(preset, None, limits, None).rules
+            rules = tuple(rule for rule in rules if src or not COLUMNS[rule.column].languages)
+            names = dict.fromkeys([*(rule.column for rule in rules), *column_names(columns, False)])
+            self._request = Request(tuple(names), src, tgt, margin, k, window).checked()
+        except KeyError as e:
+            raise ConfigurationError(
+                f"BitextFilter: no column is called {e}; there are {', '.join(COLUMNS)}"
+            ) from None
+        except (BitextmineError, ValueError) as e:
+            raise ConfigurationError(f"BitextFilter: {e}") from e
+        self._rules, self._model = rules, model
+        self._encoder: Encoder | None = None
+
+    def score(self, pairs: Iterable[Sequence[str]]) -> Iterator[dict[str, float | str]]:
+        """Yield the columns of each pair, by name; NaN where there is no value."""
+        for _pair, found in self._scored(pairs):
+            yield found
+
+    def accept(self, score: Mapping[str, Any]) -> bool:
+        """Return True if all rules are passed; a pair without a value passes none on it."""
+        return all(
+            score[rule.column] >= rule.value if rule.kind == "min" else score[rule.column] <= rule.value
+            for rule in self._rules
+        )
+
+    def filter(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+        """Yield accepted pairs."""
+        return (pair for pair, found in self._scored(pairs) if self.accept(found))
+
+    def filterfalse(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+        """Yield pairs that are not accepted."""
+        return (pair for pair, found in self._scored(pairs) if not self.accept(found))
+
+    def _scored(
+        self, pairs: Iterable[Sequence[str]]
+    ) -> Iterator[tuple[Sequence[str], dict[str, float | str]]]:
+        """Yield pairs with their columns, computed for a window of pairs at a time."""
+        names = self._request.names
+        if self._encoder is None and self._request.uses("encoder"):
+            self._encoder = load_encoder(self._model)
+        tools = self._request.tools(self._encoder)
+        rest = iter(pairs)
+        while window := list(islice(rest, self._request.window)):
+            texts = pair_texts([pair[0] for pair in window], [pair[1] for pair in window], tools)
+            columns = [texts.column(name) for name in names]
+            cells = [column if isinstance(column, list) else column.tolist() for column in columns]
+            for at, pair in enumerate(window):
+                yield pair, {name: column[at] for name, column in zip(names, cells, strict=True)}
