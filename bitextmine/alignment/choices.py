@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bitextmine.errors import UsageError
-from bitextmine.files.formats.names import SUFFIXES, Format, output_format
+from bitextmine.files.formats.names import FORMATS as PAIR_FORMATS
+from bitextmine.files.formats.names import JSONL, SUFFIXES, TSV, output_format
 
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {
@@ -14,7 +15,11 @@ LINK_FORMATS = {
 }
 FORMATS = {
     **LINK_FORMATS,
-    **{format.value: "pairs, as other commands write them" for format in Format if format != Format.TSV},
+    **{
+        name: "pairs, as other commands write them"
+        for name, format in PAIR_FORMATS.items()
+        if format.writer and format != TSV
+    },
 }
 _TEXT = ("tsv", "ladder", "vecalign")
 
@@ -33,10 +38,10 @@ def choose_format(wanted: str | None, output: str) -> str:
     if suffix == ".json":
         allowed: tuple[str, ...] = ("json",)
     elif suffix not in SUFFIXES:
-        return wanted or output_format(output).value
+        return wanted or output_format(output).name
     else:
-        form = output_format(output)
-        allowed = {Format.TSV: _TEXT, Format.JSONL: ("jsonl", "json")}.get(form, (form.value,))
+        format = output_format(output)
+        allowed = {TSV: _TEXT, JSONL: (JSONL.name, "json")}.get(format, (format.name,))
     if wanted is not None and wanted not in allowed:
         raise UsageError(
             f"-o {output}: this name is for {' or '.join(allowed)}, but --format is {wanted}; change one of them"

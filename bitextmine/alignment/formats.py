@@ -13,7 +13,7 @@ from bitextmine.alignment.aligner import Alignment
 from bitextmine.alignment.choices import LINK_FORMATS
 from bitextmine.alignment.inputs import Task
 from bitextmine.files.cells import DECIMALS, Added, one_cell
-from bitextmine.files.formats.names import Format
+from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.streams import open_output
@@ -77,7 +77,7 @@ def open_links(
     outline = Outline(
         names, len(names) - 2, len(names) - 1, langs, added=("score",), header=True, floats=("score",)
     )
-    with open_pairs(output, outline, format=Format(format)) as writer:
+    with open_pairs(output, outline, FORMATS[format]) as writer:
 
         def write(document: AlignedDocument) -> None:
             texts, scores = document.pairs()

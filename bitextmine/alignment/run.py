@@ -21,7 +21,7 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpora import corpus_language
-from bitextmine.files.formats.tmx import check_sides
+from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.journal import Journal
 from bitextmine.files.lines import line_digest
 from bitextmine.files.storage import place
@@ -233,8 +233,8 @@ def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str
                 f"{part.path}: TMX needs a language and the name tells none; pass {option}"
             ) from None
     langs = (found[0], found[1]) if len(found) == 2 else ("", "")
-    if format == "tmx":
-        check_sides(langs, "--src-lang and --tgt-lang")
+    if format in FORMATS:
+        FORMATS[format].check_languages(langs, "--src-lang and --tgt-lang")
     return langs
 
 

@@ -32,15 +32,23 @@ _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may h
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns named by the user: positions from 1 or names of the header; None: find out.
+    """How to read a file of pairs.
 
-    header: the first line names the columns; None: find out.
+    Attributes:
+        score, src, tgt: columns named by the user, by position from 1 or by name in the header; None: find out.
+        header: the first line names the columns; None: find out.
+        last: names of the last columns, neither text nor score, of a file without a header.
+        errors: invalid UTF-8 in lines: ``strict`` raises InvalidUtf8, ``replace`` puts U+FFFD, None makes the row bad.
+        ragged: lines need only have the columns of the texts.
     """
 
     score: str | None = None
     src: str | None = None
     tgt: str | None = None
     header: bool | None = None
+    last: tuple[str, ...] = ()
+    errors: str | None = None
+    ragged: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,9 +117,7 @@ def find_layout(
     head: Sequence[Sequence[str]],
     columns: Columns | None = None,
     name: str = "input",
-    *,
     names: Sequence[str] = (),
-    last: int = 0,
 ) -> Layout:
     """Find the columns of a file.
 
@@ -131,7 +137,6 @@ def find_layout(
         columns: the columns named by the user.
         name: the file, for messages.
         names: of the columns, for a format that has them, so no row is a header.
-        last: columns at the end known to be neither text nor score.
 
     Raises:
         UsageError: columns are named, and there is no header.
@@ -165,7 +170,7 @@ def find_layout(
             raise BitextmineError(_no_column(at + 1, role, names, width, name))
     # Where names tell which the texts are, a column of numbers is a score only if it is called so.
     told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
-    places = {**({} if told else _by_shape(body, width, last)), **found}
+    places = {**({} if told else _by_shape(body, width, len(columns.last))), **found}
     places = {role: at for role, at in places.items() if role in chosen or at not in chosen.values()}
     places.update(chosen)
     if "src" in places and places["src"] == places.get("tgt"):

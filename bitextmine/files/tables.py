@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.jsonl import JsonWriter, open_jsonl
 from bitextmine.files.formats.names import Format, format_of, output_format
-from bitextmine.files.formats.parquet import ArrowRows, ArrowWriter, pyarrow_parquet
 from bitextmine.files.formats.protocol import Block, Outline, Rows, Writer
-from bitextmine.files.formats.tmx import TmxWriter, check_sides, open_tmx
-from bitextmine.files.formats.tsv import TextRows, TextWriter
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.layout import Columns, Layout
 from bitextmine.files.storage import place
@@ -22,31 +18,7 @@ from bitextmine.files.streams import check_writable, display_name, is_stream, op
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
-__all__ = [
-    "Block",
-    "Malformed",
-    "Rows",
-    "Table",
-    "Writer",
-    "check_languages",
-    "check_pairs_output",
-    "open_pairs",
-    "open_table",
-    "write_rows",
-]
-
-_READERS: dict[Format, Callable[[str | os.PathLike[str], Columns | None, int], Rows]] = {
-    Format.TSV: TextRows,
-    Format.JSONL: open_jsonl,
-    Format.TMX: open_tmx,
-    Format.PARQUET: ArrowRows,
-}
-_WRITERS: dict[Format, Callable[[Any, Outline], Writer]] = {
-    Format.TSV: TextWriter,
-    Format.JSONL: JsonWriter,
-    Format.TMX: TmxWriter,
-    Format.PARQUET: ArrowWriter,
-}
+__all__ = ["Block", "Malformed", "Rows", "Table", "Writer", "check_pairs_output", "open_pairs", "open_table"]
 
 _NEARLY_ALL = 0.95
 _FEW = 20  # of so many rows, a good one is enough
@@ -58,6 +30,7 @@ class Table:
     """An opened input; names: of all its columns, from its header or made up; empty for an empty file."""
 
     path: str | os.PathLike[str]
+    format: Format
     rows: Rows
     names: tuple[str, ...]
 
@@ -66,45 +39,44 @@ class Table:
         """The places of the columns."""
         return self.rows.layout
 
-    @property
-    def has_header(self) -> bool:
-        """The names of the columns are in the file."""
-        return bool(self.layout.names)
-
     def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
         """Return the languages of both sides: the given ones, else those in the file or in the manifest beside it."""
-        if not (src and tgt) and self.layout.src_lang and self.layout.tgt_lang:
-            src, tgt = src or self.layout.src_lang, tgt or self.layout.tgt_lang
-        if not (src and tgt):
-            mined = _mined_languages(self.path)
-            src, tgt = src or mined[0], tgt or mined[1]
+        for found in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.path)):
+            if all(found):
+                src, tgt = src or found[0], tgt or found[1]
         return src, tgt
 
+    def outline(self, added: Sequence[str] = (), **other: Any) -> Outline:
+        """Return the outline of an output with these rows.
 
-def open_table(
-    path: str | os.PathLike[str],
-    columns: Columns | None = None,
-    last: Sequence[str] = (),
-    errors: str | None = None,
-) -> Table:
-    """Open a file of pairs in the format that its suffix tells and find its columns (`layout.find_layout`).
+        Args:
+            added: names of columns to add; one of them replaces a column of its name in the header.
+            other: further fields of `Outline`; the default of `header` is that of the input.
+        """
+        layout = self.layout
+        header = bool(self.names) and other.pop("header", bool(layout.names))
+        return Outline(
+            names=self.names or ("src", "tgt"),
+            src=layout.places.get("src"),
+            tgt=layout.places.get("tgt"),
+            added=added,
+            header=header,
+            replaced={at for at, name in enumerate(layout.names) if name in added},
+            unknown=layout.unknown,
+            **other,
+        )
 
-    Args:
-        path: the file; ``-`` is stdin.
-        columns: the columns that the user named.
-        last: names of the last columns, for a file without a header.
-        errors: invalid UTF-8 in text: ``strict`` raises InvalidUtf8, ``replace`` puts U+FFFD, None makes the row bad.
+
+def open_table(path: str | os.PathLike[str], columns: Columns | None = None) -> Table:
+    """Open a file of pairs (``-``: stdin) in the format that its suffix tells and find its columns.
 
     Raises:
-        BitextmineError: the file cannot be opened, or a column is not there.
+        BitextmineError: the file cannot be opened, or a column is not there (`layout.find_layout`).
         UsageError: columns are named, and there is no header.
     """
-    found = format_of(path)
-    if found == Format.TSV:
-        rows: Rows = TextRows(path, columns, len(last), errors)
-    else:
-        rows = _READERS[found](path, columns, len(last))
-    return Table(path, rows, rows.layout.column_names(last))
+    format, columns = format_of(path), columns or Columns()
+    rows: Rows = format.load(format.reader)(path, columns)
+    return Table(path, format, rows, rows.layout.column_names(columns.last))
 
 
 def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -126,7 +98,7 @@ class Malformed:
 
     def __init__(self, table: Table) -> None:
         self._name = display_name(table.path)
-        self._text = format_of(table.path) == Format.TSV
+        self._text = table.format.lines
         self._before = int(table.rows.header_line)
         self.rows = self.count = 0
         self.first = ""  # which row it was, and what was wrong with it
@@ -169,27 +141,18 @@ def check_pairs_output(
     Args:
         path: the output.
         option: the option that names it.
-        only_added: only added columns are to be written, which text alone can hold.
+        only_added: only added columns are to be written, which lines of text alone can hold.
 
     Raises:
         UsageError: the suffix names no format.
-        BitextmineError: the place cannot be written to, or Parquet without pyarrow.
+        BitextmineError: the place cannot be written to, or a package is missing.
     """
-    form = output_format(path, option)
-    if only_added and form != Format.TSV:
+    format = output_format(path, option)
+    if only_added and not format.lines:
         raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
     check_writable(path)
-    if form == Format.PARQUET:
-        pyarrow_parquet()
-    return form
-
-
-def check_languages(
-    path: str | os.PathLike[str], langs: tuple[str, str], option: str = "--src and --tgt"
-) -> None:
-    """Raise UsageError for TMX if the languages are unknown or the same; option: how to give them."""
-    if output_format(path) == Format.TMX:
-        check_sides(langs, option)
+    format.load(format.writer)
+    return format
 
 
 @contextlib.contextmanager
@@ -199,53 +162,6 @@ def open_pairs(
     """Open a file of pairs to write (``-``: stdout), in a format or in the one of its suffix; complete or not there."""
     format = format or output_format(path)
     with open_output(path, "binary") as out:
-        writer = _WRITERS[format](out, outline)
+        writer: Writer = format.load(format.writer)(out, outline)
         yield writer
         writer.close()
-
-
-@contextlib.contextmanager
-def write_rows(
-    path: str | os.PathLike[str],
-    table: Table,
-    added: Sequence[str] = (),
-    *,
-    header: bool | None = None,
-    only_added: bool = False,
-    floats: Collection[str] = (),
-    integers: Collection[str] = (),
-    langs: tuple[str, str] = ("", ""),
-) -> Iterator[Writer]:
-    """Yield a writer of the rows of a table, as `open_pairs` does.
-
-    Args:
-        path: the output.
-        table: the rows that were read.
-        added: names of columns to add; one of them replaces a column of its name in the header.
-        header: begin text with a line of names; None: if the input has names.
-        only_added: write only the added columns.
-        floats: columns of numbers, for formats that have numbers.
-        integers: likewise, of whole numbers.
-        langs: the languages of source and target, for formats that name them.
-
-    Raises:
-        BitextmineError: such a format, and source and target are not known.
-    """
-    check_pairs_output(path, only_added=only_added)
-    if not table.rows.empty and output_format(path) in (Format.JSONL, Format.TMX):
-        _ = table.layout.src, table.layout.tgt  # if they are not known, now is the time to say so
-    places = table.layout.places
-    outline = Outline(
-        names=table.names or ("src", "tgt"),
-        src=places.get("src"),
-        tgt=places.get("tgt"),
-        langs=langs,
-        added=added,
-        header=bool(table.names) and (table.has_header if header is None else header),
-        only_added=only_added,
-        replaced={at for at, name in enumerate(table.layout.names) if name in added},
-        floats=floats,
-        integers=integers,
-    )
-    with open_pairs(path, outline) as writer:
-        yield writer

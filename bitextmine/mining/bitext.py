@@ -18,16 +18,15 @@ from bitextmine.embeddings.places import embedding_paths
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.formats.names import Format, format_of, output_format
+from bitextmine.files.formats.names import output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.jsonfile import json_bytes
-from bitextmine.files.layout import Columns, find_layout
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.layout import Columns
 from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.storage import Place, place, same_place
-from bitextmine.files.streams import check_writable, is_stream, open_output
-from bitextmine.files.tables import check_languages, check_pairs_output, open_pairs, open_table
+from bitextmine.files.streams import check_writable, display_name, is_stream, open_output
+from bitextmine.files.tables import check_pairs_output, open_pairs, open_table
 from bitextmine.mining.candidates import SCORE_DECIMALS
 from bitextmine.search.checkpoint import remove_checkpoint
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Bitext", "Mined", "MinedPair", "check_output", "inputs_of", "one_cell", "read_mined"]
 
 _BLOCK = 1 << 13
+_MINED = ("score", "src_line", "tgt_line")
 
 
 class MinedPair(NamedTuple):
@@ -136,7 +136,8 @@ class Bitext:
         """
         check_output(output, inputs_of((self.src, self.tgt), self.gold), force=force)
         langs = self.src.lang, self.tgt.lang
-        check_languages(output, langs, "the names of the corpora, or --src and --tgt")
+        format = output_format(output)
+        format.check_languages(langs, "the names of the corpora, or --src and --tgt")
         numbers = ("src_line", "tgt_line") if ids else ()
         names = ("score", *numbers, "src", "tgt")
         outline = Outline(
@@ -147,14 +148,13 @@ class Bitext:
             floats=("score",),
             integers=("src_line", "tgt_line"),
         )
-        exact = output_format(output) == Format.PARQUET
         pairs = iter(self)
         with open_pairs(output, outline) as out:
             start = 1
             while block := list(itertools.islice(pairs, _BLOCK)):
                 rows = [
                     [
-                        pair.score if exact else round(pair.score, SCORE_DECIMALS),
+                        pair.score if format.binary else round(pair.score, SCORE_DECIMALS),
                         *((pair.src_line, pair.tgt_line) if ids else ()),
                         one_cell(pair.src),
                         one_cell(pair.tgt),
@@ -263,61 +263,35 @@ class Mined:
 def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
     """Read the output of ``mine --ids``: score, source line, target line (both from 1).
 
-    They are the first three columns of a TSV file, or, as in other formats, those that its header names score, src_line
-    and tgt_line.
+    They are the columns score, src_line and tgt_line of the header; without a header, the first three.
 
     Raises:
-        BitextmineError: a line has another shape; the message names it.
+        BitextmineError: a row has another shape; the message names it.
     """
-    if format_of(path) != Format.TSV:
-        return _read_mined_columns(path)
-    src: list[int] = []
-    tgt: list[int] = []
-    score: list[float] = []
-    places = [0, 1, 2]
-    for number, line in enumerate(iter_lines(path, errors), start=1):
-        if number == 1 and (layout := find_layout([line.split("\t")], Columns(), str(path))).names:
-            places = [
-                layout.places.get(role, len(layout.names)) for role in ("score", "src_line", "tgt_line")
-            ]
-            continue
-        cells = line.split("\t", max(places) + 1)
-        try:
-            value, s, t = float(cells[places[0]]), int(cells[places[1]]), int(cells[places[2]])
-        except (ValueError, IndexError):
-            raise BitextmineError(
-                f"{path}: line {number}: expected score, source line and target line between tabs, found "
-                f"{line[:60]!r}; make the file with 'bitextmine mine --ids --threshold none'"
-            ) from None
-        if not 1 <= min(s, t) <= max(s, t) < 1 << 62 or value != value:
-            raise BitextmineError(
-                f"{path}: line {number}: expected a number and line numbers from 1, found {line[:60]!r}"
-            )
-        score.append(value)
-        src.append(s - 1)
-        tgt.append(t - 1)
-    return Mined(
-        np.array(src, dtype=np.int64), np.array(tgt, dtype=np.int64), np.array(score, dtype=np.float64)
-    )
-
-
-def _read_mined_columns(path: str | os.PathLike[str]) -> Mined:
-    table = open_table(path)
-    roles = ("score", "src_line", "tgt_line")
-    missing = [role for role in roles if role not in table.layout.places]
-    if missing and table.names:
-        raise BitextmineError(
-            f"{path}: no column {' or '.join(missing)}; make the file with 'bitextmine mine --ids --threshold none'"
-        )
-    parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(roles)]
+    table = open_table(path, Columns(errors=errors))
+    path = display_name(path)
+    places, remedy = table.layout.places, "make the file with 'bitextmine mine --ids --threshold none'"
+    missing = [role for role in _MINED if role not in places] if table.layout.names else []
+    if missing:
+        raise BitextmineError(f"{path}: no column {' or '.join(missing)}; {remedy}")
+    columns = [places[role] for role in _MINED] if table.layout.names else [0, 1, 2]
+    parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(_MINED)]
     for block in table.rows.blocks():
-        rows = np.arange(len(block))
-        score, *lines = (block.numbers(table.layout.places[role], rows) for role in roles)
-        bad = np.isnan(score) | ~np.all([(line >= 1) & (line == np.floor(line)) for line in lines], axis=0)
-        if bad.any():
+        wrong = min(block.bad(), default=len(block))
+        rows = np.arange(wrong if max(columns) < block.width else 0)
+        score, *lines = (block.numbers(column, rows) for column in columns)
+        bad = np.isnan(score) | ~np.all([_is_line(line) for line in lines], axis=0)
+        if len(rows) < len(block) or bad.any():
+            number = block.start + int(np.argmax([*bad, True])) + table.rows.header_line
             raise BitextmineError(
-                f"{path}: row {block.start + int(np.argmax(bad))}: expected a number and line numbers from 1"
+                f"{path}: {'line' if table.format.lines else 'row'} {number}: expected a score, a source line and a "
+                f"target line, both counted from 1; {remedy}"
             )
         parts.append([score, *lines])
     score, src, tgt = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Mined(src.astype(np.int64) - 1, tgt.astype(np.int64) - 1, score)
+
+
+def _is_line(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return True for each number that counts lines, which float64 holds exactly."""
+    return (numbers >= 1) & (numbers == np.floor(numbers)) & (numbers < 1 << 53)

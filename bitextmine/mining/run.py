@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.tables import check_languages
+from bitextmine.files.formats.names import output_format
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated
 from bitextmine.mining.candidates import NeighboursLike, candidates
@@ -119,7 +119,7 @@ def _check_inputs(
         check_output(output, inputs_of(texts, options.gold), force=work.force)
     langs = (texts[0].lang, texts[1].lang)
     if output is not None:
-        check_languages(output, langs, "the names of the corpora, or --src and --tgt")
+        output_format(output).check_languages(langs, "the names of the corpora, or --src and --tgt")
     if work.run.executor.distributed and any(text.path is None for text in texts):
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     return None if options.gold is None else read_gold(options.gold, work.run.errors)
@@ -181,7 +181,9 @@ def embed_all(
     for (src, tgt), output in zip(pairs, outputs, strict=True):
         check_two(src, tgt)
         check_output(output, inputs_of(texts), force=work.force)
-        check_languages(output, (src.lang, tgt.lang), "the names of the corpora, or --src and --tgt")
+        output_format(output).check_languages(
+            (src.lang, tgt.lang), "the names of the corpora, or --src and --tgt"
+        )
     for text in texts:
         _check_place(text, encoder, work)
     with cluster_encoding(encoder, encoder, work) as encoding:

@@ -6,14 +6,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.files.formats.names import Format, format_of
 from bitextmine.files.layout import Columns, as_number, kind_of_no_number
 from bitextmine.files.storage import open_bytes
 from bitextmine.files.tables import Block, Malformed, Table, open_table
@@ -140,7 +139,7 @@ class Survey:
     @property
     def is_text(self) -> bool:
         """The file is tab-separated text."""
-        return format_of(self.table.path) == Format.TSV
+        return self.table.format.lines
 
     @property
     def repeats_missed(self) -> int:
@@ -347,7 +346,7 @@ def survey(
     Raises:
         BitextmineError: the file cannot be read, its columns cannot be told, or nearly no row is a pair.
     """
-    table = open_table(path, columns, errors=errors)
+    table = open_table(path, replace(columns or Columns(), errors=errors))
     found = Survey(table, threshold)
     digest = hashlib.sha256()
     if table.rows.header_line:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,14 +14,7 @@ from bitextmine.console import aligned
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import keep_apart
-from bitextmine.files.tables import (
-    Block,
-    Malformed,
-    check_languages,
-    check_pairs_output,
-    open_table,
-    write_rows,
-)
+from bitextmine.files.tables import Block, Malformed, check_pairs_output, open_pairs, open_table
 from bitextmine.run import Run
 from bitextmine.scoring.explain import Example
 from bitextmine.scoring.judge import Judged
@@ -102,24 +95,21 @@ def filter_rows(
     options, run, rules = options or FilterOptions(), run or Run(), rules or RuleSet()
     outputs = {"-o": output, **({} if rejected is None else {"--rejected": rejected})}
     keep_apart(path, {"-o": output, "--rejected": rejected})
-    for option, place in outputs.items():
-        check_pairs_output(place, option)
+    formats = [check_pairs_output(place, option) for option, place in outputs.items()]
     last = () if options.columns is None else column_names(options.columns, False)
-    table = open_table(path, options.where, last)
+    table = open_table(path, replace(options.where, last=last))
     langs = table.langs(options.src, options.tgt)
-    for place in outputs.values():
-        check_languages(place, langs)
+    for format in formats:
+        format.check_languages(langs)
     memory = DEFAULT_MEMORY if run.memory is None else run.memory
     sieve = Sieve(rules, table, last, (options.src, options.tgt), options.explain, memory)
     malformed = Malformed(table)
-    header = False if options.where.header is False else None
-    write = functools.partial(
-        write_rows, table=table, header=header, floats=FLOATS, integers=INTEGERS, langs=langs
-    )
+    header = bool(table.layout.names) and options.where.header is not False
+    outline = functools.partial(table.outline, header=header, floats=FLOATS, integers=INTEGERS, langs=langs)
     with contextlib.ExitStack() as stack:
         judged = _judged(sieve, table.rows.blocks(), run, stack)
-        out = stack.enter_context(write(output))
-        away = None if rejected is None else stack.enter_context(write(rejected, added=("reason",)))
+        out = stack.enter_context(open_pairs(output, outline()))
+        away = None if rejected is None else stack.enter_context(open_pairs(rejected, outline(("reason",))))
         bar = stack.enter_context(run.progress(None, "filter", "rows"))
         for block, found in judged:
             malformed.add(block)

@@ -16,15 +16,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import (
-    Block,
-    Malformed,
-    Table,
-    check_languages,
-    check_pairs_output,
-    open_table,
-    write_rows,
-)
+from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.scoring.columns.texts import identifier
@@ -126,10 +118,10 @@ def score(
     request, notes = options.request(run.batch_tokens)
     names = request.names
     keep_apart(path, {"-o": output})
-    check_pairs_output(output, only_added=options.score_only)
+    format = check_pairs_output(output, only_added=options.score_only)
     table = open_table(path, options.where)
     langs = table.langs(options.src, options.tgt)
-    check_languages(output, langs)
+    format.check_languages(langs)
     notes += _replaced(table, () if options.score_only else names)
     encoder = None
     if request.uses("encoder"):
@@ -147,17 +139,10 @@ def score(
         else:
             computed = _computed(request, encoder, blocks)
         header = options.where.header is not False and (not options.score_only or table.rows.header_line)
-        write = write_rows(
-            output,
-            table,
-            names,
-            header=header,
-            only_added=options.score_only,
-            floats=FLOATS,
-            integers=INTEGERS,
-            langs=langs,
+        outline = table.outline(
+            names, header=header, only_added=options.score_only, floats=FLOATS, integers=INTEGERS, langs=langs
         )
-        out = stack.enter_context(write)
+        out = stack.enter_context(open_pairs(output, outline))
         bar = stack.enter_context(run.progress(None, "score", "rows"))
         for block, values in computed:
             good = good_rows(block)

@@ -1,4 +1,4 @@
-"""Read sentence pairs from TSV and other tables or from paired files, and check corpora before training."""
+"""Read sentence pairs from tables or from paired files, and check corpora before training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.cells import one_cell
-from bitextmine.files.formats.names import Format, format_of
+from bitextmine.files.layout import Columns
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import Place
 from bitextmine.files.tables import open_table
@@ -41,20 +41,14 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
 def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the sources and targets of a corpus in file order, ``size`` pairs at a time.
 
-    The suffixes .jsonl, .tmx and .parquet name other formats than TSV.
-
     Raises:
-        BitextmineError: a line has one column, a row is not a pair, paired files differ in length, UTF-8 is invalid
-            (unless data.errors is "replace"), or a file cannot be read.
+        BitextmineError: a row is not a pair, paired files differ in length, UTF-8 is invalid (unless data.errors is
+            "replace"), or a file cannot be read.
     """
     paths = corpus_files(recipe, corpus)
     try:
         if corpus.pairs:
-            yield from (
-                _columns(paths[0], recipe.data.errors, size)
-                if format_of(paths[0]) == Format.TSV
-                else _rows(paths[0], corpus.langs, size)
-            )
+            yield from _rows(paths[0], corpus.langs, recipe.data.errors, size)
         else:
             yield from _side_by_side(paths[0], paths[1], recipe.data.errors, size)
     except InvalidUtf8 as e:
@@ -62,33 +56,31 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
         raise InvalidUtf8(e.file, e.line, e.problem, e.cure, replace) from None
 
 
-def _columns(path: Place, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
-    lines = iter_lines(path, errors)
-    done = 0
-    while part := [line.split("\t", 2) for line in islice(lines, size)]:
-        for i, columns in enumerate(part):
-            if len(columns) < 2:
-                raise BitextmineError(
-                    f"{path}: line {done + i + 1}: one column, but a pair is source, tab, target; for two files with "
-                    "a side each, name them as src and tgt instead of pairs in the recipe"
-                )
-        done += len(part)
-        yield [columns[0] for columns in part], [columns[1] for columns in part]
+def _rows(path: Place, langs: Sequence[str], errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the pairs of a file; the columns are swapped if it names the languages that way.
 
-
-def _rows(path: Place, langs: Sequence[str], size: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the pairs of a file in another format than TSV; swap its columns if it names the languages that way."""
-    table = open_table(path)
+    Lines of text may have further cells. Where columns cannot be told apart, the first two are meant.
+    """
+    table = open_table(path, Columns(errors=errors, ragged=True))
+    layout = table.layout
     if table.rows.empty:
         return
-    sides = [table.layout.src, table.layout.tgt]
-    if (table.layout.src_lang, table.layout.tgt_lang) == (langs[1], langs[0]):
+    sides = [0, 1] if layout.unknown and table.format.lines else [layout.src, layout.tgt]
+    if (layout.src_lang, layout.tgt_lang) == (langs[1], langs[0]):
         sides.reverse()
     for block in table.rows.blocks(size):
         if bad := block.bad():
             place = min(bad)
-            raise BitextmineError(f"{path}: row {block.start + place}: {bad[place]}")
-        sources, targets = (list(map(one_cell, block.texts(at, range(len(block))))) for at in sides)
+            number = block.start + place + table.rows.header_line
+            if not table.format.lines:
+                raise BitextmineError(f"{path}: row {number}: {bad[place]}")
+            raise BitextmineError(
+                f"{path}: line {number}: {bad[place]}; a pair is source, tab, target; for two files with a side each, "
+                "name them as src and tgt instead of pairs in the recipe"
+            )
+        sources, targets = (block.texts(at, range(len(block))) for at in sides)
+        if not table.format.lines:
+            sources, targets = list(map(one_cell, sources)), list(map(one_cell, targets))
         yield sources, targets
 
 

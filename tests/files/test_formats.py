@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added, one_cell
-from bitextmine.files.formats.names import Format, format_of, output_format
+from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, Format, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import check_writable, longest_line
-from bitextmine.files.tables import Malformed, open_pairs, open_table, write_rows
+from bitextmine.files.tables import Malformed, open_pairs, open_table
 
 FORMS = ["tsv", "jsonl", "tmx", "parquet"]
 PACKED = [f"{form}{suffix}" for form in FORMS[:3] for suffix in ("", ".gz", ".bz2", ".xz", ".zst")]
@@ -69,9 +69,8 @@ def copied(
     """All rows of a file in another."""
     table = open_table(source)
     names = [column.name for column in added(0)]
-    with write_rows(
-        target, table, names, floats=("score",), integers=("src_line",), langs=table.langs(*langs)
-    ) as out:
+    outline = table.outline(names, floats=("score",), integers=("src_line",), langs=table.langs(*langs))
+    with open_pairs(target, outline) as out:
         for block in table.rows.blocks():
             out.write(block, None, added(len(block)))
     return target
@@ -381,18 +380,18 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("name", "form"),
     [
-        ("pairs", Format.TSV),
-        ("pairs.tsv", Format.TSV),
-        ("a.b/pairs.TXT.gz", Format.TSV),
-        ("pairs.en-fr", Format.TSV),
-        ("pairs.en-fr.gz", Format.TSV),
-        ("-", Format.TSV),
-        ("/dev/stdout", Format.TSV),
-        ("/dev/null", Format.TSV),
-        ("pairs.jsonl.zst", Format.JSONL),
-        ("pairs.tmx.bz2", Format.TMX),
-        ("pairs.Parquet", Format.PARQUET),
-        ("pairs.pq", Format.PARQUET),
+        ("pairs", TSV),
+        ("pairs.tsv", TSV),
+        ("a.b/pairs.TXT.gz", TSV),
+        ("pairs.en-fr", TSV),
+        ("pairs.en-fr.gz", TSV),
+        ("-", TSV),
+        ("/dev/stdout", TSV),
+        ("/dev/null", TSV),
+        ("pairs.jsonl.zst", JSONL),
+        ("pairs.tmx.bz2", TMX),
+        ("pairs.Parquet", PARQUET),
+        ("pairs.pq", PARQUET),
     ],
 )
 def test_a_name_tells_the_form(name: str, form: Format) -> None:
@@ -406,7 +405,7 @@ def test_a_name_tells_the_form(name: str, form: Format) -> None:
 def test_a_name_that_tells_nothing_is_refused_for_outputs(name: str) -> None:
     with pytest.raises(UsageError, match=r"--rejected x\..* written as \.tsv"):
         output_format(name, "--rejected")
-    assert format_of(name) == Format.TSV, "what is read may be called anything"
+    assert format_of(name) == TSV, "what is read may be called anything"
 
 
 def test_hints_for_names_that_are_nearly_right() -> None:

@@ -77,7 +77,7 @@ def test_names_where_there_is_no_header():
     assert mined.column_names() == ("score", "src_line", "tgt_line", "src", "tgt")
     other = find_layout(rows("u\ta\tx\tb"), Columns(src="2", tgt="4"))
     assert other.column_names() == ("column_1", "src", "column_3", "tgt")
-    scored = find_layout(rows("a\tb\tkey\t0.5"), last=2)
+    scored = find_layout(rows("a\tb\tkey\t0.5"), Columns(last=("key", "value")))
     assert scored.column_names(("key", "quality")) == ("src", "tgt", "key", "quality")
 
 

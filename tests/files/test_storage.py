@@ -20,7 +20,7 @@ from bitextmine.files.lines import read_lines  # noqa: E402
 from bitextmine.files.ours import Made, check_ours, is_ours  # noqa: E402
 from bitextmine.files.storage import Remote, local, place, same_place  # noqa: E402
 from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
-from bitextmine.files.tables import open_table, write_rows  # noqa: E402
+from bitextmine.files.tables import open_pairs, open_table  # noqa: E402
 from bitextmine.files.urls import is_remote  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
@@ -196,7 +196,7 @@ def test_every_form_of_pairs_comes_back(folder: str, suffix: str, tmp_path: Path
     pairs.write_text("score\tsrc\ttgt\n" + "".join(f"{i}.5\tone {i}\tun {i}\n" for i in range(500)))
     there = f"{folder}/pairs{suffix}"
     table = open_table(pairs)
-    with write_rows(there, table, langs=("en", "fr"), floats=("score",)) as out:
+    with open_pairs(there, table.outline(langs=("en", "fr"), floats=("score",))) as out:
         for block in table.rows.blocks():
             out.write(block, None, ())
     found = open_table(there)

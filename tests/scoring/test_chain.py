@@ -120,7 +120,7 @@ def test_what_was_filtered_can_be_evaluated(bm, mined, tmp_path):
     assert bm("evaluate", "mining", "scored.tsv", "--gold", "gold.tsv", "--format", "tsv").out == plain
     without = bm("score", mined / "plain.tsv", "--columns", "copy").out
     error = bm("evaluate", "mining", "-", "--gold", "gold.tsv", stdin=without.encode(), code=1).err
-    assert "line 2" in error and "--ids" in error
+    assert "no column src_line or tgt_line" in error and "--ids" in error
 
 
 # --- one by one -------------------------------------------------------------------------------------------

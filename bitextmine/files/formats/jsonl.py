@@ -10,16 +10,15 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import DECIMALS, Added
-from bitextmine.files.formats.protocol import Block, Outline
-from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
 from bitextmine.files.jsonfile import parse_json
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import raw_lines
@@ -27,9 +26,9 @@ from bitextmine.files.streams import raw_lines
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def open_jsonl(path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> RecordRows:
+def open_jsonl(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
     """Return the rows of a file; a line without a JSON object is a bad row."""
-    return RecordRows(path, _records(path), columns, last)
+    return RecordRows(path, _records(path), columns)
 
 
 def _records(path: str | os.PathLike[str]) -> Iterator[Record]:
@@ -64,57 +63,35 @@ def _whole_characters(value: Any) -> Any:
     return value
 
 
-def translation_keys(langs: tuple[str, str]) -> tuple[str, str]:
-    """Return the keys of the texts: their languages; src and tgt if these are unknown or the same."""
-    return langs if all(langs) and langs[0] != langs[1] else ("src", "tgt")
-
-
-class JsonWriter:
-    """Writes an object per row: the texts by language (`translation_keys`), then the other columns by name.
+class JsonWriter(RecordWriter):
+    """Writes an object per row: the texts by language (`langs`), then the other columns by name.
 
     An empty cell in a column of numbers is null. Line breaks in a text stay.
     """
 
+    numbers = True
+
     def __init__(self, out: Any, outline: Outline) -> None:
-        self._out = out
-        self._outline = outline
-        self._floats = outline.places(outline.floats)
-        self._integers = outline.places(outline.integers)
-        self._keys = translation_keys(outline.langs)
+        super().__init__(out, outline)
         if TRANSLATION in [*outline.names, *outline.added]:
             raise BitextmineError(
                 f"a column is called '{TRANSLATION}', as what holds the texts in JSON Lines; rename it, or write TSV"
             )
 
-    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write rows of a block (see `Writer`)."""
-        outline = self._outline
-        src, tgt = outline.sides()
-        others = outline.others()
-        columns = [(column.name, _plain_column(column)) for column in added]
-        values = block.values(self._floats, self._integers)
-        lines = []
-        for row in range(len(block)) if rows is None else rows.tolist():
-            cells = values[row]
-            sides = ((key, at) for key, at in zip(self._keys, (src, tgt), strict=True) if at < len(cells))
-            content = {
-                TRANSLATION: {key: cells[at] for key, at in sides if cells[at] is not None},
-                **{name: cells[at] if at < len(cells) else None for at, name in others},
-                **{name: column[row] for name, column in columns},
-            }
-            lines.append(_dumped(content))
-        if lines:
-            self._out.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-            self._out.flush()
+    def langs(self) -> tuple[str, str]:
+        """Return the keys of the texts: their languages; src and tgt if these are unknown or the same."""
+        langs = self._outline.langs
+        return langs if all(langs) and langs[0] != langs[1] else ("src", "tgt")
 
-    def close(self) -> None:
-        """Write nothing: the format has no end."""
+    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+        """Return a row as an object in a line."""
+        return _dumped({TRANSLATION: dict(sides), **others}) + "\n"
 
-
-def _plain_column(column: Added) -> list[Any]:
-    if isinstance(column.values, np.ndarray):
-        return [round(v, DECIMALS) if math.isfinite(v) else None for v in column.values.tolist()]
-    return list(column.values)
+    def column(self, added: Added) -> Sequence[Any]:
+        """Return the values of an added column, None for NaN."""
+        if isinstance(added.values, np.ndarray):
+            return [round(v, DECIMALS) if math.isfinite(v) else None for v in added.values.tolist()]
+        return added.values
 
 
 def _dumped(content: dict[str, Any]) -> str:

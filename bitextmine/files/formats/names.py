@@ -1,38 +1,83 @@
 """The one table of the formats of sentence pairs, by the suffix of a file's name.
 
-A format that is added here, with a reader and a writer in `tables`, reaches every command. `bitextmine --help` reads
-this module, so imports stand inside functions.
+`bitextmine --help` reads this module, so a reader and a writer are named here and imported on first use.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bitextmine.errors import UsageError
-
-
-class Format(StrEnum):
-    """A format of sentence pairs."""
-
-    TSV = "tsv"
-    JSONL = "jsonl"
-    TMX = "tmx"
-    PARQUET = "parquet"
+from bitextmine.errors import BitextmineError, UsageError
 
 
-SUFFIXES = {
-    "": Format.TSV,
-    ".tsv": Format.TSV,
-    ".txt": Format.TSV,
-    ".tab": Format.TSV,
-    ".jsonl": Format.JSONL,
-    ".ndjson": Format.JSONL,
-    ".tmx": Format.TMX,
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-}
+@dataclass(frozen=True)
+class Format:
+    """A format of sentence pairs: a row of the table.
+
+    Attributes:
+        name: its name in options.
+        suffixes: the suffixes of file names, the usual one first.
+        reader: "module:function" in this package, called with a path and `Columns`; returns `Rows` (see `protocol`).
+        writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
+        lines: rows are lines of text, which `cut` and `paste` handle.
+        binary: numbers keep all their digits, and the content is compressed already.
+        needs_languages: the two sides are told apart by their languages.
+        extra: the optional dependencies of this package that it needs.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str
+    writer: str = ""
+    lines: bool = False
+    binary: bool = False
+    needs_languages: bool = False
+    extra: str = ""
+
+    def load(self, name: str) -> Any:
+        """Import `reader` or `writer`; BitextmineError if it needs a package that is not installed."""
+        module, _, function = name.partition(":")
+        try:
+            return getattr(importlib.import_module(f"{__package__}.{module}"), function)
+        except ImportError as e:
+            if not self.extra:
+                raise
+            package = str(e.name).partition(".")[0]
+            raise BitextmineError(
+                f"{self.name.capitalize()} needs the package {package}; install it with "
+                f"pip install 'bitextmine[{self.extra}]'"
+            ) from None
+
+    def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
+        """Raise UsageError if the format needs languages, and these are unknown or the same.
+
+        option: how to give them, for the message.
+        """
+        if not self.needs_languages:
+            return
+        if not all(langs):
+            raise UsageError(
+                f"{self.name.upper()} asks for the languages of source and target; say which with {option}"
+            )
+        if langs[0] == langs[1]:
+            raise UsageError(
+                f"{self.name.upper()} tells source from target by their languages, and both are '{langs[0]}'"
+            )
+
+
+TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
+JSONL = Format("jsonl", (".jsonl", ".ndjson"), "jsonl:open_jsonl", "jsonl:JsonWriter")
+TMX = Format("tmx", (".tmx",), "tmx:open_tmx", "tmx:TmxWriter", needs_languages=True)
+PARQUET = Format(
+    "parquet", (".parquet", ".pq"), "parquet:ArrowRows", "parquet:ArrowWriter", binary=True, extra="parquet"
+)
+
+FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET)}
+SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
@@ -40,9 +85,9 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes.
 
     Raises:
-        UsageError: a compressed file is called Parquet.
+        UsageError: a compressed file has the name of a format that compresses itself.
     """
-    found = _format(path) or Format.TSV
+    found = _format(path) or TSV
     _check_compression(path, found)
     return found
 
@@ -55,17 +100,19 @@ def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
         option: the option that names it, for the message.
 
     Raises:
-        UsageError: the suffix names no format, or Parquet in a compressed file.
+        UsageError: the suffix names no format that can be written, or one that compresses itself, compressed.
     """
     from bitextmine.files.streams import COMPRESSION_SUFFIXES, strip_compression
 
     suffix = strip_compression(path).suffix
-    found = _format(path) or (Format.TSV if _two_languages(suffix[1:]) else None)
-    if found is None:
+    found = _format(path) or (TSV if _two_languages(suffix[1:]) else None)
+    if found is None or not found.writer:
         meant = f"; is {_MEANT[suffix.lower()]} meant?" if suffix.lower() in _MEANT else ""
+        written = [format for format in FORMATS.values() if format.writer]
         raise UsageError(
-            f"{option} {os.fspath(path)}: pairs are written as .tsv (or .txt, or no suffix), .jsonl, .tmx or .parquet, "
-            f"the first three also with {', '.join(COMPRESSION_SUFFIXES)} behind; '{suffix}' is none of these{meant}"
+            f"{option} {os.fspath(path)}: pairs are written as {', '.join(f.suffixes[0] for f in written)}, or as "
+            f"{TSV.suffixes[0]} without a suffix; {', '.join(COMPRESSION_SUFFIXES)} may follow all but "
+            f"{', '.join(f.suffixes[0] for f in written if f.binary)}; '{suffix}' is none of these{meant}"
         )
     _check_compression(path, found)
     return found
@@ -74,15 +121,16 @@ def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
 def _format(path: str | os.PathLike[str]) -> Format | None:
     from bitextmine.files.streams import is_stream, strip_compression
 
-    return Format.TSV if is_stream(path) else SUFFIXES.get(strip_compression(path).suffix.lower())
+    return TSV if is_stream(path) else SUFFIXES.get(strip_compression(path).suffix.lower())
 
 
 def _check_compression(path: str | os.PathLike[str], found: Format) -> None:
     from bitextmine.files.streams import compression, is_stream
 
-    if found == Format.PARQUET and not is_stream(path) and compression(path):
+    if found.binary and not is_stream(path) and compression(path):
         raise UsageError(
-            f"{os.fspath(path)}: Parquet is already compressed; leave {Path(path).suffix} off the name"
+            f"{os.fspath(path)}: {found.name.capitalize()} is already compressed; leave {Path(path).suffix} off the "
+            "name"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,12 +42,6 @@ class Block(Protocol):
         Text stays text, except in columns of numbers. A bad row may have fewer values than `width`, or more.
         """
 
-    def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """Return all rows as a pyarrow.Table with columns called `names`.
-
-        Text stays text, except in columns of numbers, where a cell that is none becomes null.
-        """
-
 
 class Rows(Protocol):
     """A stream of blocks.
@@ -74,11 +68,12 @@ class Outline:
         names: of all the columns that were read.
         src, tgt: the columns of the texts, from 0; None: not known.
         langs: the languages of the texts, empty if not known.
-        added: names of further columns; one of them replaces a column of its name.
+        added: names of further columns.
         header: begin text with a line of names.
         only_added: write the added columns alone.
-        replaced: the columns that added ones replace.
-        floats, integers: names of columns of numbers.
+        replaced: the columns, from 0, that added ones replace.
+        floats, integers: names of columns of numbers, for formats that have numbers.
+        unknown: the reason why source and target are not known.
     """
 
     names: Sequence[str]
@@ -91,13 +86,12 @@ class Outline:
     replaced: Collection[int] = ()
     floats: Collection[str] = ()
     integers: Collection[str] = ()
+    unknown: str = ""
 
     def sides(self) -> tuple[int, int]:
         """Return the columns of the texts; raise BitextmineError if they are not known."""
         if self.src is None or self.tgt is None:
-            raise BitextmineError(
-                "the columns of source and target are not known; say which with --scol and --tcol"
-            )
+            raise BitextmineError(self.unknown)
         return self.src, self.tgt
 
     def others(self) -> list[tuple[int, str]]:
@@ -110,39 +104,6 @@ class Outline:
     def places(self, names: Collection[str]) -> set[int]:
         """Return the columns, from 0, that have one of these names."""
         return {at for at, name in enumerate(self.names) if name in names}
-
-
-def arrow_table(
-    names: Sequence[str],
-    column: Callable[[int], list[Any]],
-    floats: Collection[str],
-    integers: Collection[str],
-    convert: tuple[Callable[[Any], float], Callable[[Any], int | None], Callable[[Any], str]],
-) -> Any:
-    """Return columns of cells, None for nothing, as a pyarrow.Table.
-
-    Args:
-        names: of the columns.
-        column: returns the cells of a column, counted from 0.
-        floats: the names of columns of numbers; NaN becomes null.
-        integers: likewise, of whole numbers.
-        convert: functions from a cell, other than None, to a number, a whole number or None, and a text.
-    """
-    import pyarrow
-
-    number, whole, text = convert
-    arrays = []
-    function: Callable[[Any], Any]
-    for at, name in enumerate(names):
-        if name in floats:
-            function, kind = number, pyarrow.float64()
-        elif name in integers:
-            function, kind = whole, pyarrow.int64()
-        else:
-            function, kind = text, pyarrow.string()
-        values = [None if cell is None else function(cell) for cell in column(at)]
-        arrays.append(pyarrow.array([None if value != value else value for value in values], kind))
-    return pyarrow.table(arrays, names=list(names))
 
 
 class Writer(Protocol):

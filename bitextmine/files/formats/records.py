@@ -1,4 +1,4 @@
-"""Rows in memory, of values with names: JSON objects and translation units."""
+"""Rows of values with names, such as JSON objects and translation units: blocks, a reader and a writer of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import cell_text
-from bitextmine.files.formats.protocol import BLOCK_BYTES, arrow_table
+from bitextmine.files.cells import Added, cell_text
+from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, is_position
 from bitextmine.files.streams import display_name
 
@@ -60,11 +60,11 @@ class RecordBlock:
 
     def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
         """Return cells as texts (see `Block`)."""
-        return [_text(value) for value in self._column(column, rows)]
+        return [as_text(value) for value in self._column(column, rows)]
 
     def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Return cells as numbers (see `Block`)."""
-        return np.array([_number(value) for value in self._column(column, rows)], dtype=np.float64)
+        return np.array([as_float(value) for value in self._column(column, rows)], dtype=np.float64)
 
     def _column(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[Any]:
         """Return a column, None for a bad row without such a value."""
@@ -85,36 +85,26 @@ class RecordBlock:
         """Return rows as values (see `Block`)."""
         return [list(row) for row in self._rows]
 
-    def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """Return rows as a pyarrow.Table (see `Block`)."""
-
-        def column(at: int) -> list[Any]:
-            return self._column(at, range(len(self)))
-
-        return arrow_table(names, column, floats, integers, (_number, _whole, _text))
-
 
 def _readable(value: Any) -> Any:
     """Return a value as shown in a cell: lists, objects and booleans as JSON."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else value
+    nested = isinstance(value, (dict, list, bool))
+    return json.dumps(value, ensure_ascii=False, default=str) if nested else value
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a value as text, empty for None."""
     return "" if value is None else str(_readable(value))
 
 
-def _number(value: Any) -> float:
+def as_float(value: Any) -> float:
+    """Return a value as a number, NaN for none."""
     if isinstance(value, (int, float)):
         try:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    return as_number(value) if isinstance(value, str) else math.nan
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return int(number) if math.isfinite(number) and number == int(number) and abs(number) < 1 << 62 else None
+    return math.nan if value is None else as_number(str(value))
 
 
 class RecordRows:
@@ -133,11 +123,9 @@ class RecordRows:
         self,
         path: str | os.PathLike[str],
         records: Iterable[Record],
-        columns: Columns | None = None,
-        last: int = 0,
+        columns: Columns,
         first: Sequence[str] = (),
     ) -> None:
-        columns = columns or Columns()
         name = display_name(path)
         self._records = iter(records)
         self._ahead: list[Record] = []
@@ -178,8 +166,8 @@ class RecordRows:
             self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})
             self._langs = ("src", "tgt")
             return
-        head = [[_text(value) for value in self._row(content)] for content in read]
-        layout = find_layout(head, columns, name, names=names, last=last)
+        head = [[as_text(value) for value in self._row(content)] for content in read]
+        layout = find_layout(head, columns, name, names)
         if unknown:
             places = {role: at for role, at in layout.places.items() if role not in ("src", "tgt")}
             layout = dataclasses.replace(layout, places=places, unknown=unknown)
@@ -257,4 +245,57 @@ def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str
     sides = [lang if lang is not None else rest.pop(0) for lang in chosen]
     if sides[0] == sides[1]:
         raise BitextmineError(f"{name}: source and target are both '{sides[0]}'; give two languages")
-    return (*sides, *rest), Columns(columns.score, None, None, columns.header), ""
+    return (*sides, *rest), dataclasses.replace(columns, src=None, tgt=None), ""
+
+
+class RecordWriter:
+    """The frame of a writer of one unit of text per row.
+
+    A subclass says how a unit looks, and which values an added column has. `numbers`: the format has numbers, so
+    columns of numbers are converted; else they stay text.
+    """
+
+    numbers = False
+
+    def __init__(self, out: Any, outline: Outline) -> None:
+        self._out, self._outline = out, outline
+        self._floats = outline.places(outline.floats) if self.numbers else ()
+        self._integers = outline.places(outline.integers) if self.numbers else ()
+
+    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+        """Return a row as text.
+
+        Args:
+            sides: language and text of each side that has a text.
+            others: the other columns by name, None for nothing.
+        """
+        raise NotImplementedError
+
+    def column(self, added: Added) -> Sequence[Any]:
+        """Return the values of an added column."""
+        raise NotImplementedError
+
+    def langs(self) -> tuple[str, str]:
+        """Return the languages, or the names that stand for them."""
+        return self._outline.langs
+
+    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        """Write rows of a block (see `Writer`)."""
+        sides, others, langs = self._outline.sides(), self._outline.others(), self.langs()
+        columns = [(column.name, self.column(column)) for column in added]
+        values = block.values(self._floats, self._integers)
+        units = []
+        for row in range(len(block)) if rows is None else rows.tolist():
+            cells = values[row]
+            texts = [
+                (lang, cells[at])
+                for lang, at in zip(langs, sides, strict=True)
+                if at < len(cells) and cells[at] is not None
+            ]
+            named = {name: cells[at] if at < len(cells) else None for at, name in others}
+            units.append(self.unit(texts, {**named, **{name: column[row] for name, column in columns}}))
+        self._out.write("".join(units).encode("utf-8", "replace"))
+        self._out.flush()  # who reads the pipe need not wait for a full buffer
+
+    def close(self) -> None:
+        """Write nothing: most formats have no end."""

@@ -9,18 +9,16 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cell_text, cells_of, one_cell
-from bitextmine.files.formats.protocol import Block, Outline
-from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
+from bitextmine.files.formats.names import TMX
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, longest_line, read_blocks
 from bitextmine.version import __version__
@@ -54,14 +52,6 @@ def tmx_unit(props: Iterable[tuple[str, str]], sides: Iterable[tuple[str, str]])
     return f"<tu>{named}{texts}</tu>\n"
 
 
-def check_sides(langs: tuple[str, str], option: str = "--src and --tgt") -> None:
-    """Raise UsageError for languages that are unknown or the same; option: how to give them."""
-    if not all(langs):
-        raise UsageError(f"TMX asks for the languages of source and target; say which with {option}")
-    if langs[0] == langs[1]:
-        raise UsageError(f"TMX tells source from target by their languages, and both are '{langs[0]}'")
-
-
 def _plain(text: str) -> str:
     return _NOT_XML.sub("\ufffd", one_cell(text))
 
@@ -70,37 +60,25 @@ def _text(text: str) -> str:
     return escape(_plain(text))
 
 
-class TmxWriter:
+class TmxWriter(RecordWriter):
     """Writes a unit per row; other columns are its properties, as the cells of TSV.
 
     A side without a text is left out.
     """
 
     def __init__(self, out: Any, outline: Outline) -> None:
-        check_sides(outline.langs)
-        self._out = out
-        self._outline = outline
+        super().__init__(out, outline)
+        TMX.check_languages(outline.langs)
         out.write(tmx_head(outline.langs[0]).encode())
 
-    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write rows of a block (see `Writer`)."""
-        outline = self._outline
-        src, tgt = outline.sides()
-        others = outline.others()
-        columns = [(column.name, cells_of(column.values)) for column in added]
-        values = block.values((), ())
-        units = []
-        for row in range(len(block)) if rows is None else rows.tolist():
-            cells = values[row]
-            props = [(name, cell_text(name, cells[at])) for at, name in others if at < len(cells)]
-            props += [(name, column[row]) for name, column in columns]
-            sides = [
-                (lang, str(cells[at]))
-                for lang, at in zip(outline.langs, (src, tgt), strict=True)
-                if at < len(cells) and cells[at] is not None
-            ]
-            units.append(tmx_unit(((name, value) for name, value in props if value), sides))
-        self._out.write("".join(units).encode("utf-8", "replace"))
+    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+        """Return a row as a unit."""
+        props = ((name, cell_text(name, value)) for name, value in others.items())
+        return tmx_unit(((n, v) for n, v in props if v), ((lang, str(text)) for lang, text in sides))
+
+    def column(self, added: Added) -> Sequence[Any]:
+        """Return the values of an added column as cells."""
+        return cells_of(added.values)
 
     def close(self) -> None:
         """Write the end of the document."""
@@ -110,7 +88,7 @@ class TmxWriter:
 # --- reading ---
 
 
-def open_tmx(path: str | os.PathLike[str], columns: Columns | None = None, last: int = 0) -> RecordRows:
+def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
     """Return the rows of a file: the texts of each unit by language, and its properties by type.
 
     A unit without both sides is a bad row.
@@ -123,7 +101,7 @@ def open_tmx(path: str | os.PathLike[str], columns: Columns | None = None, last:
     records = units.records()
     first = next(records, None)
     return RecordRows(
-        path, records if first is None else itertools.chain([first], records), columns, last, units.source
+        path, records if first is None else itertools.chain([first], records), columns, units.source
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import Added, cells_of, one_cell
-from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline, arrow_table
+from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.lines import decode_lines
 from bitextmine.files.streams import display_name, raw_lines
@@ -33,10 +33,13 @@ _INTEGER = re.compile(r"-?\d{1,18}")
 class TextBlock:
     """Lines of bytes, decoded and cut into cells on demand."""
 
-    def __init__(self, raw: list[bytes], start: int, width: int, decode: Decode | None = None) -> None:
+    def __init__(
+        self, raw: list[bytes], start: int, width: int, decode: Decode | None = None, least: int | None = None
+    ) -> None:
         self._raw = raw
         self.start = start
         self.width = width
+        self._least = least  # cells of a row that may have more or fewer than `width`
         self._decode = decode
         self._cells: list[list[str] | None] | None = None
         self._bad: dict[int, str] | None = None
@@ -59,11 +62,11 @@ class TextBlock:
     def bad(self) -> dict[int, str]:
         """Return the bad rows (see `Block`)."""
         if self._bad is None:
-            width = self.width
+            width, least = self.width, self._least
             self._bad = {
-                row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {width}"
+                row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {least or width}"
                 for row, cells in enumerate(self.cells())
-                if cells is None or len(cells) != width
+                if cells is None or (len(cells) != width if least is None else len(cells) < least)
             }
         return self._bad
 
@@ -87,47 +90,24 @@ class TextBlock:
         kept = [at for at in range(self.width) if at not in without]
         return [_without(line, self.width, kept) for line in self._raw]
 
-    def _every_cell(self) -> list[list[str]]:
-        """Return the cells of each row, with U+FFFD for invalid UTF-8."""
-        return [
-            line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else cells
-            for line, cells in zip(self._raw, self.cells(), strict=True)
-        ]
-
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
         """Return rows as values (see `Block`), with U+FFFD for invalid UTF-8.
 
         A cell without a number in a column of numbers stays text, an empty one there is None.
         """
-        rows: list[list[Any]] = [list(row) for row in self._every_cell()]
+        rows: list[list[Any]] = [
+            line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else list(cells)
+            for line, cells in zip(self._raw, self.cells(), strict=True)
+        ]
         for row in rows:
             for at in floats:
                 if at < len(row):
                     row[at] = _finite(row[at])
             for at in integers:
                 if at < len(row):
-                    number = _whole(row[at])
-                    row[at] = (row[at] or None) if number is None else number
+                    cell = row[at]
+                    row[at] = int(cell) if _INTEGER.fullmatch(cell) else cell or None
         return rows
-
-    def arrow(self, names: Sequence[str], floats: Collection[str], integers: Collection[str]) -> Any:
-        """Return rows as a pyarrow.Table (see `Block`).
-
-        A row of too many cells has the last ones in one; invalid UTF-8 becomes U+FFFD.
-        """
-        rows = self._every_cell()
-        last = len(names) - 1
-
-        def column(at: int) -> list[str | None]:
-            return [
-                (" ".join(row[at:]) if at == last else row[at]) if at < len(row) else None for row in rows
-            ]
-
-        return arrow_table(names, column, floats, integers, (as_number, _whole, str))
-
-
-def _whole(cell: str) -> int | None:
-    return int(cell) if _INTEGER.fullmatch(cell) else None
 
 
 def _finite(cell: str) -> float | str | None:
@@ -152,14 +132,9 @@ def _without(line: bytes, width: int, kept: Sequence[int]) -> bytes:
 class TextRows:
     """A tab-separated stream, ``-`` for stdin; its first rows are read at once, to find the columns."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        columns: Columns | None = None,
-        last: int = 0,
-        errors: str | None = None,
-    ) -> None:
-        name = display_name(path)
+    def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
+        columns = columns or Columns()
+        name, errors = display_name(path), columns.errors
         self.header_line = False
         self._decode: Decode | None = None
         if errors is not None:
@@ -175,24 +150,28 @@ class TextRows:
         self.layout = Layout(width=0)
         self.empty = True
         if not self._ahead:
-            if columns is not None and columns.header:
+            if columns.header:
                 raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
             return
         head = [
             line.decode("utf-8", "replace").removesuffix("\r").split("\t")
             for line in self._ahead[: _head(self._ahead)]
         ]
-        self.layout = find_layout(head, columns, name, last=last)
+        self.layout = find_layout(head, columns, name)
         if self.layout.names:
             if _decoded(self._ahead[0]) is None:
                 raise BitextmineError(f"{name}: line 1: the header is not UTF-8")
             self.header_line = True
             del self._ahead[0]
         self.empty = not self._ahead
+        places = self.layout.places
+        self._least = 1 + max(places.get("src", 0), places.get("tgt", 1)) if columns.ragged else None
+
+    def _block(self, lines: list[bytes], start: int) -> TextBlock:
+        return TextBlock(lines, start, self.layout.width, self._decode, self._least)
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
         """Yield the rows in blocks (see `Rows`)."""
-        width = self.layout.width
         start = 1
         waiting: list[bytes] = []
         source = itertools.chain([self._ahead] if self._ahead else [], self._lines)
@@ -200,19 +179,19 @@ class TextRows:
         size = 0
         for lines in source:
             if rows is None:
-                yield TextBlock(lines, start, width, self._decode)
+                yield self._block(lines, start)
                 start += len(lines)
                 continue
             waiting.extend(lines)
             size += sum(map(len, lines))
             while len(waiting) >= rows or size >= most:
                 many = min(rows, _fill(waiting[:rows], most))
-                yield TextBlock(waiting[:many], start, width, self._decode)
+                yield self._block(waiting[:many], start)
                 start += many
                 size -= sum(map(len, waiting[:many]))
                 del waiting[:many]
         if waiting:
-            yield TextBlock(waiting, start, width, self._decode)
+            yield self._block(waiting, start)
 
 
 def _head(lines: Sequence[bytes]) -> int:
