@@ -1,7 +1,7 @@
 """bitextmine: sentence pairs out of two piles of text.
 
-`load_encoder`, `mine`, `adapt`, `score`, `knn`, `evaluate_retrieval` and `evaluate_sts` do what the commands do; help()
-of each tells how. None of them is imported, nor NumPy or torch, before it is used.
+`split`, `load_encoder`, `mine`, `adapt`, `score`, `knn`, `evaluate_retrieval` and `evaluate_sts` do what the commands
+do; help() of each tells how. None of them is imported, nor NumPy or torch, before it is used.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from bitextmine.version import __version__
 
 if TYPE_CHECKING:
     from bitextmine.adaptation.run import adapt
+    from bitextmine.documents.api import split
+    from bitextmine.documents.run import Sentence
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluation.ranking import RetrievalReport
     from bitextmine.evaluation.retrieval import evaluate_retrieval
@@ -30,6 +32,7 @@ __all__ = [
     "Encoder",
     "Neighbours",
     "RetrievalReport",
+    "Sentence",
     "StsReport",
     "UsageError",
     "__version__",
@@ -40,6 +43,7 @@ __all__ = [
     "load_encoder",
     "mine",
     "score",
+    "split",
 ]
 
 # Where each name is looked up when it is first used.
@@ -56,6 +60,8 @@ _LAZY = {
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
     "score": "bitextmine.scoring.api",
+    "Sentence": "bitextmine.documents.run",
+    "split": "bitextmine.documents.api",
 }
 
 

@@ -24,7 +24,7 @@ ROOMS = [
     ["indexing"],
     ["distributed"],
     ["embeddings"],
-    ["encoder", "search"],
+    ["documents", "encoder", "search"],
     ["files"],
     ["languages"],
     ["run"],

@@ -20,6 +20,7 @@ from bitextmine.cli.mine import mine
 from bitextmine.cli.report import report
 from bitextmine.cli.score import score
 from bitextmine.cli.shell import Program, hold_standard_streams
+from bitextmine.cli.split import split
 from bitextmine.cli.train import train
 from bitextmine.version import __version__
 
@@ -52,6 +53,7 @@ for _command in (
     adapt,
     encoder,
     export,
+    split,
     embed,
     index,
     mine,

@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
@@ -87,10 +87,11 @@ def read_once(path: str | os.PathLike[str]) -> bool:
 # --- reading ---------------------------------------------------------------------------------------------
 
 
-def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def read_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] = id) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, or of stdin for ``-``, in non-empty blocks.
 
-    All members of a ``.gz``, streams of a ``.bz2`` or ``.xz`` and frames of a ``.zst`` are read.
+    All members of a ``.gz``, streams of a ``.bz2`` or ``.xz`` and frames of a ``.zst`` are read. `seen` is told the
+    place in the file before each block.
 
     Raises:
         BitextmineError: while iterating: an unreadable file, a damaged or truncated archive.
@@ -101,10 +102,12 @@ def read_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             return
         with open_bytes(path) as file:
             if compression(path):
-                yield from unpack(file, os.fspath(path), compression(path))
+                blocks = unpack(file, os.fspath(path), compression(path))
             else:
-                while block := file.read(BLOCK_BYTES):
-                    yield block
+                blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
+            for block in blocks:
+                seen(file.tell())
+                yield block
     except OSError as e:
         raise _cannot_read(path, e) from None
 
@@ -117,7 +120,7 @@ def longest_line(most: int | None = None) -> int:
     return _longest
 
 
-def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def read_line_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] = id) -> Iterator[bytes]:
     """Yield the bytes of `read_blocks` in blocks that end with a line feed (the last one may not).
 
     Raises:
@@ -127,7 +130,7 @@ def read_line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     done = 0  # lines
     size = 0  # of the parts
     parts: list[bytes] = []  # since the last line feed; a list, or a huge line costs quadratic time
-    for block in read_blocks(path):
+    for block in read_blocks(path, seen):
         cut = block.rfind(b"\n") + 1
         if cut:
             whole = b"".join([*parts, block[:cut]])

@@ -20,6 +20,7 @@ class Language:
         units, tens: number words from 0 on, and for 20, 30, ..., 90.
         numbers: other number words (inflected, ordinal, fractions) with their values.
         negation: words and parts of words that negate.
+        abbreviations: words whose full stop does not end a sentence, as they are spelled.
     """
 
     code: str
@@ -33,6 +34,7 @@ class Language:
     tens: tuple[str, ...]
     numbers: Mapping[str, int]
     negation: tuple[str, ...]
+    abbreviations: frozenset[str]
 
 
 @cache
@@ -58,4 +60,5 @@ def _row(cells: Mapping[str, str]) -> Language:
         tuple(cells["tens"].split()),
         dict(zip(words[::2], map(int, words[1::2]), strict=True)),
         tuple(cells["negation"].split()),
+        frozenset(cells["abbreviations"].split()),
     )

@@ -1,0 +1,1 @@
+"""Documents: their text, cut into sentences, one per line."""

@@ -1,0 +1,54 @@
+"""The choices of `split`; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """A kind of file that holds documents."""
+
+    TEXT = "text"
+    HTML = "html"
+    WARC = "warc"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+SUFFIXES = {
+    ".txt": Kind.TEXT,
+    ".text": Kind.TEXT,
+    ".md": Kind.TEXT,
+    ".html": Kind.HTML,
+    ".htm": Kind.HTML,
+    ".xhtml": Kind.HTML,
+    ".warc": Kind.WARC,
+    ".jsonl": Kind.JSONL,
+    ".ndjson": Kind.JSONL,
+    ".parquet": Kind.PARQUET,
+    ".pq": Kind.PARQUET,
+}
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How documents become lines.
+
+    Attributes:
+        langs: the language of all documents; with `by_language`, the languages to keep (none: all).
+        by_language: identify the language of each document.
+        kind: the kind of the files (default: by suffix, then by the first bytes).
+        text_field: the field of JSON Lines, or the column of Parquet, that holds the text.
+        join: what a line holds, ``sentence`` or ``paragraph``.
+        normalize: bring the text into normal form (`languages.clean`).
+        ids: put the origin into columns before the text, instead of a file beside the output.
+    """
+
+    langs: tuple[str, ...] = ()
+    by_language: bool = False
+    kind: Kind | None = None
+    text_field: str = "text"
+    join: str = "sentence"
+    normalize: bool = True
+    ids: bool = False

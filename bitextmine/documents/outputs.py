@@ -1,0 +1,165 @@
+"""Where the lines go: standard output, or files by language that a killed run goes on with."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Protocol, TextIO
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import put_in_place
+from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
+from bitextmine.files.streams import check_writable, compression, open_output, strip_compression
+
+_JOB = "split"
+_PLACE = "{lang}"
+_ORIGIN = ".origin.tsv"
+
+
+class Output(Protocol):
+    """Takes lines and the rows of their origin, by language.
+
+    Attributes:
+        done: the last progress that was saved by an interrupted run of the same work, or {}.
+    """
+
+    done: Mapping[str, Any]
+
+    def write(self, lang: str, line: str, origin: str) -> None:
+        """Add a line and its origin, without line feeds."""
+
+    def save(self, progress: Mapping[str, Any]) -> None:
+        """Make the lines so far safe, with the progress that a next run takes up from `done`."""
+
+
+@contextlib.contextmanager
+def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterator[Output]:
+    """Yield the output; files appear under their names when the block ends.
+
+    Args:
+        output: ``-`` for standard output, or a name with ``{lang}`` for a file of each language.
+        ids: write the origin before each line, not into files beside the output.
+        identity: everything the output depends on; unfinished work of another identity is dropped.
+
+    Raises:
+        BitextmineError: an output cannot be written; lines in two languages without ``{lang}``.
+    """
+    if output == "-":
+        with open_output("-") as out:
+            yield _Stdout(out, ids)
+        return
+    # The folder of parts is named by the pattern, in which {lang} is empty: one run may begin and another resume.
+    place = strip_compression(output)
+    part = Path(place.parent) / f"{place.name.replace(_PLACE, '').strip('.')}.split.part"
+    check_writable(output.replace(_PLACE, "xx"))
+    try:
+        with journal_folder(part, _JOB, identity) as journal:
+            parts = _Parts(part, journal, output, ids)
+            try:
+                yield parts
+            finally:
+                parts.close()
+            parts.finish()
+    except BitextmineError:
+        if last_record(part / "journal") is None:
+            remove_folder(part, _JOB)
+        raise
+    remove_folder(part, _JOB)
+
+
+class _Stdout:
+    def __init__(self, out: TextIO, ids: bool) -> None:
+        self.done: Mapping[str, Any] = {}
+        self._out, self._ids, self._lang = out, ids, ""
+
+    def write(self, lang: str, line: str, origin: str) -> None:
+        if lang != self._lang:
+            if self._lang:
+                raise _two_languages("standard output takes", self._lang, lang)
+            self._lang = lang
+        self._out.write(f"{origin}\t{line}\n" if self._ids else f"{line}\n")
+
+    def save(self, progress: Mapping[str, Any]) -> None:
+        self._out.flush()
+
+
+class _Parts:
+    """A text and a file of origins for each language, in a folder with a journal."""
+
+    def __init__(self, folder: Path, journal: Journal, output: str, ids: bool) -> None:
+        self._folder, self._journal, self._output = folder, journal, output
+        self._endings = ("",) if ids else ("", _ORIGIN)
+        self._files: dict[str, tuple[IO[bytes], ...]] = {}
+        last = journal[-1] if len(journal) else {"progress": {}, "sizes": {}}
+        self._sizes: dict[str, list[int]] = last["sizes"]
+        if not last["progress"].get("finished") and not self._reopened():
+            last, self._sizes = {"progress": {}}, {}
+            journal.truncate(0)
+        self.done: Mapping[str, Any] = last["progress"]
+
+    def write(self, lang: str, line: str, origin: str) -> None:
+        files = self._files.get(lang) or self._begin(lang)
+        if len(files) == 1:
+            files[0].write(f"{origin}\t{line}\n".encode())
+        else:
+            files[0].write(f"{line}\n".encode())
+            files[1].write(f"{origin}\n".encode())
+
+    def save(self, progress: Mapping[str, Any]) -> None:
+        self._sizes = {lang: [file.tell() for file in files] for lang, files in self._files.items()}
+        for file in self._all():
+            file.flush()
+        self._journal.append({"progress": dict(progress), "sizes": self._sizes})
+
+    def close(self) -> None:
+        for file in self._all():
+            file.close()
+
+    def finish(self) -> None:
+        """Give the files their names; those of origins first, so that a corpus is never without."""
+        for lang in sorted(self._sizes):
+            corpus = Path(self._output.replace(_PLACE, lang))
+            for ending in reversed(self._endings):
+                made = self._folder / f"{lang}{ending}"
+                name = Path(f"{strip_compression(corpus)}{ending}") if ending else corpus
+                if compression(name):
+                    with open(made, "rb") as source, open_output(name, "binary") as packed:
+                        shutil.copyfileobj(source, packed)
+                elif made.exists():  # or a run that was killed here has moved it
+                    put_in_place(made, name)
+
+    def _all(self) -> Iterator[IO[bytes]]:
+        return itertools.chain.from_iterable(self._files.values())
+
+    def _reopened(self) -> bool:
+        """Cut the files to the sizes of the last record; return False if one has lost bytes, as in a power cut."""
+        for lang, sizes in self._sizes.items():
+            self._begin(lang)
+            for file, size in zip(self._files[lang], sizes, strict=True):
+                if file.seek(0, os.SEEK_END) < size:
+                    self.close()
+                    self._files = {}
+                    return False
+                file.truncate(size)
+                file.seek(size)
+        return True
+
+    def _begin(self, lang: str) -> tuple[IO[bytes], ...]:
+        """Open the files of a language, empty but for what the last record covers."""
+        if self._files and _PLACE not in self._output:
+            raise _two_languages(f"-o {self._output} is", next(iter(self._files)), lang)
+        names = [self._folder / f"{lang}{ending}" for ending in self._endings]
+        kept = lang in self._sizes
+        self._files[lang] = tuple(name.open("r+b" if kept and name.exists() else "w+b") for name in names)
+        return self._files[lang]
+
+
+def _two_languages(where: str, one: str, other: str) -> UsageError:
+    return UsageError(
+        f"{where} one output, but the documents are in {one} and {other}: write a file for each language, as in "
+        "-o corpus.{lang}"
+    )

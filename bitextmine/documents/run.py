@@ -1,0 +1,313 @@
+"""From documents to corpora: read, normalise, cut into sentences, write, resume."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bitextmine.console import counted
+from bitextmine.documents.options import SplitOptions
+from bitextmine.documents.outputs import Output, open_outputs
+from bitextmine.documents.sentences import sentences
+from bitextmine.documents.sources import Document, File, NoDocument, documents, find_files
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.streams import keep_apart
+from bitextmine.languages.clean import STEPS, clean
+from bitextmine.languages.codes import same_code
+from bitextmine.languages.identify import Languages
+from bitextmine.run import Run
+from bitextmine.version import __version__
+
+SAVE_PARAGRAPHS = 5000  # between two records of the journal
+_SAMPLE = 40  # paragraphs that the language of a document is identified by
+_MEGABYTE = 1 << 20
+_COUNTERS = ("lines", "skipped", "changed")
+_NAMED = 3  # documents that a message names
+_BREAKS = str.maketrans("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A line of output and its origin.
+
+    Attributes:
+        text: the sentence, or the paragraph with ``join="paragraph"``.
+        lang: its language.
+        document: the file's name, with the number of the record behind ``#`` if it holds several.
+        url: the address of the document, "" if none is known.
+        paragraph: its number in the document, from 1.
+        sentence: its number in the paragraph, from 1.
+    """
+
+    text: str
+    lang: str
+    document: str
+    url: str
+    paragraph: int
+    sentence: int
+
+    @property
+    def origin(self) -> str:
+        """The four columns of its origin, separated by tabs."""
+        document, url = (text.translate(_BREAKS) for text in (self.document, self.url))
+        return f"{document}\t{url}\t{self.paragraph}\t{self.sentence}"
+
+
+@dataclass
+class SplitReport:
+    """Counts of a run.
+
+    Attributes:
+        documents: documents that gave lines.
+        paragraphs: their paragraphs.
+        lines: lines by language.
+        empty: documents without text.
+        other: documents in languages that were not wanted.
+        skipped: files and records without a document, by reason.
+        named: some of these, by name.
+        changed: paragraphs that each step of the normalisation changed.
+    """
+
+    documents: int = 0
+    paragraphs: int = 0
+    lines: Counter[str] = field(default_factory=Counter)
+    empty: int = 0
+    other: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    named: list[str] = field(default_factory=list)
+    changed: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as JSON values."""
+        return {**vars(self), **{name: dict(getattr(self, name)) for name in _COUNTERS}}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> SplitReport:
+        """Return the report of which `to_json` made the values."""
+        return cls(**{**content, **{name: Counter(content[name]) for name in _COUNTERS}})
+
+    def to_text(self, options: SplitOptions) -> str:
+        """Return the summary for the user."""
+        lines = ", ".join(f"{lang} {many:,}" for lang, many in sorted(self.lines.items()))
+        by_lang = f" ({lines})" if len(self.lines) > 1 else ""
+        text = (
+            f"{counted(self.documents, 'document')}, {counted(self.paragraphs, 'paragraph')}, "
+            f"{counted(self.lines.total(), options.join)}{by_lang}"
+        )
+        if self.empty:
+            text += f"; {counted(self.empty, 'document')} without text"
+        if self.other:
+            text += f"; {counted(self.other, 'document')} in other languages"
+        changed = [f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step]]
+        if changed:
+            text += f"\nnormalised paragraphs: {', '.join(changed)}"
+        for reason, many in self.skipped.most_common():
+            text += f"\nskipped {many:,}: {reason}"
+        if self.named:
+            text += f"\nfor example {'; '.join(self.named)}"
+        return text
+
+
+def split_files(
+    inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions, run: Run
+) -> SplitReport:
+    """Write the sentences of documents, one per line, and their origin; return the counts.
+
+    Args:
+        inputs: files, folders, ``-`` for standard input.
+        output: ``-``, or the name of a corpus, with ``{lang}`` for its language.
+        options: the ways to read and to split.
+        run: treatment of invalid UTF-8, progress.
+
+    Raises:
+        UsageError: options that contradict each other.
+        BitextmineError: an input cannot be read, or none holds a document; the language of a document is unknown.
+    """
+    _check(inputs, output, options)
+    splitter = Splitter(find_files(inputs), options, run)
+    with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
+        splitter.run_to(out)
+    return splitter.report
+
+
+def split_all(
+    inputs: Sequence[str | os.PathLike[str]], options: SplitOptions, run: Run
+) -> Iterator[Sentence]:
+    """Yield the sentences of documents; otherwise as `split_files`."""
+    return Splitter(find_files(inputs), options, run).sentences()
+
+
+def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions) -> None:
+    if len(options.langs) > 1 and not options.by_language:
+        raise UsageError("--lang names the language of all documents; for several pass --by-language, too")
+    if len(options.langs) == 1 or "{lang}" not in output:
+        for given in inputs:
+            keep_apart(
+                given, {"-o": None if output == "-" else output.replace("{lang}", "".join(options.langs))}
+            )
+    for given in inputs:
+        top = Path(given).resolve()
+        if output != "-" and top.is_dir() and Path(output).resolve().is_relative_to(top):
+            raise UsageError(f"-o {output} is inside the folder {given}, which is read; name another folder")
+
+
+class Splitter:
+    """Splits files, counting what it does.
+
+    Args:
+        files: the files, in order.
+        options: the ways to read and to split.
+        run: treatment of invalid UTF-8, progress.
+    """
+
+    def __init__(self, files: Sequence[File], options: SplitOptions, run: Run) -> None:
+        self.report = SplitReport()
+        self._files, self._options, self._run = files, options, run
+        self._wanted = {same_code(lang) for lang in options.langs}
+        # The document at work: its number, the paragraphs that are done, its language ("": no text, None: unwanted).
+        self._documents, self._paragraphs = -1, 0
+        self._lang: str | None = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything the output depends on: the options, and names and sizes of the files."""
+        listing = hashlib.sha256()
+        for file in self._files:
+            listing.update(f"{Path(file.path).absolute()}\0{file.size}\0".encode("utf-8", "surrogateescape"))
+        options = {**dataclasses.asdict(self._options), "langs": list(self._options.langs)}
+        return {"version": __version__, "files": listing.hexdigest(), "errors": self._run.errors, **options}
+
+    @cached_property
+    def _languages(self) -> Languages:
+        return Languages("--by-language")
+
+    def run_to(self, out: Output) -> None:
+        """Write all lines, after those that an earlier run has written."""
+        if out.done:
+            self.report = SplitReport.from_json(out.done["report"])
+            if out.done["finished"]:
+                return
+        for sentence in self.sentences(out):
+            out.write(sentence.lang, sentence.text, sentence.origin)
+        self._save(out, finished=True)
+
+    def sentences(self, out: Output | None = None) -> Iterator[Sentence]:
+        """Yield the sentences; with `out`, save the progress to it, and leave out what is done."""
+        done = out.done if out is not None else {}
+        skip, written = done.get("documents", 0), done.get("paragraphs", 0)
+        unsaved = 0
+        for number, document in enumerate(self._met()):
+            self._documents = number
+            if number < skip:
+                continue
+            try:
+                for text, changed in self._told(document):
+                    self._paragraphs += 1
+                    if number == skip and self._paragraphs <= written:
+                        continue
+                    self.report.changed.update(changed)
+                    yield from self._lines(document, text)
+                    unsaved += 1
+                    if out is not None and unsaved >= SAVE_PARAGRAPHS:
+                        self._save(out)
+                        unsaved = 0
+                self._count()
+            except NoDocument as problem:
+                self._skip(document.name, problem)
+            self._paragraphs = 0
+        self._documents += 1
+        if self.report.named and not self.report.documents + self.report.empty + self.report.other:
+            raise BitextmineError(self.report.named[0])
+
+    def _save(self, out: Output, finished: bool = False) -> None:
+        at = {"documents": self._documents, "paragraphs": self._paragraphs, "finished": finished}
+        out.save({**at, "report": self.report.to_json()})
+
+    def _met(self) -> Iterator[Document]:
+        """Yield the documents of all files, showing progress."""
+        total = sum(file.size for file in self._files)
+        before = shown = 0
+        with self._run.progress(total // _MEGABYTE or None, "splitting", "MB") as bar:
+
+            def seen(place: int) -> None:
+                nonlocal shown
+                now = (before + place) // _MEGABYTE
+                bar.update(now - shown)
+                shown = now
+
+            for file in self._files:
+                try:
+                    yield from documents(file, self._options, self._run.errors, seen)
+                except NoDocument as problem:
+                    if file.named:
+                        raise
+                    yield Document(file.name, "", None, functools.partial(_fail, problem))
+                before += file.size
+                seen(0)
+
+    def _told(self, document: Document) -> Iterator[tuple[str, list[str]]]:
+        """Find the language of a document; yield its paragraphs and the steps that changed them, if it is wanted."""
+        texts = self._cleaned(document)
+        head = list(itertools.islice(texts, _SAMPLE))
+        self._lang = self._language(document, [text for text, _ in head]) if head else ""
+        if self._lang:
+            yield from head
+            yield from texts
+
+    def _cleaned(self, document: Document) -> Iterator[tuple[str, list[str]]]:
+        for text in document.paragraphs():
+            changed: list[str] = []
+            text = clean(text, changed) if self._options.normalize else text.translate(_BREAKS).strip()
+            if text:
+                yield text, changed
+
+    def _count(self) -> None:
+        if self._lang:
+            self.report.documents += 1
+        elif self._lang is None:
+            self.report.other += 1
+        else:
+            self.report.empty += 1
+
+    def _lines(self, document: Document, text: str) -> Iterator[Sentence]:
+        assert self._lang
+        lines = [text] if self._options.join == "paragraph" else sentences(text, self._lang)
+        self.report.paragraphs += 1
+        self.report.lines[self._lang] += len(lines)
+        for place, line in enumerate(lines, start=1):
+            yield Sentence(line, self._lang, document.name, document.url, self._paragraphs, place)
+
+    def _language(self, document: Document, head: Sequence[str]) -> str | None:
+        """Return the language of a document, None if it is not wanted."""
+        if self._options.by_language:
+            letters: Counter[str] = Counter()
+            for text, guess in zip(head, self._languages.guess(head), strict=True):
+                letters[guess] += len(text)
+            best = letters.most_common(1)[0][0]
+            return best if best != "und" and (not self._wanted or best in self._wanted) else None
+        lang = self._options.langs[0] if self._options.langs else document.lang
+        if lang is None:
+            raise BitextmineError(
+                f"{document.name}: no language: name the file like page.en.txt, or pass --lang, or --by-language to "
+                "tell languages by their text"
+            )
+        return lang
+
+    def _skip(self, name: str, problem: NoDocument) -> None:
+        reason = str(problem).removeprefix(f"{name}: ")
+        self.report.skipped[reason] += 1
+        if len(self.report.named) < _NAMED:
+            self.report.named.append(f"{name}: {reason}")
+
+
+def _fail(problem: NoDocument) -> NoReturn:
+    raise problem

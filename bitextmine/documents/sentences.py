@@ -1,0 +1,126 @@
+"""Cut a paragraph into sentences.
+
+The library sentencex brings the abbreviations of a hundred languages; the table of languages adds the common ones that
+it lacks. Quotations, initials, ordinal numbers and scripts without spaces are decided here: sentencex finds no sentence
+inside a quotation, and takes every apostrophe for the start of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from bitextmine.languages.codes import language, same_code
+
+_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥။።፧፨՝։᙮᠃᠉"
+_WIDE = "。！？｡．"  # in scripts without spaces
+_CLOSING = "\"'”’»›“‘«‹)\\]}）」』】〉》"
+_WIDE_CLOSING = "”’)\\]）」』】〉》"
+_OPENING = "\"'“‘«‹„‚([{¿¡—–-「『（【 \u00a0\u202f"
+# Marks that end a sentence, with the quotation marks and brackets that belong to it, and the spaces behind.
+_END = (
+    rf"[{_STOPS}]+(?:[{_CLOSING}{_WIDE}]|(?<=\S)[ \u00a0\u202f][»›\"”](?!\w))*\s+(?=\S)"
+    rf"|[{_WIDE}]+[{_WIDE_CLOSING}{_WIDE}]*\s*(?=\S)"
+)
+_ENDS = {"el": re.compile(_END.replace(_STOPS, f"{_STOPS};"))}  # the Greek question mark
+_ANY_END = re.compile(_END)
+_BETWEEN_WORDS = re.compile(r"[\s(\[\"'“„«»—/]")
+_INITIAL = re.compile(r"(?:[^\W\d_]\.-)?[^\W\d_]")
+_NUMBER = re.compile(r"\d{1,2}|[IVX]+")
+# The label of a list item: a number or a letter with nothing before it.
+_LABEL = re.compile(r"\W*(?:\d{1,3}|[IVXivx]{1,4}|\w)(?:\.\d{1,3})*\W*")
+_LONGEST_ABBREVIATION = 8  # characters, the full stop aside
+# Languages that write ordinal numbers with a full stop before words in upper case.
+_ORDINALS = frozenset(
+    [
+        "de",
+        "lb",
+        "cs",
+        "sk",
+        "hu",
+        "pl",
+        "fi",
+        "et",
+        "lv",
+        "da",
+        "nb",
+        "nn",
+        "is",
+        "fo",
+        "sl",
+        "hr",
+        "sr",
+        "bs",
+        "tr",
+    ]
+)
+# Abbreviations that stand at the end of a sentence as often as inside.
+_MAY_END = frozenset(
+    [
+        "etc",
+        "usw",
+        "osv",
+        "itd",
+        "atd",
+        "stb",
+        "vb",
+        "vs",
+        "jne",
+        "enz",
+        "ff",
+        "m.m",
+        "o.l",
+        "т.д",
+        "т.п",
+        "a.m",
+        "p.m",
+        "κ.λπ",
+        "κτλ",
+        "κ.ά",
+    ]
+)
+
+
+def sentences(paragraph: str, lang: str) -> list[str]:
+    """Return the sentences of a paragraph in the language `lang`, without the spaces between them."""
+    return list(_sentences(paragraph, same_code(lang)))
+
+
+def _sentences(text: str, lang: str) -> Iterator[str]:
+    start = 0
+    for found in _ENDS.get(lang, _ANY_END).finditer(text):
+        at = found.start()
+        if text[found.end() :].lstrip(_OPENING)[:1].islower() and text[at] not in _WIDE:
+            continue
+        if _LABEL.fullmatch(text, start, at):
+            continue
+        single = text[at] == "." and text[at + 1] != "."
+        if single and _is_short(_BETWEEN_WORDS.split(text[max(start, at - 30) : at])[-1], lang):
+            continue
+        yield text[start : found.end()].strip()
+        start = found.end()
+    if rest := text[start:].strip():
+        yield rest
+
+
+def _is_short(word: str, lang: str) -> bool:
+    """Return True if a full stop after `word` shows that it is an abbreviation, an initial or an ordinal number."""
+    if _INITIAL.fullmatch(word):
+        return True
+    if lang in _ORDINALS and _NUMBER.fullmatch(word):
+        return True
+    return 0 < len(word) <= _LONGEST_ABBREVIATION and not word.isdigit() and _is_abbreviation(word, lang)
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_abbreviation(word: str, lang: str) -> bool:
+    """Return True for an abbreviation that is in the table of languages or known to sentencex."""
+    if word.lower() in _MAY_END:
+        return False
+    row = language(lang)
+    if row is not None and word in row.abbreviations:
+        return True
+    import sentencex
+
+    return len(sentencex.segment(lang, f"Aa {word}. Aa")) == 1

@@ -1,0 +1,173 @@
+"""Documents out of files and folders: plain text, web pages, WARC, JSON Lines, Parquet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
+from bitextmine.documents.text import paragraphs
+from bitextmine.errors import BitextmineError
+from bitextmine.files.lines import MAGIC, decode_lines
+from bitextmine.files.streams import display_name, read_line_blocks, strip_compression
+from bitextmine.languages.codes import language
+
+_HEAD = 1024  # bytes that tell the kind of a file
+
+# First bytes of what is no text, and the way to make text of it.
+_CONVERT = (
+    (b"%PDF", "a PDF: convert it with 'pdftotext FILE' first"),
+    (
+        b"PK\x03\x04",
+        "a zip archive, as DOCX, ODT and EPUB are: convert it with 'pandoc -t plain FILE', or unpack it",
+    ),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE' first",
+    ),
+    (b"{\\rtf", "RTF: convert it with 'pandoc -t plain FILE' first"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"GIF8", "an image"),
+    *((magic, advice.replace("it looks like", "is").removeprefix("it ")) for magic, advice in MAGIC),
+)
+_XLIFF = (
+    "XLIFF: it holds pairs already; convert it with 'xliff2po FILE FILE.po' (translate-toolkit), or to TMX"
+)
+_TMX = "TMX: it holds pairs already; 'bitextmine score' and 'filter' read it"
+
+
+class NoDocument(BitextmineError):
+    """A file, or a record of one, that holds no document; in a folder or a crawl the others are read."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document, whose text is read only when asked for.
+
+    Attributes:
+        name: the file, with the number of the record behind ``#`` if there are several.
+        url: its address ("": none known).
+        lang: the language that the name tells (None: it does not).
+        paragraphs: returns its paragraphs; NoDocument if the record holds none.
+    """
+
+    name: str
+    url: str
+    lang: str | None
+    paragraphs: Callable[[], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class File:
+    """An input: its path, its name in origins, its size in bytes (0: unknown), and whether the user named it."""
+
+    path: str
+    name: str
+    size: int
+    named: bool
+
+
+def find_files(inputs: Sequence[str | os.PathLike[str]]) -> list[File]:
+    """Return the files that a command line names, those of folders and their subfolders included, sorted by name.
+
+    Hidden files are left out. BitextmineError for a folder without files; a missing file shows when it is read.
+    """
+    files: list[File] = []
+    for path in inputs:
+        given = os.fspath(path)
+        if not Path(given).is_dir():
+            size = Path(given).stat().st_size if Path(given).is_file() else 0
+            files.append(File(given, display_name(given), size, True))
+            continue
+        found = list(_in_folder(given))
+        if not found:
+            raise BitextmineError(f"{given}: no files in this folder; name one that holds documents")
+        files.extend(found)
+    return files
+
+
+def _in_folder(top: str) -> Iterator[File]:
+    for folder, folders, names in os.walk(top):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if not name.startswith(".") and path.is_file():
+                yield File(str(path), str(path.relative_to(top)), path.stat().st_size, False)
+
+
+def documents(
+    file: File, options: SplitOptions, errors: str = "strict", seen: Callable[[int], object] = id
+) -> Iterator[Document]:
+    """Yield the documents of a file; `seen` is told how many of its bytes have been read.
+
+    Raises:
+        BitextmineError: while iterating: an unreadable file; NoDocument if it holds no documents.
+    """
+    lang = language_of(file.path)
+    kind = options.kind or SUFFIXES.get(strip_compression(file.path).suffix.lower())
+    blocks: Iterator[bytes] = iter(())
+    if kind in (None, Kind.TEXT, Kind.JSONL):
+        blocks = read_line_blocks(file.path, seen)
+        head = b""
+        for head in itertools.accumulate(blocks):
+            if len(head) >= _HEAD:
+                break
+        if options.kind is None:
+            kind = _kind(head, file) if kind is None else kind
+            _check_text(head, file)
+        blocks = _chained(head, blocks)
+    if kind is Kind.TEXT:
+        yield Document(file.name, "", lang, lambda: paragraphs(_lines(blocks, errors, file.name)))
+        return
+    raise NoDocument(f"{file.path}: cannot be read yet")
+
+
+def language_of(path: str) -> str | None:
+    """Return the language that a file's name tells, as in book.fr, book.fr.gz and page.fr.html; None if it does not."""
+    stem = strip_compression(path)
+    if stem.suffix.lower() in SUFFIXES:
+        stem = stem.with_suffix("")
+    code = stem.suffix[1:]
+    return code if code and language(code) else None
+
+
+def _kind(head: bytes, file: File) -> Kind:
+    start = head[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith(b"warc/"):
+        return Kind.WARC
+    if start.startswith((b"<!doctype html", b"<html")):
+        return Kind.HTML
+    if start.startswith(b"par1"):
+        return Kind.PARQUET
+    return Kind.JSONL if start.startswith(b'{"') else Kind.TEXT
+
+
+def _check_text(head: bytes, file: File) -> None:
+    """Raise NoDocument if the first bytes of a file are those of no text."""
+    for magic, what in _CONVERT:
+        if head.startswith(magic):
+            raise NoDocument(f"{file.path}: {what}")
+    if b"\0" in head[:_HEAD]:
+        raise NoDocument(f"{file.path}: holds zero bytes, which no text does; convert it to UTF-8 text first")
+    start = head[:_HEAD].lower()
+    for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
+        if mark in start:
+            raise NoDocument(f"{file.path}: {what}")
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _lines(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:
+    done = 0
+    for block in blocks:
+        text = decode_lines(block, errors, name, done)
+        done += text.count("\n")
+        yield from text.split("\n") if not text.endswith("\n") else text[:-1].split("\n")

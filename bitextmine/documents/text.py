@@ -1,0 +1,60 @@
+"""Plain text as paragraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bitextmine.files.streams import longest_line
+
+_WRAPPED = 120  # characters: text with longer lines is not wrapped, and each of them is a paragraph
+_RAGGED = 0.9  # of the width: a shorter line with room for the next word was ended on purpose
+_NO_SPACES = ("\u3000", "\u9fff")  # Chinese and Japanese, written without spaces
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the paragraphs of a text: blank lines part them, and so do line breaks that no margin forced.
+
+    A line break within a block of short lines is that of wrapped text if the next word would hardly have fitted on the
+    line. Blocks are bounded, as `streams.longest_line` bounds lines, so a file without blank lines is no harm.
+    """
+    width = 0  # of the widest block of short lines so far: a block of two lines does not show the margin
+    for block in _blocks(lines):
+        longest = max(map(len, block))
+        if longest > _WRAPPED:
+            yield from block
+        else:
+            width = max(width, longest)
+            yield from _unwrapped(block, width)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    most = longest_line()
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        line = line.strip()
+        if block and (not line or size > most):
+            yield block
+            block, size = [], 0
+        if line:
+            block.append(line)
+            size += len(line)
+    if block:
+        yield block
+
+
+def _unwrapped(block: list[str], width: int) -> Iterator[str]:
+    parts: list[str] = []
+    for line, following in zip(block, [*block[1:], ""], strict=True):
+        parts.append(line)
+        spaced = not (_is_wide(line[-1]) and _is_wide(following[:1]))
+        word = following.split(" ", 1)[0] if spaced else following[:1]
+        if not following or len(line) + len(word) + spaced <= _RAGGED * width:
+            yield "".join(parts)
+            parts = []
+        elif spaced:
+            parts.append(" ")
+
+
+def _is_wide(character: str) -> bool:
+    return _NO_SPACES[0] <= character <= _NO_SPACES[1] or "\uff00" <= character <= "\uff60"

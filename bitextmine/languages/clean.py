@@ -1,0 +1,112 @@
+"""Normalised text: no markup, mojibake, control or zero-width characters; Unicode NFC; single spaces.
+
+`clean` does all of it, for corpora that are made. `readable` does what matters to an encoder, for lines that are shown
+to users as they are; it costs nothing but a look for suspicious characters where there are none.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from bitextmine.languages.normalize import normal_pieces
+
+_INLINE = (
+    "a abbr acronym b bdi bdo big bpt cite code del em ept font i img ins kbd mark ph q s samp small span strike "
+    "strong sub sup tt u var wbr"
+)
+_BLOCK = (
+    "address article aside blockquote body br button caption center dd div dl dt fieldset figcaption figure footer "
+    "form h1 h2 h3 h4 h5 h6 head header hr html input label legend li link main meta nav noscript ol option p pre "
+    "section select table tbody td tfoot th thead title tr ul video audio iframe script style"
+)
+# Only the names of real elements: a manual says <file> and <your name>.
+_TAG = re.compile(
+    rf"</?(?:(?P<inline>{'|'.join(_INLINE.split())})|{'|'.join(_BLOCK.split())})(?:\s[^<>]{{0,2000}})?/?>",
+    re.IGNORECASE,
+)
+_NO_TEXT = re.compile(r"<!--.*?-->|<(script|style)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+
+_CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+# Soft hyphen, zero-width space, word joiner, byte order mark, marks of direction. The joiners U+200C and U+200D stay:
+# they are letters' shapes in Persian, Hindi and other languages.
+_INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_HIDDEN = re.compile(f"[{_INVISIBLE}]")
+# UTF-8 that was read as Windows-1252 or Latin-1: a lead byte's letter and a continuation byte's.
+_MOJIBAKE = "[ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚàáâãäåæçèéð][\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_GARBLED = re.compile(_MOJIBAKE)
+_SUSPICIOUS = re.compile(f"<[/a-zA-Z!]|&[#a-zA-Z]|[{_CONTROLS}{_INVISIBLE}]|{_MOJIBAKE}")
+
+# The steps of `clean`, in their order.
+STEPS = (
+    "tags and entities",
+    "mojibake",
+    "control and zero-width characters",
+    "Unicode NFC",
+    "runs of spaces",
+)
+
+
+def clean(text: str, changed: list[str] | None = None) -> str:
+    """Return a text in normal form; add those of `STEPS` that changed it to `changed`."""
+    for step, change in zip(
+        STEPS, (_without_markup, _repaired, _visible, _composed, _single_spaced), strict=True
+    ):
+        before, text = text, change(text)
+        if changed is not None and text != before:
+            changed.append(step)
+    return text
+
+
+def readable(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines without markup, mojibake, control and zero-width characters; the same object if there are none."""
+    if not any(map(_SUSPICIOUS.search, lines)):
+        return lines
+    return [_read(line) if _SUSPICIOUS.search(line) else line for line in lines]
+
+
+def _read(line: str) -> str:
+    cleaned = _visible(_repaired(_without_markup(line)))
+    return line if cleaned == line else _single_spaced(cleaned)
+
+
+def _without_markup(text: str) -> str:
+    for _ in range(2):  # twice: &amp;lt;p&amp;gt; is common
+        before = text
+        if "<" in text:
+            text = _TAG.sub(_gap, _NO_TEXT.sub(" ", text))
+        if "&" in text:
+            text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+        if text == before:
+            break
+    return text
+
+
+def _gap(tag: re.Match[str]) -> str:
+    return "" if tag["inline"] else " "
+
+
+def _repaired(text: str) -> str:
+    if text.isascii() or not _GARBLED.search(text):
+        return text
+    import ftfy
+
+    return ftfy.fix_encoding(text)
+
+
+def _visible(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub("", _CONTROL.sub(" ", text))
+
+
+def _composed(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(text))
+
+
+def _single_spaced(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,85 @@
+"""Sentences of paragraphs, in the languages of the table."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.documents.sentences import sentences
+from bitextmine.documents.text import paragraphs
+
+# Paragraphs, their sentences parted by |.
+PARAGRAPHS = {
+    "en": [
+        "Mr. Reed met Dr. Okafor at 9 a.m. on Friday.|They didn't talk.|It's strange, isn't it?|Perhaps.",
+        'Who called?|"Nobody," said Ann.|"Go home.|I am busy."|J. R. Hale left.|See Fig. 4 and e.g. Sec. 2.',
+        "It costs 4.50 euros.|300 people came.|(Nobody knew why.)|Version 2.0 is out!",
+        "1. Open the lid.|2. Pour in the water.",
+    ],
+    "de": [
+        "Am 3. Mai kam Hr. Vogt, z. B. mit Frau Dr. Lenz, ins 19. Stockwerk.|Es regnete.|„Gehen wir?“, fragte er.",
+        "Karl V. Habsburg war alt.|Das geschah ca. 1550, d. h. früh.|Äpfel, Birnen usw.|Alles war da.",
+    ],
+    "fr": [
+        "M. Petit et Mme Roy sont là.|« Entrez ! »|Elle dit : « Non. »|Il part vers 8 h avec J.-P. Morel."
+    ],
+    "es": ["¿Dónde está el Sr. Vega?|¡Aquí!|La Dra. Ruiz vive en la Av. Sur, núm. 4.|Ya es tarde."],
+    "ru": [
+        "Это было в 1920 г. в Москве.|Он жил на ул. Садовой, т. е. рядом.|«Пора!» — сказал А. П. Чехов.|Да."
+    ],
+    "pl": ["Pan dr Nowak mieszka przy ul. Długiej.|Czy to XX w. był lepszy?|Tak, np. dla nas."],
+    "cs": ["Bylo 5. května.|Pan Ing. Dvořák přišel, tj. pozdě.|Proč?"],
+    "el": ["Ο κ. Παππάς ήρθε.|Γιατί ήρθε;|Η κα. Νίκου έφυγε· ναι."],
+    "tr": ["Dr. Kaya geldi.|Saat kaç?|Bkz. Şekil 2."],
+    "zh": ["他来了。|你好吗？|“很好！”|他说：“我们走吧。”|天黑了。"],
+    "ja": ["雨が降った。|「行こう。」|彼は帰った！|本当ですか？"],
+    "hi": ["यह किताब है।|वह कहाँ है?|ठीक है।"],
+    "ar": ["هذا كتاب.|أين هو؟|لا أعرف."],
+    "am": ["ይህ መጽሐፍ ነው።|እሱ የት ነው፧"],
+    "hy": ["Սա գիրք է։|Նա այստեղ է։"],
+    "xx": ["Aba ceda.|Efa gaho!"],
+}
+
+
+@pytest.mark.parametrize(
+    ("lang", "marked"), [(lang, text) for lang, some in PARAGRAPHS.items() for text in some]
+)
+def test_sentences_of_a_paragraph(lang, marked):
+    expected = marked.split("|")
+    joiner = "" if lang in ("zh", "ja") else " "
+    assert sentences(joiner.join(expected), lang) == expected
+
+
+texts = st.text(st.sampled_from("aZ9 .?!…。！\"'«»()\u00a0\n다ß"), max_size=60)
+
+
+@given(texts, st.sampled_from(["en", "de", "fr", "zh", "xx"]))
+def test_nothing_is_lost_and_nothing_is_empty(text, lang):
+    found = sentences(text, lang)
+    assert "".join("".join(found).split()) == "".join(text.split())
+    assert all(part == part.strip() and part for part in found)
+
+
+@given(st.lists(st.text(st.sampled_from("ab .日本")), max_size=12))
+def test_paragraphs_keep_every_letter(lines):
+    found = list(paragraphs(lines))
+    assert "".join("".join(found).split()) == "".join("".join(lines).split())
+    assert all(found)
+
+
+def test_wrapped_text_is_joined_and_ended_lines_are_not():
+    wrapped = [
+        "The harbour was empty when the three boats came in, and nobody",
+        "stood on the pier to catch the ropes that the sailors threw as",
+        "they had always done.",
+        "",
+        "Contents",
+        "Harbours",
+        "Boats",
+    ]
+    assert list(paragraphs(wrapped)) == [" ".join(wrapped[:3]), "Contents", "Harbours", "Boats"]
+    long = ["x" * 200, "y" * 50, "z" * 150]
+    assert list(paragraphs(long)) == long
+    chinese = ["雨" * 40, "云" * 40, "风。"]
+    assert list(paragraphs(chinese)) == ["".join(chinese)]

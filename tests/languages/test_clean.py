@@ -1,0 +1,51 @@
+"""Normalised text, and the view of it that encoders get."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.languages.clean import STEPS, clean, readable
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "steps"),
+    [
+        ("plain text, a < b && c > d", "plain text, a < b && c > d", []),
+        ("<p>One<br/>two <b>th</b>ree</p>", "One two three", [0, 4]),
+        ("&lt;p&gt;R&amp;D &amp;amp; more&nbsp;&#39;here&#x27;", "R&D & more 'here'", [0, 4]),
+        ("<!-- no --><script>var a = '<p>';</script>Yes", "Yes", [0, 4]),
+        ("copy <file> to <your name> & go", "copy <file> to <your name> & go", []),
+        ("il Ã©tait dâ€™accord", "il était d’accord", [1]),
+        ("\ufeffzero\u200bwidth\u00ad \x07bell", "zerowidth bell", [2, 4]),
+        ("می\u200cخواهم", "می\u200cخواهم", []),
+        ("cafe\u0301", "café", [3]),
+        ("  a \t b\u00a0\u2028c ", "a b c", [4]),
+        ("Âge, château, Ålesund, Ãngel", "Âge, château, Ålesund, Ãngel", []),
+    ],
+)
+def test_clean(text, expected, steps):
+    changed: list[str] = []
+    assert clean(text, changed) == expected
+    assert changed == [STEPS[step] for step in steps]
+
+
+@given(st.text(st.sampled_from("aé&;<>/pb#39\u0301\u200b\x01 \u00a0Ãâ€"), max_size=40))
+def test_clean_text_is_in_normal_form_and_unspaced(text):
+    found = clean(text)
+    assert found == unicodedata.normalize("NFC", found)
+    assert found == " ".join(found.split())
+    assert "\u200b" not in found and "\x01" not in found
+
+
+def test_clean_lines_are_seen_as_they_are():
+    lines = ["a < b & c", " two  spaces ", "cafe\u0301", "tab\tand\u00a0space", "Âge", ""]
+    assert readable(lines) is lines
+
+
+def test_dirty_lines_are_seen_without_markup():
+    lines = [" as  it is ", "<p>Hello &amp; good\u200bbye", "dâ€™accord"]
+    assert readable(lines) == [" as  it is ", "Hello & goodbye", "d’accord"]
