@@ -10,6 +10,8 @@ import lzma
 import pytest
 import zstandard
 
+from .helpers import Here
+
 TEXT = """Mr. Reed came at noon. Nobody was
 there to open the door!
 
@@ -23,6 +25,12 @@ PACK = {
     ".xz": lzma.compress,
     ".zst": zstandard.ZstdCompressor().compress,
 }
+
+
+@pytest.fixture
+def bm(bitextmine, tmp_path):
+    """The installed command in the test's folder; splitting needs no model."""
+    return Here(bitextmine, tmp_path, {})
 
 
 @pytest.mark.parametrize("suffix", PACK)
