@@ -3,13 +3,14 @@
 Example:  python train/bench_public.py --data FOLDER --model europe20
           python train/bench_public.py --data FOLDER --model europe20 --pairs pairs.tsv --plot train/pairs
 
-FOLDER holds what is to be measured; what is missing is left out:
+FOLDER holds clones and folders as others publish them; what is missing is left out:
 
-    ntrex/ntrex.XX.txt[.zst]             NTREX-128, line i of one language translates line i of another
-    flores/devtest.XX.txt[.zst]          FLORES-200 devtest, likewise
-    tatoeba/tatoeba.XXX-eng.XXX, .eng    LASER's Tatoeba tests, as its repository has them
-    everyday20/everyday.en-XX.tsv[.zst]  header, then pairs
-    everyday/queries.en-XX.tsv[.zst]     header, then pairs
+    git clone https://github.com/MicrosoftTranslator/NTREX FOLDER/NTREX       NTREX-128, 1,997 news sentences
+    git clone https://github.com/facebookresearch/LASER FOLDER/LASER          Tatoeba tests, data/tatoeba/v1
+    FOLDER/flores200_dataset                                                  FLORES-200, devtest/deu_Latn.devtest
+
+    FOLDER/ntrex/ntrex.XX.txt[.zst], FOLDER/flores/devtest.XX.txt[.zst]       the same, by two-letter codes
+    FOLDER/everyday20/everyday.en-XX.tsv[.zst], everyday/queries.en-XX.tsv    header, then pairs
 
 Accuracy is MTEB's: the share of the sentences whose nearest one in the other language, by cosine, is the translation.
 NTREX has the mean of both directions, as MTEB publishes it; Tatoeba is searched from the other language into English.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -29,12 +31,20 @@ from bitextmine.encoder import load_encoder
 from bitextmine.files.lines import iter_lines
 
 K = 4
-# LASER's and MTEB's names of languages.
+# LASER's and MTEB's names of languages; NTREX and FLORES add a script or have another name.
 THREE = {
     "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "sv": "swe", "da": "dan", "nb": "nob",
     "fi": "fin", "cs": "ces", "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "uk": "ukr", "hu": "hun",
     "ro": "ron", "el": "ell", "bg": "bul",
 }  # fmt: skip
+
+CYRILLIC, GREEK = {"ru", "uk", "bg"}, {"el"}
+# Where the sentences of a language may be, by its code, its three letters and those with a script.
+PLACES = {
+    "NTREX": ("ntrex/ntrex.{two}.txt*", "NTREX/NTREX-128/newstest2019-*.{three}.txt"),
+    "FLORES": ("flores/devtest.{two}.txt*", "flores200_dataset/devtest/{scripted}.devtest"),
+}
+LASER = "LASER/data/tatoeba/v1/tatoeba.{three}-eng."
 
 # Relatives side by side, for the map.
 RELATED = "en nl de da nb sv fr it es pt ro pl cs uk ru bg el hu fi tr"
@@ -49,12 +59,16 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=Path, help="measure all pairs of languages on NTREX, and write them here"
     )
+    parser.add_argument("--results", type=Path, help="write MTEB's figures as results.json of a model folder")
     parser.add_argument("--plot", type=Path, help="draw --pairs as PLOT-light.svg and PLOT-dark.svg")
     args = parser.parse_args()
     if args.plot and not args.pairs:
         parser.error("--plot needs --pairs")
     encode = load_encoder(args.model).encode
-    print_table(measure(args.data, encode))
+    columns = measure(args.data, encode)
+    print_table(columns)
+    if args.results:
+        write_results(columns, args.results)
     if args.pairs:
         every_pair(args.data, encode, args.pairs)
         if args.plot:
@@ -68,8 +82,8 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
     def note(column: str, lang: str, value: float) -> None:
         columns.setdefault(column, {})[lang] = value
 
-    for name, pattern in (("NTREX", "ntrex/ntrex.{}.txt*"), ("FLORES", "flores/devtest.{}.txt*")):
-        sides = parallel(data, pattern)
+    for name in PLACES:
+        sides = parallel(data, name)
         if "en" not in sides:
             continue
         vectors = {lang: units(encode(lines)) for lang, lines in sides.items()}
@@ -84,10 +98,10 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
                     some = [found[0][which] for found in (into, back)]
                     note(f"NTREX accuracy, {half} lines", lang, percent(*some))
     for lang, code in THREE.items():
-        if (data / f"tatoeba/tatoeba.{code}-eng.eng").exists():
+        stem = data / LASER.format(three=code)
+        if stem.with_name(stem.name + "eng").exists():
             src, tgt = (
-                list(iter_lines(data / f"tatoeba/tatoeba.{code}-eng.{side}", "strict"))
-                for side in (code, "eng")
+                list(iter_lines(stem.with_name(stem.name + side), "strict")) for side in (code, "eng")
             )
             into, back = hits(units(encode(src)), units(encode(tgt)))
             note("Tatoeba accuracy", lang, percent(into[0]))
@@ -103,16 +117,31 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
     return columns
 
 
+def write_results(columns: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """Write the accuracies that MTEB knows as `bitextmine export` puts them into a model card."""
+    results = [
+        {"task": "BitextMining", "dataset": f"MTEB {task}", "config": f"{THREE[lang]}-eng", "metric": "accuracy",
+         "value": round(value, 2)}
+        for task, column in (("NTREXBitextMining", "NTREX accuracy"), ("Tatoeba", "Tatoeba accuracy"))
+        for lang, value in columns.get(column, {}).items()
+    ]  # fmt: skip
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
 def found_files(data: Path, *patterns: str) -> list[Path]:
     return [path for pattern in patterns for path in sorted(data.glob(pattern))][:1]
 
 
-def parallel(data: Path, pattern: str) -> dict[str, list[str]]:
-    """Return the lines of each language that a benchmark has."""
+def parallel(data: Path, name: str) -> dict[str, list[str]]:
+    """Return the lines of each language that a benchmark has; raise SystemExit if they are not parallel."""
     sides = {}
-    for lang in ("en", *THREE):
-        for path in found_files(data, pattern.format(lang)):
-            sides[lang] = list(iter_lines(path, "strict"))
+    for two, three in {"en": "eng", **THREE}.items():
+        script = "Cyrl" if two in CYRILLIC else "Grek" if two in GREEK else "Latn"
+        names = {"two": two, "three": three, "scripted": f"{three}_{script}"}
+        for path in found_files(data, *(place.format(**names) for place in PLACES[name])):
+            sides[two] = list(iter_lines(path, "strict"))
+    if len(counts := {lang: len(lines) for lang, lines in sides.items()}) and len(set(counts.values())) > 1:
+        raise SystemExit(f"{data}: {name} is not parallel: {counts}")
     return sides
 
 
@@ -164,7 +193,7 @@ def figure(name: str, value: float) -> str:
 
 def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untyped-def]
     """Write NTREX's accuracy of each pair of languages, mean of both directions, and print what is said of all."""
-    vectors = {lang: units(encode(lines)) for lang, lines in parallel(data, "ntrex/ntrex.{}.txt*").items()}
+    vectors = {lang: units(encode(lines)) for lang, lines in parallel(data, "NTREX").items()}
     rows = []
     for a, b in itertools.combinations(vectors, 2):
         into, back = hits(vectors[a], vectors[b])
