@@ -23,11 +23,12 @@ if TYPE_CHECKING:
         "bitextmine filter scored.tsv --rejected bad.tsv > clean.tsv",
         "bitextmine filter scored.tsv --preset strict --min numbers=1 --explain 3 > clean.tsv",
         "bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv",
+        'bitextmine filter corpus.en corpus.de --duplicates near -o "clean.{lang}"',
         "bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet",
     ),
     remote=("path", "output", "rejected"),
 )
-@click.argument("path", metavar="[SCORED.tsv]", default="-")
+@options.pairs_argument("path", "[SCORED.tsv | SRC TGT]")
 @options.stream_output
 @options.text("--rejected", "FILE", "Output file for rejected rows, each with the rule it failed.")
 @click.option(

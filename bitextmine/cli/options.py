@@ -139,7 +139,26 @@ def output(help: str) -> Decorator:
     )
 
 
-stream_output = output("Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress.")
+stream_output = output(
+    "Output file: .tsv, .jsonl, .tmx or .parquet, or two with NAME.{lang}; add .gz, .bz2, .xz or .zst to compress."
+)
+
+
+def pairs_argument(name: str, metavar: str, required: bool = False) -> Decorator:
+    """Add the argument for a file of pairs: a path (by default standard input), or two as `TwoFiles`."""
+
+    def one(ctx: click.Context, param: click.Parameter, files: tuple[str, ...]) -> Any:
+        if len(files) < 2:
+            return files[0] if files else "-"
+        if len(files) == 2 and all(files):
+            from bitextmine.files.formats.names import TwoFiles
+
+            return TwoFiles((files[0], files[1]))
+        raise click.BadParameter("expected a file of pairs, or two: sources and targets.", ctx, param)
+
+    return click.argument(name, metavar=metavar, nargs=-1, required=required, callback=one)
+
+
 search_memory = memory("Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.")
 resamples = count("--resamples", "Bootstrap resamples.", default=2000)
 data = text("--data", "FOLDER", "Folder of the corpora.  [default: as in the recipe, or the current folder]")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ),
     remote=("bitext", "output", "manifest"),
 )
-@click.argument("bitext", metavar="BITEXT.tsv")
+@options.pairs_argument("bitext", "BITEXT.tsv | SRC TGT", required=True)
 @click.option(
     "-o", "--output", required=True, metavar="FILE.html", help='Output page; "-" is standard output.'
 )
@@ -54,7 +54,7 @@ def report(
 
     The page needs no network. It shows scores and thresholds, lengths, languages, suspicious high scores, examples, and
     how the file was made. Reads the output of 'mine', 'score' and 'filter', and any other pairs as tab-separated lines,
-    .jsonl, .tmx or .parquet, with or without scores.
+    .jsonl, .tmx or .parquet, with or without scores; or two files, of sources and of their translations.
     """
     if (
         Path(output).suffix.lower() not in ("", ".html", ".htm")

@@ -17,7 +17,9 @@ _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items()
 _HELP = f"""Add score columns to sentence pairs, one output line per input line, after a header that names the columns.
 
 Reads tab-separated lines, or .jsonl, .tmx and .parquet by suffix: the output of 'mine' and 'score', source and target
-in the first two columns, or columns named by a header or by --scol and --tcol. Replaces a column that already exists.
+in the first two columns, or columns named by a header or by --scol and --tcol. Or two files, sources and translations
+line by line, such as corpus.en and corpus.de. Languages stated in the file (.tmx, .jsonl, a header, the names of two
+files) need no --src and --tgt. Replaces a column that already exists.
 Rows with an unusual number of columns or invalid UTF-8 stay in place, with empty scores.
 
 \b
@@ -32,11 +34,12 @@ Rows with an unusual number of columns or invalid UTF-8 stay in place, with empt
     example=(
         "bitextmine score pairs.tsv > scored.tsv",
         "bitextmine mine --src en --tgt fr | bitextmine score | bitextmine filter > clean.tsv",
+        'bitextmine score corpus.en corpus.de | bitextmine filter -o "clean.{lang}.gz"',
         "bitextmine score pairs.tsv --columns cosine --score-only | paste - pairs.tsv | sort -k 1,1gr",
     ),
     remote=("path", "output"),
 )
-@click.argument("path", metavar="[PAIRS.tsv]", default="-")
+@options.pairs_argument("path", "[PAIRS.tsv | SRC TGT]")
 @options.stream_output
 @options.text(
     "--columns",
@@ -69,7 +72,7 @@ Rows with an unusual number of columns or invalid UTF-8 stay in place, with empt
 @options.text("--tgt-index", "FILE", "See --src-index.")
 @options.with_run(options.device, options.cluster("compute the columns.", rows=False), options.batch_tokens)
 def score(
-    path: str, output: str, scol: str | None, tcol: str | None, header: bool | None, run: Run, **options: Any
+    path: Any, output: str, scol: str | None, tcol: str | None, header: bool | None, run: Run, **options: Any
 ) -> None:
     """Add score columns to sentence pairs and report the counts."""
     from bitextmine.files.layout import Columns

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     example=(
         "bitextmine train --pairs pairs.en-fr.tsv --out model",
         "bitextmine train cpu-quick --pairs pairs.en-fr.tsv --out model",
+        "bitextmine train cpu-quick --pairs pairs.en pairs.fr --out model",
         "bitextmine train --print-recipe > recipe.toml",
         "bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1",
         "bitextmine train --from europe5 --pairs mine.en-fr.tsv --epochs 3 --out better",
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     remote=("pairs",),
     resume="run the same command again to resume from the last checkpoint",
 )
-@click.argument("recipe", metavar="[RECIPE]", required=False)
+@click.argument("names", metavar="[RECIPE]", nargs=-1)
 @options.text(
     "--pairs",
-    "NAME.en-fr.tsv",
-    "Tab-separated sentence pairs, instead of the recipe's; the name gives the languages. Repeatable.",
+    "NAME.en-fr.tsv | NAME.en NAME.fr",
+    "Sentence pairs, instead of the recipe's, in one file or in two; the names give the languages. Repeatable.",
     multiple=True,
 )
 @options.text(
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 def train(
     ctx: click.Context,
     /,
-    recipe: str | None,
+    names: tuple[str, ...],
     pairs: tuple[str, ...],
     start: str | None,
     out: str | None,
@@ -88,6 +89,12 @@ def train(
     tokenizer.model, a model card, the recipe, and a log with a plot. With several GPUs: torchrun --nproc-per-node N -m
     bitextmine train ...
     """
+    from bitextmine.training.recipe.load import join_sides
+
+    sources, names = join_sides(pairs, names)
+    if len(names) > 1:
+        raise click.UsageError(f"expected one recipe, found {', '.join(names)}")
+    recipe = names[0] if names else None
     if print_recipe is not None:
         from bitextmine.training.recipe import recipe_text
 
@@ -107,9 +114,9 @@ def train(
         overrides["model.start_from"] = start_name(start)
     folder = None if data is None else Path(data)
     if recipe is not None:
-        plan = load_recipe(recipe, overrides, pairs=pairs, folder=folder)
+        plan = load_recipe(recipe, overrides, pairs=sources, folder=folder)
     else:
-        plan = recipe_from_pairs(pairs, overrides, folder=folder)
+        plan = recipe_from_pairs(sources, overrides, folder=folder)
     if plan.model.start_from and not plan.vocabulary.grow:
         for key in overrides:
             if key.startswith("vocabulary."):

@@ -7,12 +7,13 @@ guessed: the error names the options that do.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.languages.codes import is_short_code
+from bitextmine.languages.codes import is_short_code, language
 
 HEAD = 200  # rows that are looked at
 
@@ -26,6 +27,7 @@ _NAMES = {
 }
 _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
+_COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
 _MISSING = {"", "-", "na", "n/a", "none", "null"}
 _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
 
@@ -239,9 +241,14 @@ def _no_column(number: int, role: str, names: Sequence[str], width: int, name: s
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Return True if a first line names two of score, source and target, or the score and two languages."""
+    """Return True if a first line names two of score, source and target, or two languages and other columns.
+
+    Two languages alone must be in the table of languages.
+    """
     found, langs = _by_header(cells)
-    return sum(role in found for role in _TELLING) >= (3 if langs[0] else 2)
+    if langs[0] and len(cells) == 2:
+        return langs[0] != langs[1] and all(map(language, langs))
+    return sum(role in found for role in _TELLING) >= 2
 
 
 def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
@@ -252,12 +259,15 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
         at = next((lower.index(word) for word in words if word in lower), None)
         if at is not None:
             found[role] = at
-    if not {"src", "tgt"} & found.keys() and len(names) == 2 + ("score" in found):
-        codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
-        if len(codes) == 2:
-            found["src"], found["tgt"] = codes
-            return found, (names[codes[0]].strip(), names[codes[1]].strip())
-    return found, ("", "")
+    if {"src", "tgt"} & found.keys():
+        return found, ("", "")
+    codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
+    if len(names) > 2 and codes[:2] == [0, 1] and all(map(_COLUMN.fullmatch, names[2:])):
+        codes = [0, 1]  # as `score` writes them for two files
+    elif len(codes) != 2 or len(names) != 2 + ("score" in found):
+        return found, ("", "")
+    found["src"], found["tgt"] = codes
+    return found, (names[codes[0]].strip(), names[codes[1]].strip())
 
 
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:

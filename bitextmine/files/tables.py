@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.names import Format, format_of, output_format
+from bitextmine.files.formats.names import MOSES, TSV, Format, format_of, output_format
 from bitextmine.files.formats.protocol import Block, Outline, Rows, Writer
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.layout import Columns, Layout
@@ -148,7 +148,7 @@ def check_pairs_output(
         BitextmineError: the place cannot be written to, or a package is missing.
     """
     format = output_format(path, option)
-    if only_added and not format.lines:
+    if only_added and format is not TSV:
         raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
     check_writable(path)
     format.load(format.writer)
@@ -159,9 +159,18 @@ def check_pairs_output(
 def open_pairs(
     path: str | os.PathLike[str], outline: Outline, format: Format | None = None
 ) -> Iterator[Writer]:
-    """Open a file of pairs to write (``-``: stdout), in a format or in the one of its suffix; complete or not there."""
+    """Open a file of pairs to write (``-``: stdout), in a format or in the one of its suffix; complete or not there.
+
+    Moses is two files, with the languages in place of ``{lang}``.
+    """
     format = format or output_format(path)
-    with open_output(path, "binary") as out:
+    format.check_languages(outline.langs)
+    with contextlib.ExitStack() as stack:
+        if format is MOSES:
+            names = [os.fspath(path).replace("{lang}", lang) for lang in outline.langs]
+            out: Any = [stack.enter_context(open_output(name, "binary")) for name in names]
+        else:
+            out = stack.enter_context(open_output(path, "binary"))
         writer: Writer = format.load(format.writer)(out, outline)
         yield writer
         writer.close()

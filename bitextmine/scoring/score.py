@@ -17,6 +17,7 @@ from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
+from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
 from bitextmine.scoring.columns.texts import identifier
@@ -116,10 +117,12 @@ def score(
     """
     options, run = options or ScoreOptions(), run or Run()
     request, notes = options.request(run.batch_tokens)
-    names = request.names
     keep_apart(path, {"-o": output})
     format = check_pairs_output(output, only_added=options.score_only)
     table = open_table(path, options.where)
+    if not options.src and (stated := _stated_languages(table)):
+        request, notes = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
+    names = request.names
     langs = table.langs(options.src, options.tgt)
     format.check_languages(langs)
     notes += _replaced(table, () if options.score_only else names)
@@ -188,6 +191,15 @@ def _signature(request: Request, model: str | None) -> str:
     if request.src_lang:
         made |= {"src": request.src_lang, "tgt": request.tgt_lang}
     return signature(**made)
+
+
+def _stated_languages(table: Table) -> tuple[str, str] | None:
+    """Return the languages in the file itself, if they can be identified; the default columns then have lang."""
+    langs = table.layout.src_lang, table.layout.tgt_lang
+    if not all(langs) or not is_installed():
+        return None
+    codes = [identifier().code(lang) for lang in langs]
+    return langs if None not in codes and codes[0] != codes[1] else None
 
 
 def _replaced(table: Table, names: Sequence[str]) -> list[str]:

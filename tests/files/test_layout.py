@@ -66,10 +66,22 @@ def test_headers(header, places):
 
 
 def test_two_languages_are_names_where_a_header_is_said_to_be():
-    head = rows("en\tfr\na\tb\n")
+    head = rows("xa\txb\na\tb\n")
     assert find_layout(head).names == ()
     said = find_layout(head, Columns(header=True))
-    assert (said.names, said.src_lang, said.tgt_lang) == (("en", "fr"), "en", "fr")
+    assert (said.names, said.src_lang, said.tgt_lang) == (("xa", "xb"), "xa", "xb")
+
+
+@pytest.mark.parametrize("header", ["en\tfr", "en\tfr\tnumbers\tkey", "en\txa\tlength_ratio"])
+def test_two_languages_come_before_the_columns_of_score(header):
+    found = find_layout([header.split("\t"), ["1"] * (header.count("\t") + 1)])
+    assert (found.src_lang, found.tgt_lang) == tuple(header.split("\t")[:2])
+    assert (found.src, found.tgt) == (0, 1)
+
+
+@pytest.mark.parametrize("row", ["no\tno", "en\tfr\t0.5", "en\tfr\tTwo words", "a\ten\tfr"])
+def test_other_lines_with_codes_are_no_header(row):
+    assert not find_layout([row.split("\t")] * 2).names
 
 
 def test_names_where_there_is_no_header():

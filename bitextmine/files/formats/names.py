@@ -76,9 +76,36 @@ PARQUET = Format(
     "parquet", (".parquet", ".pq"), "parquet:ArrowRows", "parquet:ArrowWriter", binary=True, extra="parquet"
 )
 
-FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET)}
+# Two files, named by the languages: {lang} stands for these in the name of an output.
+MOSES = Format(
+    "moses", (".{lang}",), "moses:open_moses", "moses:MosesWriter", lines=True, needs_languages=True
+)
+
+FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, MOSES)}
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
+
+
+@dataclass(frozen=True)
+class TwoFiles(os.PathLike[str]):
+    """The two files of a corpus, source and target, where a file of pairs may stand."""
+
+    files: tuple[str, str]
+
+    def __fspath__(self) -> str:
+        return " ".join(self.files)
+
+    def __str__(self) -> str:
+        return os.fspath(self)
+
+    def langs(self) -> tuple[str, str] | None:
+        """Return the languages that the names end with, before a suffix of compression; None if they do not."""
+        from bitextmine.files.streams import strip_compression
+        from bitextmine.languages.codes import is_short_code
+
+        src, tgt = (strip_compression(file).suffix[1:] for file in self.files)
+        known = all(is_short_code(lang) and f".{lang}" not in SUFFIXES for lang in (src, tgt))
+        return (src, tgt) if known and src != tgt else None
 
 
 def format_of(path: str | os.PathLike[str]) -> Format:
@@ -87,6 +114,8 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     Raises:
         UsageError: a compressed file has the name of a format that compresses itself.
     """
+    if isinstance(path, TwoFiles):
+        return MOSES
     found = _format(path) or TSV
     _check_compression(path, found)
     return found

@@ -130,23 +130,31 @@ def _without(line: bytes, width: int, kept: Sequence[int]) -> bytes:
 
 
 class TextRows:
-    """A tab-separated stream, ``-`` for stdin; its first rows are read at once, to find the columns."""
+    """A tab-separated stream, ``-`` for stdin; its first rows are read at once, to find the columns.
 
-    def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
+    lines: instead of those of the file.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        columns: Columns | None = None,
+        lines: Iterator[list[bytes]] | None = None,
+    ) -> None:
         columns = columns or Columns()
         name, errors = display_name(path), columns.errors
         self.header_line = False
         self._decode: Decode | None = None
         if errors is not None:
             self._decode = lambda raw, row: decode_lines(raw, errors, name, row - 1 + self.header_line)
-        self._lines = raw_lines(path)
+        self._lines = raw_lines(path) if lines is None else lines
         self._ahead: list[bytes] = []
         size = 0
         while (
-            len(self._ahead) <= HEAD and size < _HEAD_BYTES and (lines := next(self._lines, None)) is not None
+            len(self._ahead) <= HEAD and size < _HEAD_BYTES and (more := next(self._lines, None)) is not None
         ):
-            self._ahead += lines
-            size += sum(map(len, lines))
+            self._ahead += more
+            size += sum(map(len, more))
         self.layout = Layout(width=0)
         self.empty = True
         if not self._ahead:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.jsonfile import read_json, read_toml
+from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import OutOfRangeError, check_recipe, recipe_of
 from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe
@@ -50,7 +52,7 @@ def load_recipe(
     recipe: str | Path,
     overrides: Mapping[str, Any] | None = None,
     *,
-    pairs: Sequence[str] = (),
+    pairs: Sequence[str | TwoFiles] = (),
     folder: Path | None = None,
 ) -> Recipe:
     """Load a recipe from a TOML file, from a model's recipe.json, or by its name in the package.
@@ -58,7 +60,7 @@ def load_recipe(
     Args:
         recipe: name or path.
         overrides: values that win over the recipe's: ``{"train.batch": 512}``.
-        pairs: TSV files, named after their languages, in place of the recipe's corpora and the teacher's.
+        pairs: files named after their languages, or two files each, in place of the recipe's corpora and the teacher's.
         folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes and
             ``pairs`` at the current one.
 
@@ -88,7 +90,7 @@ def load_recipe(
 
 
 def recipe_from_pairs(
-    pairs: Sequence[str], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
+    pairs: Sequence[str | TwoFiles], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
 ) -> Recipe:
     """Return a recipe of defaults for TSV files named after their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
     found = _recipe({}, overrides or {})
@@ -130,8 +132,34 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
     return recipe_of(merged)
 
 
-def _corpora(pairs: Sequence[str]) -> tuple[Corpus, ...]:
-    return tuple(Corpus(pairs=name, langs=_langs_of(name)) for name in pairs)
+def join_sides(pairs: Sequence[str], others: Sequence[str]) -> tuple[list[str | TwoFiles], tuple[str, ...]]:
+    """Join the files of ``--pairs a.en a.fr``, where the second name is an argument of its own.
+
+    Returns:
+        The corpora, and the other names that belong to none: `a.fr` does to `a.en`.
+    """
+    rest = list(others)
+    found: list[str | TwoFiles] = []
+    for name in pairs:
+        sides = (TwoFiles((name, other)) for other in rest)
+        both = next((side for side in sides if side.langs() and _stem(side.files[1]) == _stem(name)), None)
+        if both is not None:
+            rest.remove(both.files[1])
+        found.append(both or name)
+    return found, tuple(rest)
+
+
+def _stem(name: str) -> str:
+    return str(strip_compression(name).with_suffix(""))
+
+
+def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[Corpus, ...]:
+    return tuple(
+        Corpus(langs=name.langs() or ("", ""), src=name.files[0], tgt=name.files[1])
+        if isinstance(name, TwoFiles)
+        else Corpus(pairs=name, langs=_langs_of(name))
+        for name in pairs
+    )
 
 
 def _with_folder(recipe: Recipe, folder: Path | None) -> Recipe:

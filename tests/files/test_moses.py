@@ -1,0 +1,116 @@
+"""Corpora of two files, as Moses has them: every command that takes pairs reads and writes them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.names import TwoFiles
+from bitextmine.files.tables import open_pairs, open_table
+from bitextmine.training.recipe.load import join_sides
+
+SIDES = {
+    "en": ["The museum is free on Sundays.", "Restart the server first.", "Room 12 is free.", "A tab\tin it"],
+    "de": [
+        "Das Museum ist sonntags kostenlos.",
+        "Sie mag schwarze Katzen sehr.",
+        "Zimmer 12 ist frei.",
+        "Ein Tab\tdarin",
+    ],
+}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    for lang, lines in SIDES.items():
+        (tmp_path / f"a.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_two_files_through_score_and_filter(bitextmine, corpus: Path) -> None:
+    scored = bitextmine("score", "a.en", "a.de", cwd=corpus).out
+    header, *rows = scored.splitlines()
+    assert header.split("\t")[:2] == ["en", "de"]
+    assert len(rows) == 4 and rows[3].startswith("A tab in it\tEin Tab darin\t")
+    kept = ("filter", "-", "--preset", "none", "--min", "cosine=0.3", "-o", "clean.{lang}.gz")
+    bitextmine(*kept, cwd=corpus, stdin=scored.encode())
+    for lang, lines in SIDES.items():
+        with gzip.open(corpus / f"clean.{lang}.gz", "rt", encoding="utf-8") as file:
+            assert file.read().splitlines() == [lines[0], lines[2], lines[3].replace("\t", " ")]
+
+
+def test_the_header_tells_languages_whatever_the_columns(bitextmine, corpus: Path) -> None:
+    for columns in ("length_ratio", "numbers,key", "tgt_lang,cosine"):
+        scored = bitextmine("score", "a.en", "a.de", "--columns", columns, cwd=corpus).out
+        bitextmine(
+            "filter", "-", "--duplicates", "exact", "-o", "b.{lang}", cwd=corpus, stdin=scored.encode()
+        )
+        assert len((corpus / "b.de").read_text().splitlines()) == 4
+    plain = bitextmine("filter", "a.en", "a.de", "--duplicates", "exact", cwd=corpus).out
+    assert plain.startswith("en\tde\nThe museum")
+    again = bitextmine(
+        "score", "-", "--columns", "copy", "--score-only", cwd=corpus, stdin=plain.encode()
+    ).out
+    assert len(again.splitlines()) == 5
+
+
+def test_other_commands_take_two_files(bitextmine, corpus: Path) -> None:
+    bitextmine("report", "a.en", "a.de", "-o", "page.html", cwd=corpus)
+    assert "Das Museum" in (corpus / "page.html").read_text(encoding="utf-8")
+    said = bitextmine.fails("train", "--pairs", "a.en", "a.xx", "--out", "model", cwd=corpus)
+    assert "a.xx: no such file" in said
+
+
+def test_train_joins_the_two_names() -> None:
+    both = TwoFiles(("a.en.gz", "a.fr.gz"))
+    assert join_sides(["a.en.gz"], ["cpu-quick", "a.fr.gz"]) == ([both], ("cpu-quick",))
+    assert join_sides(["p.en-fr.tsv", "q.tsv"], ["recipe.toml"]) == (
+        ["p.en-fr.tsv", "q.tsv"],
+        ("recipe.toml",),
+    )
+    assert join_sides(["a.tsv"], ["a.txt"]) == (["a.tsv"], ("a.txt",))
+
+
+def test_mistakes(bitextmine, corpus: Path) -> None:
+    (corpus / "short.de").write_text("nur eine\n")
+    assert "a.en has 4 lines, but short.de has 1" in bitextmine.fails("score", "a.en", "short.de", cwd=corpus)
+    said = bitextmine("filter", "a.en", "a.de", "-o", "a.{lang}", cwd=corpus, code=2).err
+    assert "the input itself" in said
+    said = bitextmine("filter", "-", "-o", "a.{lang}", cwd=corpus, stdin=b"a\tb\n", code=2).err
+    assert "--src and --tgt" in said
+    assert "name both files" in bitextmine("score", "a.{lang}", cwd=corpus, code=2).err
+    assert "or two" in bitextmine("score", "a.en", "a.de", "a.de", cwd=corpus, code=2).err
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
+def test_any_text_goes_round(pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("moses")
+    pairs = [(one_cell(src), one_cell(tgt)) for src, tgt in pairs]
+    for side, lang in enumerate(("en", "de")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        (folder / f"a.{lang}").write_bytes(text.encode())
+    table = open_table(TwoFiles((f"{folder}/a.en", f"{folder}/a.de")))
+    with open_pairs(folder / "b.{lang}", table.outline(langs=table.langs())) as out:
+        for block in table.rows.blocks():
+            out.write(block, None, ())
+    for lang in ("en", "de"):
+        assert (folder / f"b.{lang}").read_bytes() == (folder / f"a.{lang}").read_bytes().removeprefix(
+            b"\xef\xbb\xbf"
+        )
+
+
+def test_unequal_files_are_an_error_while_reading(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("1\n" * 9000)
+    (tmp_path / "a.de").write_text("1\n" * 8999)
+    table = open_table(TwoFiles((str(tmp_path / "a.en"), str(tmp_path / "a.de"))))
+    with pytest.raises(BitextmineError, match="has 9,000 lines, but"):
+        list(table.rows.blocks())
