@@ -64,8 +64,14 @@ def main() -> None:
     args = parser.parse_args()
     if args.plot and not args.pairs:
         parser.error("--plot needs --pairs")
-    encode = load_encoder(args.model).encode
+    encoder = load_encoder(args.model)
+    encode = encoder.encode
     columns = measure(args.data, encode)
+    if encoder.languages:  # of the others nothing was learned
+        columns = {
+            name: {lang: value for lang, value in column.items() if lang in encoder.languages}
+            for name, column in columns.items()
+        }
     print_table(columns)
     if args.results:
         write_results(columns, args.results)

@@ -190,6 +190,14 @@ def test_mteb_takes_an_encoder_as_it_is(encoder: Encoder) -> None:
     columns = dict(zip(("sentence1", "sentence2", "score"), zip(*rows, strict=True), strict=True))
     task.dataset = datasets.DatasetDict({"test": datasets.Dataset.from_dict(columns)})
     task.data_loaded = True
-    found = mteb.evaluate(encoder, task, cache=None, encode_kwargs={"batch_size": 2}, show_progress_bar=False)
+    bitext = mteb.get_task("Tatoeba", languages=["deu"])
+    sides = {"sentence1": ["the sitting is closed", "two umbrellas", "a red bicycle"]}
+    sides["sentence2"] = sides["sentence1"]
+    bitext.dataset = {"deu-eng": datasets.DatasetDict({"test": datasets.Dataset.from_dict(sides)})}
+    bitext.data_loaded = True
+    found = mteb.evaluate(
+        encoder, [task, bitext], cache=None, encode_kwargs={"batch_size": 2}, show_progress_bar=False
+    )
     assert found.task_results[0].get_score() > 0.4
+    assert found.task_results[1].get_score() == 1
     assert encoder.name in found.model_name
