@@ -8,17 +8,34 @@ from collections.abc import Sequence
 from typing import Any
 
 
+class _Hidden:
+    """A progress bar that shows nothing, so that a command whose output goes to a file does not load tqdm."""
+
+    disable = True
+    total = 0
+
+    def __enter__(self) -> _Hidden:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, n: float = 1) -> None:
+        """Do nothing."""
+
+    set_postfix_str = update
+
+
 def progress(total: int | None, desc: str, unit: str = "lines", show: bool | None = None) -> Any:
     """Return a tqdm bar to ``update(n)`` in a ``with`` statement; show=None shows it only if stderr is a terminal."""
+    if sys.stderr is None or not (sys.stderr.isatty() if show is None else show):
+        return _Hidden()
     from tqdm import tqdm
 
-    if sys.stderr is None:
-        show = False
     return tqdm(
         total=total,
         desc=desc,
         unit=f" {unit}",
-        disable=None if show is None else not show,
         file=sys.stderr,
         dynamic_ncols=True,
         mininterval=0.3,

@@ -70,7 +70,7 @@ def open_links(
     """
     if format in LINK_FORMATS:
         chunk = _LINK_CHUNKS[format]
-        with open_output(output, "binary") as out:
+        with open_output(output) as out:
             yield lambda document: out.write(chunk(document, ids, named).encode("utf-8", "replace"))
         return
     names = [*(["document"] if named else []), "src", "tgt"]

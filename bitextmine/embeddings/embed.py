@@ -55,7 +55,6 @@ class EmbedOptions:
         force: embed again even if the embedding is up to date, over files of other programs, too.
         overwrite: only write over files of other programs.
         wait: wait for an embedding that another process is writing.
-        elsewhere: the option that messages suggest for another place.
         encoding: encodes in place of the encoder, on other machines for example.
         chunk_lines: lines encoded together (default: what suits the encoder).
         keep_pieces: keep the tokenised lines with the corpus, for `corpus_pieces`.
@@ -66,7 +65,6 @@ class EmbedOptions:
     force: bool = False
     overwrite: bool = False
     wait: bool = True
-    elsewhere: str = "--cache"
     encoding: Encoding | None = None
     chunk_lines: int | None = None
     keep_pieces: bool = False
@@ -376,7 +374,7 @@ class _Job:
                 **settings,
             },
             still_free=lambda: self._place() == npy,
-            elsewhere=options.elsewhere,
+            overwrite=options.force or options.overwrite,
         )
         usual = embedding_paths(self.path)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.version import __version__
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclasses.dataclass
 class Manifest:
     """The identity of an embedding file. It holds no time stamp: the same input and model give the same bytes."""
 
-    rows: int = 0
-    dim: int = 0
+    rows: Count = 0
+    dim: Count = 0
     lang: str = ""
     corpus: str = ""  # the file name of the text, without its folder; "-" for stdin
     text_sha256: str = ""  # bitextmine.files.lines.line_digest of the lines
@@ -45,27 +48,17 @@ class Manifest:
             BitextmineError: kind, rows or dim are missing, a value has the wrong type, or the dictionary describes
                 something else than an embedding. The message names ``where``.
         """
-        for key in ("kind", "rows", "dim"):
-            if key not in content:
-                raise BitextmineError(
-                    f"{where}: no '{key}': not the manifest of an embedding; run embed again"
-                )
-        if content["kind"] != "embedding":
-            raise BitextmineError(f"{where}: describes a thing of kind {content['kind']!r}, not an embedding")
-        types = {f.name: str(f.type) for f in dataclasses.fields(cls) if f.name != "extra"}
-        known: dict[str, Any] = {}
-        for key in content.keys() & types.keys():
-            value = content[key]
-            wanted, words = {"int": (int, "a count"), "str": (str, "text")}.get(
-                types[key], (dict, "an object")
-            )
-            right = isinstance(value, wanted) and not isinstance(value, bool)
-            if not right or (isinstance(value, int) and value < 0):
-                raise BitextmineError(
-                    f"{where}: '{key}' is {json.dumps(value)}, not {words}; run embed again"
-                )
-            known[key] = value
-        return cls(**known, extra={key: value for key, value in content.items() if key not in types})
+        fields = {field.name for field in dataclasses.fields(cls)} - {"extra"}
+        try:
+            if missing := [key for key in ("kind", "rows", "dim") if key not in content]:
+                raise ValueError(f"no '{missing[0]}': not the manifest of an embedding")
+            if content["kind"] != "embedding":
+                raise ValueError(f"describes a thing of kind {content['kind']!r}, not an embedding")
+            found = msgspec.convert({key: content[key] for key in fields & content.keys()}, cls)
+        except ValueError as e:
+            raise BitextmineError(f"{where}: {e}; run embed again") from None
+        found.extra = {key: value for key, value in content.items() if key not in fields}
+        return found
 
 
 def manifest_path(npy_path: str | os.PathLike[str]) -> Path:

@@ -44,7 +44,7 @@ class VectorFile:
     def __init__(self, npy_path: str | os.PathLike[str]) -> None:
         self.path = Path(npy_path)
         self.shape, self._offset = vectors_layout(self.path)
-        self.dtype = DTYPE
+        self.dtype, self.ndim = DTYPE, 2
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
         self._stat = os.fstat(self._fd)
@@ -64,10 +64,6 @@ class VectorFile:
         if last - first <= 4 * len(rows):
             return self._read(first, last)[rows - first]
         return np.concatenate([self._read(row, row + 1) for row in rows.tolist()])
-
-    def mapped(self) -> NDArray[np.float16]:
-        """Return all rows as a read-only memory map, for embeddings that do not fit into memory."""
-        return open_vectors(self.path)
 
     def check(self) -> None:
         """Raise BitextmineError if the file is not the one that was opened."""
@@ -142,14 +138,8 @@ def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
     place = Path(npy_path)
     if not place.exists():
         check_writable(part_path(place))
-    check_vectors_place(
-        place,
-        manifest_path(place),
-        part_path(place),
-        journal_path(place),
-        dim,
-        "name another place (embed --out)",
-    )
+    where = place, manifest_path(place), part_path(place), journal_path(place)
+    check_vectors_place(*where, dim, "name another place (embed --out)")
 
 
 def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:

@@ -74,7 +74,7 @@ def adopt_vectors(
     blank = np.fromiter((not line.strip() for line in text.lines()), dtype=bool, count=len(text))
     name = Path(corpus).name
     with (
-        EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity) as writer,
+        EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity, overwrite=force) as writer,
         run.progress(len(matrix), f"embed {name}") as bar,
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):

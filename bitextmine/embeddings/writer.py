@@ -52,9 +52,8 @@ class EmbeddingWriter:
         rows: lines of the text.
         dim: numbers in a row.
         identity: the origin of the rows (text digest, model hash, settings). A part of another identity is discarded.
-        sync_seconds: how often rows are brought to disk.
         still_free: asked under the lock, before anything is touched.
-        elsewhere: the option that error messages suggest for another place.
+        overwrite: write over a file of another program that has the journal's name.
 
     Raises:
         BeingWritten: another process is writing the same embedding.
@@ -72,19 +71,17 @@ class EmbeddingWriter:
         dim: int,
         identity: Mapping[str, Any],
         *,
-        sync_seconds: float = SYNC_SECONDS,
         still_free: Callable[[], bool] = lambda: True,
-        elsewhere: str = "--out",
+        overwrite: bool = False,
     ) -> None:
         self.npy_path, self.part_path = Path(npy_path), part_path(npy_path)
         self.rows, self.dim = int(rows), int(dim)
         self.identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": DTYPE.name})
         self._header = npy_header(self.rows, self.dim)
         self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
-        self._sync_seconds, self._elsewhere = sync_seconds, elsewhere
         self._synced = time.monotonic()
         self.safe_rows = 0  # rows known to be on disk
-        self._journal = self._locked_journal()
+        self._journal = self._locked_journal(overwrite)
         self._fd = -1
         try:
             if not still_free():
@@ -133,7 +130,7 @@ class EmbeddingWriter:
             except OSError as e:
                 raise self._failed(e) from None
         self._next = start + len(rows)
-        if time.monotonic() - self._synced >= self._sync_seconds:
+        if time.monotonic() - self._synced >= SYNC_SECONDS:
             self.sync()
 
     def read(self, rows: NDArray[np.int64]) -> NDArray[np.float16]:
@@ -144,8 +141,10 @@ class EmbeddingWriter:
             raise ValueError(
                 f"only rows 0 to {self._next - 1} are written, asked for {rows.min()} to {rows.max()}"
             )
-        shape = (self.rows, self.dim)
-        return np.memmap(self.part_path, DTYPE, mode="r", offset=len(self._header), shape=shape)[rows]
+        out = np.empty((len(rows), self.dim), DTYPE)
+        for row, at in zip(out, rows.tolist(), strict=True):
+            os.preadv(self._fd, [row.data.cast("B")], len(self._header) + at * row.nbytes)
+        return out
 
     def sync(self) -> None:
         """Bring the rows written so far to disk and record them."""
@@ -218,7 +217,7 @@ class EmbeddingWriter:
             if error is None:  # else the first error is the one to tell
                 raise
 
-    def _locked_journal(self) -> Journal:
+    def _locked_journal(self, overwrite: bool) -> Journal:
         folder = self.npy_path.parent
         if not folder.is_dir():
             raise BitextmineError(
@@ -226,14 +225,15 @@ class EmbeddingWriter:
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise BitextmineError(
-                f"{self.npy_path}: cannot write: permission denied; write elsewhere with {self._elsewhere}"
+                f"{self.npy_path}: cannot write: permission denied; write elsewhere with --out or --cache"
             )
         try:
-            return Journal(journal_path(self.npy_path), JOB, self.identity).__enter__()
+            path = journal_path(self.npy_path)
+            return Journal(path, JOB, self.identity, overwrite=overwrite).__enter__()
         except JournalBusyError:
             raise BeingWritten(
                 f"{self.npy_path}: another process is writing this embedding now; wait for it, stop it, or write "
-                f"elsewhere with {self._elsewhere}"
+                "elsewhere with --out or --cache"
             ) from None
         except OSError as e:
             raise self._failed(e) from None
@@ -285,7 +285,7 @@ class EmbeddingWriter:
         return BitextmineError(
             f"{self.npy_path}: {e.strerror}: {self.rows:,} rows of {self.dim} float16 numbers need "
             f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
-            f"less); free some space, or write elsewhere with {self._elsewhere}{kept}"
+            f"less); free some space, or write elsewhere with --out or --cache{kept}"
         )
 
 

@@ -42,21 +42,21 @@ class Bench:
         Raises:
             BitextmineError: another text has that name, without an embedding of ours beside it.
         """
-        from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
+        from bitextmine.embeddings.embed import embed_corpus
 
         text = self.folder / name
         ours = not text.exists() or is_ours(embedding_paths(text)[1], Made.EMBEDDING)
         with open_output(text) as out:
             written = LineHasher()
             for some in some_lines(lines, 4096):
-                out.writelines(f"{line}\n" for line in some)
+                out.writelines(f"{line}\n".encode() for line in some)
                 written.update(some)
             # A run killed between text and embedding leaves this very text.
             if not ours and line_digest(iter_lines(text, "replace")) != written.hexdigest():
                 raise BitextmineError(
                     f"{text}: this file was not written by an evaluation; move it away, or name another --work"
                 )
-        npy = embed_corpus(text, self.encoder, self.run, EmbedOptions(elsewhere="--work"), lang=lang)
+        npy = embed_corpus(text, self.encoder, self.run, lang=lang)
         return text, open_embedding(npy)[0]
 
 

@@ -81,11 +81,14 @@ class Journal:
         path: the journal's file.
         job: the kind of work, such as ``"embed"``. A journal of another job is refused.
         identity: everything the records depend on, as JSON values.
+        overwrite: write over any other file of that name.
     """
 
-    def __init__(self, path: str | os.PathLike[str], job: str, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], job: str, identity: Mapping[str, Any], *, overwrite: bool = False
+    ) -> None:
         self.path = Path(path)
-        self.job = job
+        self.job, self._overwrite = job, overwrite
         head = {"journal": 1, "job": job, "identity": identity}
         self._head = json.dumps(head, sort_keys=False, allow_nan=False).encode() + b"\n"
         self._starts: list[int] = []
@@ -181,7 +184,7 @@ class Journal:
     def _start_afresh(self, first: bytes, size: int) -> None:
         """Write a new head over a journal of the same job, over a torn head, or into an empty file."""
         torn = not first.endswith(b"\n") and self._head.startswith(first)
-        if size and not torn and first[: len(_MAGIC)].strip(b"\x00") != b"":
+        if size and not torn and first[: len(_MAGIC)].strip(b"\x00") != b"" and not self._overwrite:
             head = read_head(self.path)
             if head is None or head.job != self.job:
                 raise BitextmineError(
@@ -214,8 +217,7 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
         BitextmineError: the folder holds something else, or cannot be made.
     """
     head = folder_head(path)
-    foreign = os.path.lexists(path) and (head is None or head.job != job)
-    if foreign and (not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir())):
+    if is_foreign(path, job):
         raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
     try:
         path.mkdir(exist_ok=True)
@@ -227,6 +229,14 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
                 if file.name != _IN_FOLDER:
                     file.unlink()
         yield journal
+
+
+def is_foreign(path: Path, job: str) -> bool:
+    """Return True if something else than a folder of finished parts of this job has the name `path`."""
+    head = folder_head(path)
+    if not os.path.lexists(path) or (head is not None and head.job == job):
+        return False
+    return not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir())
 
 
 def remove_folder(path: Path, job: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Place, Remote, open_bytes, place
 
@@ -62,7 +63,6 @@ class Made(Enum):
     INDEX = "the manifest of an index", _kind("index")
     FAISS = "an index", _begins(b"I")  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
     SEARCH = "the journal of a search", _begins(b'{"journal": 1, "job": "search"')
-    PLAN = "the journal of an unfinished index", _begins(b'{"journal": 1, "job": "index"')
     MODEL = "the configuration of an encoder", _kind("bitextmine-encoder")
     CARD = "the card of an encoder", _begins(b"# A bitextmine encoder")
     RECIPE = "the recipe of a training", _keys("data", "model", "train", "vocabulary")
@@ -118,11 +118,10 @@ def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, di
 def check_index_place(file: Path, manifest: Path, lists: Path, part: Path, instead: str) -> None:
     """Raise BitextmineError if a file at the place of an index, or of its build folder, is not ours."""
     check_ours(manifest, Made.INDEX, instead)
-    plan = part / "journal"
-    if part.exists() and not is_ours(plan, Made.PLAN) and (not part.is_dir() or any(part.iterdir())):
+    if is_foreign(part, "index"):
         raise _foreign(part, "is not the folder of an unfinished index", instead)
     for path in (file, lists):
-        if path.exists() and not manifest.exists() and not plan.exists():
+        if path.exists() and not manifest.exists() and folder_head(part) is None:
             raise _foreign(path, f"has no {manifest.name} beside it that says what it is", instead)
     check_ours(file, Made.FAISS, instead)
 

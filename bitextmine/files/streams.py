@@ -13,9 +13,8 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, TextIO, overload
+from typing import IO, Any, BinaryIO
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
@@ -228,35 +227,21 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise _cannot_write(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
-@overload
-def open_output(
-    path: str | os.PathLike[str], mode: Literal["text"] = "text"
-) -> AbstractContextManager[TextIO]: ...
-@overload
-def open_output(
-    path: str | os.PathLike[str], mode: Literal["binary"]
-) -> AbstractContextManager[BinaryIO]: ...
 @contextlib.contextmanager
-def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[Any]:
-    """Yield a writer: stdout for ``-``, else a file that appears under its name only when complete.
+def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a binary writer: stdout for ``-``, else a file that appears under its name only when complete.
 
     The file is written beside its place and moved there at the end (`atomic.replacing`); an exception removes it and
     leaves an earlier file of that name as it was. ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress, the same bytes
     for the same text. Other than regular files (/dev/stderr, a named pipe) are written in place.
 
-    Args:
-        path: the output.
-        mode: ``text`` for UTF-8 with line feeds, ``binary`` for bytes.
-
     Raises:
         BitextmineError: a missing or read-only folder, a full disk, storage that does not take the file.
         BrokenPipeError: the reader of stdout is gone; stdout then points at /dev/null, so nothing complains at exit.
     """
-    if mode not in ("text", "binary"):
-        raise ValueError(f"mode must be 'text' or 'binary', not {mode!r}")
     if os.fspath(path) in ("-", "/dev/stdout"):
         try:
-            yield from _stdout(mode)
+            yield from _stdout()
         except OSError as e:
             _mute_stdout(e)
             if e.errno in FULL_DISK:
@@ -265,7 +250,7 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
         return
 
     if isinstance(remote := place(path), Remote):
-        yield from _sent(remote, mode)
+        yield from _sent(remote)
         return
     in_place = _written_in_place(path)
     # Through a symbolic link, so that the link stays one.
@@ -278,26 +263,18 @@ def open_output(path: str | os.PathLike[str], mode: str = "text") -> Iterator[An
                 raw = stack.enter_context(target.open("ab") if in_place else replacing(target))
             except OSError as e:
                 raise _cannot_write(path, e) from None
-            yield from _packed_as(raw, compression(path), mode)
+            yield stack.enter_context(_packed(raw, compression(path)))
     except OSError as e:
         if e.errno in FULL_DISK:
             raise BitextmineError(f"{path}: cannot write: {e.strerror}; free some space") from None
         raise
 
 
-def _packed_as(raw: IO[bytes], suffix: str, mode: str) -> Iterator[Any]:
-    with _packed(raw, suffix) as packed:
-        if mode == "binary":
-            yield packed
-        else:
-            yield from _text_on(packed)
-
-
-def _sent(remote: Remote, mode: str) -> Iterator[Any]:
+def _sent(remote: Remote) -> Iterator[Any]:
     remote.check_writable()
     try:
-        with remote.writing() as raw:
-            yield from _packed_as(raw, remote.suffix.lower() if compression(remote) else "", mode)
+        with remote.writing() as raw, _packed(raw, compression(remote)) as packed:
+            yield packed
     except OSError as e:
         if e.errno in FULL_DISK:
             folder = tempfile.gettempdir()
@@ -318,32 +295,23 @@ def _written_in_place(path: str | os.PathLike[str]) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _text_on(buffer: Any) -> Iterator[TextIO]:
-    text = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n")
-    try:
-        yield text
-    except BaseException:
-        with contextlib.suppress(OSError, ValueError):
-            text.detach()  # or it would close the buffer whenever it is collected
-        raise
-    text.flush()
-    text.detach()
+class _Decoded(io.RawIOBase):
+    """Bytes, in whole characters, for a text stream that stands in place of stdout, as in notebooks."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        sys.stdout.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
 
 
-def _stdout(mode: str) -> Iterator[Any]:
+def _stdout() -> Iterator[Any]:
     if sys.stdout is None:
         raise BitextmineError("<stdout>: stdout is closed; name an output file")
     sys.stdout.flush()
-    buffer = getattr(sys.stdout, "buffer", None)
-    if buffer is None:  # a text stream put in place of stdout, as tests do
-        if mode == "binary":
-            raise BitextmineError("<stdout>: cannot write bytes to this stdout")
-        yield sys.stdout
-        return
-    if mode == "binary":
-        yield buffer
-    else:  # not sys.stdout itself: its encoding and line ends follow the locale
-        yield from _text_on(buffer)
+    buffer = getattr(sys.stdout, "buffer", None) or _Decoded()
+    yield buffer
     buffer.flush()
 
 

@@ -168,9 +168,9 @@ def open_pairs(
     with contextlib.ExitStack() as stack:
         if format is MOSES:
             names = [os.fspath(path).replace("{lang}", lang) for lang in outline.langs]
-            out: Any = [stack.enter_context(open_output(name, "binary")) for name in names]
+            out: Any = [stack.enter_context(open_output(name)) for name in names]
         else:
-            out = stack.enter_context(open_output(path, "binary"))
+            out = stack.enter_context(open_output(path))
         writer: Writer = format.load(format.writer)(out, outline)
         yield writer
         writer.close()

@@ -164,7 +164,7 @@ class Bitext:
                 out.write(RecordBlock(names, rows, start), None, ())
                 start += len(rows)
         if not is_stream(output):
-            with open_output(f"{os.fspath(output)}.json", "binary") as file:
+            with open_output(f"{os.fspath(output)}.json") as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def discard_checkpoint(self) -> None:

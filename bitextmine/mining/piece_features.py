@@ -56,11 +56,6 @@ class Sentences:
         """Return the sentences of these numbers (m,), in that order."""
         return Sentences(self.pieces, self.rows[rows])
 
-    @classmethod
-    def all_of(cls, pieces: Pieces) -> Sentences:
-        """Return every sentence of `pieces`."""
-        return cls(pieces, np.arange(len(pieces)))
-
 
 class PieceFeatures:
     """Compares tokenised sentences by the vectors of their pieces.

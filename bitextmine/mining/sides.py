@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,9 +129,9 @@ def packed_rows(
 ) -> NDArray[Any]:
     """Return these rows (ascending) of a matrix (n, d) as an array of their own, (len(rows), d), of the same type.
 
-    All rows of an array are the array itself, not a copy. Above `in_memory` bytes the array is a map: of the embedding
-    if all rows are wanted, else of a temporary file in `folder` (or, if that cannot be written, in the system's) that
-    vanishes with the array.
+    All rows of an array are the array itself, not a copy. Above `in_memory` bytes all rows of an embedding are its
+    file, which is read in blocks; some of them are a map of a temporary file in `folder` (or, if that cannot be
+    written, in the system's) that vanishes with the array.
 
     Raises:
         BitextmineError: the disk has no room for the file.
@@ -142,7 +142,9 @@ def packed_rows(
         if isinstance(matrix, np.ndarray):
             return matrix
         if size > in_memory:
-            return matrix.mapped()
+            return cast(
+                "NDArray[Any]", matrix
+            )  # read in blocks like one; a map of a file that shrinks would be fatal
     out: NDArray[Any]
     if size <= in_memory:
         out = np.empty(shape, matrix.dtype)

@@ -51,7 +51,7 @@ def write_report(
     options = _options(columns or Columns(), output, rule, manifest, errors)
     text = render(found, origin, options)
     with open_output(output) as out:
-        out.write(text)
+        out.write(text.encode())
     return found.rows
 
 

@@ -197,7 +197,7 @@ def fit_scorer(
             bar.update(1)
     measured = _measured(tasks, margin, cut, fitting)
     scorer = Scorer(margin, _leaning(_piece_network(tasks, fitting), tasks), cut, SHARE)
-    with open_output(place, "binary") as file:
+    with open_output(place) as file:
         file.write(save(scorer.arrays()))
     return FittedScorer(scorer, place, measured)
 

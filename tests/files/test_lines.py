@@ -99,7 +99,7 @@ def test_what_open_output_writes_comes_back(
     lines = [line.replace("\r", " ").replace("\ufeff", " ") for line in lines]
     path = tmp_path_factory.mktemp("text") / f"corpus.fr{suffix}"
     with open_output(path) as file:
-        file.writelines(f"{line}\n" for line in lines)
+        file.writelines(f"{line}\n".encode() for line in lines)
     assert read_lines(path) == lines
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
