@@ -79,9 +79,7 @@ def test_adapted_encoder(bitextmine, piles, weak_model, adapted):
 def test_killed_in_any_round(bitextmine, piles, adapted, tmp_path):
     whole, _, args = adapted
     for folder, count in (  # touches of a file there
-        ("work", 2),  # before anything
         ("work/embeddings", 3),
-        ("work/round-0", 1),  # mined pairs
         ("work/round-1/encoder/work", 3),  # in training, at its checkpoint
         ("work/round-1", 1),  # the pairs of the next round
         ("", 9),  # the log, or the model's files
@@ -117,9 +115,6 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
     ("args", "code", "words"),
     [
         (["--src", "en", "--tgt", "de"], 1, ["no corpus in language 'de'"]),
-        (["--src-file", "corpus.en", "--tgt-file", "nosuch.fr"], 1, ["nosuch.fr"]),
-        (["--src", "en", "--tgt", "fr", "--model", "nosuch"], 1, ["nosuch"]),
-        (["--src", "en", "--tgt", "fr", "--gold", "nosuch.tsv"], 1, ["nosuch.tsv"]),
         (["--src-file", "few/few.en", "--tgt-file", "corpus.fr"], 1, ["few.en has 20 lines"]),
         (["--src-file", "few/same.en", "--tgt-file", "corpus.fr"], 1, ["same.en has 1 "]),
         (["--src", "en", "--tgt", "fr", "--gold", "far.tsv"], 1, ["9,999", "corpus.fr has 1,800 lines"]),
@@ -129,7 +124,6 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
         (["--src", "en", "--tgt", "en"], 2, ["same language"]),
         (["--src-file", "corpus.en"], 2, ["--tgt-file 0 times"]),
         (["--src", "en", "--tgt", "fr", "--error-rate", "0"], 2, ["--error-rate"]),
-        (["--src", "en", "--tgt", "fr", "-k", "1"], 2, ["x>=2"]),
         (["--src", "en", "--tgt", "fr", "--gold", "a", "--gold", "b"], 2, ["--gold is given 2 times for 1"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -150,15 +144,6 @@ def test_bad_input(bm, piles, tmp_path, args, code, words):
     assert not (tmp_path / "model" / "work").exists()
 
 
-def test_foreign_files_in_the_work_folder(bm, tmp_path):
-    for name in ("corpus.en", "corpus.fr"):
-        (tmp_path / name).write_text("A line.\n" * 20)
-    notes = tmp_path / "model" / "work" / "notes.txt"
-    notes.parent.mkdir(parents=True)
-    notes.write_text("mine")
-    bm.refused("adapt", "--src", "en", "--tgt", "fr", "--out", "model")
-
-
 def test_another_adaptation_is_not_resumed(bitextmine, piles, weak_model, tmp_path):
     args = ["adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", tmp_path / "model"]
     died = bitextmine.dies(
@@ -167,21 +152,6 @@ def test_another_adaptation_is_not_resumed(bitextmine, piles, weak_model, tmp_pa
     assert died.code == -signal.SIGKILL and (tmp_path / "model/work/round-0/0.en-fr.tsv").exists()
     message = bitextmine.fails(*args, "--error-rate", "0.1", cwd=piles)
     assert "another encoder or other options" in message
-
-
-def test_a_corpus_that_changes_before_the_first_mining(bitextmine, piles, weak_model, tmp_path):
-    """Killed while embedding, the same command resumes with another line in one corpus, and embeds only that one."""
-    for name in ("corpus.en", "corpus.fr"):
-        (tmp_path / name).write_bytes((piles / name).read_bytes())
-    args = ["adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", "model", "--rounds", "1"]
-    args += ["--error-rate", "0.2"]
-    died = bitextmine.dies(tmp_path / "hooks", 1, *args, folder="model/work/round-0", cwd=tmp_path)
-    assert died.code == -signal.SIGKILL
-    with (tmp_path / "corpus.fr").open("a", encoding="utf-8") as file:
-        file.write("Une ligne de plus.\n")
-    result = bitextmine(*args, cwd=tmp_path, code=None)
-    assert "an adaptation of other" not in result.err and "0.en.npy: up to date" in result.err
-    assert rounds_of(tmp_path / "model")[0]["pairs"] >= 200
 
 
 def test_model_card(adapted, weak_model):

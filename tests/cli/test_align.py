@@ -255,34 +255,6 @@ def test_unrelated_documents(bm, document, tmp_path):
     assert "warning: this pair of documents hardly fit" in result.err
 
 
-def test_a_line_of_a_megabyte(bm, document, tmp_path):
-    document(tmp_path)
-    for lang in ("en", "fr"):
-        path = tmp_path / f"doc.{lang}"
-        path.write_text("word " * 200_000 + "\n" + path.read_text() + "x" * 1_000_000 + "\n")
-    found = links(bm("align", "doc.en", "doc.fr", "--ids").out)
-    assert ([1], [1]) in found
-    n = len((tmp_path / "doc.en").read_text().splitlines())
-    assert [i for x, _ in found for i in x] == list(range(1, n + 1))
-
-
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [
-        ("Café\n".encode("latin-1"), "invalid UTF-8"),
-        ("Bonjour\n".encode("utf-16"), "UTF-16"),
-        (gzip.compress(b"Bonjour\n", mtime=0), "gzip"),
-    ],
-)
-def test_other_encodings(bm, tmp_path, content, word):
-    (tmp_path / "a.en").write_text("Good morning.\n")
-    (tmp_path / "a.fr").write_bytes(content)
-    error = bm.fails("align", "a.en", "a.fr")
-    assert "a.fr: line 1" in error and word in error
-    if word == "invalid UTF-8":
-        assert "Caf\ufffd" in bm("align", "a.en", "a.fr", "--errors", "replace").out
-
-
 def test_missing_files(bm, document, tmp_path):
     document(tmp_path, "a")
     assert "b.fr: no such file" in bm.fails("align", "a.en", "b.fr")
@@ -363,18 +335,6 @@ def test_a_document_that_is_part_of_the_other(bm, sentence_pairs, tmp_path):
     (tmp_path / "doc.fr").write_text("".join(f"{fr}\n" for _, fr in pairs[:15]))
     found = links(bm("align", "doc.en", "doc.fr", "--ids").out)
     assert sum(([i], [i]) in found for i in range(1, 16)) >= 13
-
-
-def test_outputs_that_would_replace_an_input(bm, document, tmp_path):
-    document(tmp_path)
-    before = (tmp_path / "doc.en").read_bytes()
-    (tmp_path / "list.tsv").write_text("doc.en\tdoc.fr\n")
-    for args, why in (
-        (("doc.en", "doc.fr", "-o", "doc.en"), "-o doc.en: pairs are written as"),
-        (("--list", "list.tsv", "-o", "list.tsv"), "is the input itself"),
-    ):
-        assert why in bm("align", *args, code=2).err
-    assert (tmp_path / "doc.en").read_bytes() == before
 
 
 def test_a_foreign_file_instead_of_the_journal(bm, document, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import gzip
 import json
@@ -133,7 +132,7 @@ def truncated(kind: str) -> bytes:
         ("corpus.txt", b"Bonjour.\n", "--lang"),
         ("corpus.fr", b"Bonjour.\n\ncaf\xe9\nFin.\n", "corpus.fr: line 3: "),
         ("corpus.fr.gz", b"Bonjour.\n", "corpus.fr.gz: not valid"),
-        *((f"corpus.fr.{kind}", truncated(kind), f"corpus.fr.{kind}: truncated") for kind in COMPRESS),
+        ("corpus.fr.xz", truncated("xz"), "corpus.fr.xz: truncated"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -141,28 +140,6 @@ def test_unusable_corpora(fails, tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     assert message in fails(name)
-
-
-def test_a_folder_instead_of_a_corpus(fails, tmp_path):
-    (tmp_path / "corpus.fr").mkdir()
-    assert "corpus.fr: is a directory" in fails("corpus.fr")
-
-
-def without_override() -> None:
-    """For `preexec_fn`: make root obey file modes, too (Linux only)."""
-    with contextlib.suppress(OSError, AttributeError):
-        prctl = ctypes.CDLL(None).prctl
-        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-            prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
-
-
-def test_an_unreadable_corpus(fails, tmp_path):
-    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
-    (tmp_path / "corpus.fr").chmod(0)
-    cat = ["cat", tmp_path / "corpus.fr"]
-    if not subprocess.call(cat, preexec_fn=without_override, stderr=subprocess.DEVNULL):
-        pytest.skip("this user may read everything")
-    assert "corpus.fr: permission denied" in fails("corpus.fr", preexec_fn=without_override)
 
 
 def test_invalid_utf8_can_be_replaced(bm, tmp_path):
@@ -173,13 +150,7 @@ def test_invalid_utf8_can_be_replaced(bm, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "damage"),
-    [
-        ("config.json", "missing"),
-        ("config.json", "truncated"),
-        ("tokenizer.model", "truncated"),
-        ("model.safetensors", "truncated"),
-        ("model.safetensors", "of another model"),
-    ],
+    [("config.json", "missing"), ("tokenizer.model", "truncated"), ("model.safetensors", "of another model")],
 )
 def test_a_damaged_model_folder(fails, tiny_model, other_model, tmp_path, name, damage):
     model = tmp_path / "model"
@@ -192,11 +163,6 @@ def test_a_damaged_model_folder(fails, tiny_model, other_model, tmp_path, name, 
         shutil.copy(other_model / name, model)
     (tmp_path / "corpus.fr").write_text("Bonjour.\n")
     assert name in fails("corpus.fr", "--model", model)
-
-
-def test_an_unknown_model(fails, tmp_path):
-    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
-    assert "nosuch" in fails("corpus.fr", "--model", "nosuch")
 
 
 # --- full disks --------------------------------------------------------------------------------------------
@@ -212,27 +178,6 @@ def test_no_room_for_the_embedding(bm, fails, parallel_text, tmp_path):
     assert np.load(tmp_path / "corpus.fr.npy").shape == (1000, 32)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 256 KiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk]
-    if not shutil.which("mount") or subprocess.call(mount, stderr=subprocess.DEVNULL):
-        pytest.skip("mounting needs root")
-    yield disk
-    subprocess.check_call(["umount", disk])
-
-
-def test_a_full_disk(bm, parallel_text, small_disk):
-    parallel_text(small_disk, 2000)  # two texts of about 100 kB; the two embeddings need 128 kB each
-    assert "128,128 bytes" in bm.at(small_disk).fails("embed", "corpus.fr", "corpus.en")
-    assert not (small_disk / "corpus.en.npy").exists()
-    subprocess.check_call(["mount", "-o", "remount,size=8m", small_disk])
-    bm.at(small_disk)("embed", "corpus.fr", "corpus.en")
-    assert len(np.load(small_disk / "corpus.en.npy")) == 2000
-
-
 # --- interrupted runs --------------------------------------------------------------------------------------
 
 
@@ -242,17 +187,17 @@ def test_killed_at_any_moment(bm, sentence_pairs, tmp_path):
     for folder in (whole, killed):
         folder.mkdir()
         for side, lang in enumerate(("en", "fr")):
-            text = "".join(f"{i} {pair[side]}\n" for i, pair in enumerate(sentence_pairs[:6000]))
+            text = "".join(f"{i} {pair[side]}\n" for i, pair in enumerate(sentence_pairs[:2000]))
             (folder / f"corpus.{lang}").write_text(text)
     args = ("embed", "corpus.en", "corpus.fr")
     bm(*args, cwd=whole)
     kills = 0
-    for count in range(1, 80, 4):
+    for count in range(1, 80, 8):
         died = bm.dies(tmp_path / "hooks", count, *args, cwd=killed)
         assert died.code in (0, -signal.SIGKILL)
         kills += bool(died.code)
         for manifest in killed.glob("corpus.??.json"):  # a file with its final name is complete
-            assert json.loads(manifest.read_text())["rows"] == 6000
+            assert json.loads(manifest.read_text())["rows"] == 2000
         if not died.code:
             break
     assert kills >= 3

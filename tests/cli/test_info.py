@@ -32,11 +32,6 @@ def test_kinds_of_files(bm, mined, tiny_model, tmp_path):
     assert (piped["what"], piped["lines"], piped["blank lines"]) == ("corpus", "3", "1")
 
 
-def test_missing_files(bm):
-    for name in ("missing", "./default", "corpus.de"):
-        assert f"{name}: no such file" in bm.fails("info", name)
-
-
 def test_a_flipped_bit_is_noticed(bm, mined, tiny_model, tmp_path):
     shutil.copytree(tiny_model, tmp_path / "model")
     for name, damaged in (("corpus.fr.npy", "corpus.fr.npy"), ("model", "model/model.safetensors")):

@@ -212,27 +212,6 @@ def test_corpora_by_language(bm, parallel_text, tmp_path):
     assert "/nonexistent" in bm.fails(*MINE, "--dir", "/nonexistent")
 
 
-def test_corpora_by_name(bm, mined, tmp_path):
-    named = ("mine", "corpus.en", "corpus.fr", "--threshold", "none")
-    assert bm(*named).out == mined
-    (tmp_path / "corpus.en").rename(tmp_path / "a.txt")
-    unnamed = ("mine", "a.txt", "corpus.fr", "--threshold", "none")
-    message = bm.fails(*unnamed)
-    assert "a.txt: no language" in message and "--src" in message
-    told = bm(*unnamed, "--src", "en")
-    assert told.out == mined and "src:en|tgt:fr|" in told.err
-
-
-def test_a_corpus_and_its_compressed_copy(bm, mined, tmp_path):
-    """Either will do if the texts are equal; otherwise neither is chosen."""
-    text = (tmp_path / "corpus.fr").read_bytes()
-    (tmp_path / "corpus.fr.gz").write_bytes(gzip.compress(text))
-    assert bm(*MINE).out == mined
-    (tmp_path / "corpus.fr.gz").write_bytes(gzip.compress(text + b"Une ligne de plus.\n"))
-    assert "corpus.fr, corpus.fr.gz" in bm.fails(*MINE)
-    assert bm("mine", "--src", "en", "--tgt-file", "corpus.fr", "--threshold", "none").out == mined
-
-
 @pytest.fixture
 def three(parallel_text, tmp_path) -> Path:
     """Three corpora; the German one holds the French lines in another order."""
@@ -271,10 +250,6 @@ def test_pairs_of_languages_that_do_not_fit(bm, three, args, message):
     assert message in bm.refused("mine", *args.split(), code=2)
 
 
-def test_a_language_with_itself(bm, three):
-    assert "corpus.fr" in bm.refused("mine", "--src", "en", "--src", "fr", "--tgt", "fr", "-o", "{src}.tsv")
-
-
 # --- embeddings that do not fit ----------------------------------------------------------------------------
 
 
@@ -296,25 +271,6 @@ def test_an_embedding_of_other_text(bm, mined, tmp_path, change, rows):
     assert np.load(tmp_path / "corpus.fr.npy").shape[0] == rows
     if rows == 35:
         assert set(texts(result.out)) == set(texts(mined))
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda f: (f / "corpus.fr.npy").write_bytes((f / "corpus.fr.npy").read_bytes()[:500]), "truncated"),
-        (lambda f: np.save(f / "corpus.fr.npy", np.zeros((35, 7), dtype=np.float16)), "35 rows of 7"),
-        (lambda f: shutil.copy(f / "corpus.en.npy", f / "corpus.fr.npy"), "embedding again"),
-        (lambda f: (f / "corpus.fr.json").unlink(), "corpus.fr.json"),
-    ],
-    ids=["truncated", "another dimension", "other vectors", "no manifest"],
-)
-def test_a_damaged_embedding(bm, mined, tmp_path, damage, message):
-    whole = (tmp_path / "corpus.fr.npy").read_bytes()
-    damage(tmp_path)
-    result = bm(*MINE)
-    assert message in result.err
-    assert (tmp_path / "corpus.fr.npy").read_bytes() == whole
-    assert result.out == mined
 
 
 def test_little_memory(bm, parallel_text, tmp_path):
@@ -365,16 +321,6 @@ def test_a_foreign_manifest_beside_the_pairs(bm, tmp_path):
     bm(*MINE, "-o", "out.jsonl", "--force")
     assert json.loads(beside.read_text())["kind"] == "bitext"
     bm(*MINE, "-o", "out.jsonl")
-
-
-def test_a_closed_pipe(bash, mined, tmp_path):
-    line = " ".join(("bitextmine", *MINE))
-    done = bash(f"set +o pipefail; {line} 2>errors | head -1; echo ${{PIPESTATUS[0]}}")
-    row, status = done.stdout.splitlines()
-    assert row == mined.splitlines()[0]
-    assert int(status) in (0, 141)  # 0: all of it fitted into the pipe
-    errors = (tmp_path / "errors").read_text()
-    assert not [word for word in ("Traceback", "error", "roken pipe", "ignored") if word in errors]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from .helpers import MINE, contents, texts
@@ -23,12 +22,12 @@ def test_killed_at_any_moment(bm, parallel_text, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-        parallel_text(folder, 1500, extra=500)
+        parallel_text(folder, 400, extra=100)
         shutil.copy(folder / "corpus.fr", folder / "corpus.de")
     args = ("mine", "--src", "en", "--tgt", "fr", "--tgt", "de", "-o", "{tgt}.tsv")
     bm(*args, cwd=whole)
     kills = 0
-    for count in range(5, 200, 12):
+    for count in range(5, 200, 20):
         died = bm.dies(tmp_path / "hooks", count, *args, cwd=killed)
         assert died.code in (0, -signal.SIGKILL)
         kills += bool(died.code)
@@ -206,23 +205,10 @@ def sweep(bm, act, embedded, tmp_path, change: str, step: int) -> list[Any]:
 def test_a_text_that_changes_at_any_moment(bm, act, embedded, tmp_path):
     """Right pairs, of the text before or after the change, or an error."""
     right = set(texts(embedded[1]))
-    found = sweep(bm, act, embedded, tmp_path, REVERSED, 2)
+    found = sweep(bm, act, embedded, tmp_path, REVERSED, 5)
     for result in found:
         some = set(texts(result.out))
         assert result.code or (len(some & right) > 0.9 * len(right) and len(some - right) < 5)
-
-
-def test_vectors_that_are_truncated_at_any_moment(bm, act, embedded, tmp_path):
-    for result in sweep(bm, act, embedded, tmp_path, TRUNCATED, 3):
-        assert result.out == embedded[1] if not result.code else "corpus.fr.npy" in result.err
-
-
-def test_a_search_of_changed_vectors_is_not_resumed(here, act, embedded):
-    """Vectors that change between two saved blocks of a search."""
-    save_always = "import bitextmine.search.checkpoint as c; c.SAVE_SECONDS = 0; c._SHARE = 0\n"
-    assert "the vectors changed" in here.fails(*DEFAULT, **act(save_always + LINE_ZEROED, "search_both"))
-    assert not list(here.folder.glob("*.part"))
-    assert here(*DEFAULT).out == embedded[1]
 
 
 def test_an_index_that_is_truncated_during_the_search(here, act):
@@ -254,9 +240,3 @@ def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
         command, cwd=here.folder, capture_output=True, text=True, check=True, env={**os.environ}
     )
     assert done.stdout == "True\n"
-
-
-def test_without_compiled_modules_vectors_are_held_in_memory(here, act):
-    then = act(TRUNCATED, "search_both", BITEXTMINE_COMPILED="off")
-    assert "the vectors changed" in here.fails(*DEFAULT, **then)
-    assert np.load(here.folder / "corpus.en.npy").shape[0] == LINES

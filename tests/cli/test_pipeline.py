@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -50,15 +49,6 @@ def test_a_chain_in_every_format(bm, chain, tmp_path, suffix):
     ]
     assert reports[0] == reports[1]
     bm("report", f"kept.{suffix}", "-o", "a.html")
-
-
-def test_tmx_needs_languages(bm, chain, tmp_path):
-    pairs = (chain / "pairs.tsv").read_bytes()
-    assert "--src and --tgt" in bm.refused("score", "-o", "x.tmx", *NO_MODEL, stdin=pairs, code=2)
-    bm("score", "-o", "x.tmx", "--src", "en", "--tgt", "fr", "--columns", "copy", stdin=pairs)
-    bm("filter", "x.tmx", "--preset", "none", "-o", "y.jsonl")
-    first = json.loads((tmp_path / "y.jsonl").read_text().splitlines()[0])
-    assert first["translation"].keys() == {"en", "fr"}
 
 
 def test_pipes(bm, bash, parallel_text, tmp_path):
@@ -183,34 +173,22 @@ def test_file_names_that_are_not_utf8(bm, tmp_path):
 
 RUNS = [  # each reads what earlier ones wrote
     ("embed", "corpus.en", "corpus.fr"),
-    ("index", "corpus.en", "--type", "flat"),
     (*MINE, "--ids", "-o", "mined.tsv"),
     ("score", "mined.tsv", "-o", "scored.tsv"),
     ("filter", "scored.tsv", "--rejected", "bad.tsv"),
     ("align", "corpus.en", "corpus.fr"),
     ("report", "mined.tsv", "-o", "report.html"),
-    ("evaluate", "retrieval", "--queries", "queries.tsv"),
-    ("info", "corpus.fr"),
-    ("encoder", "reduce", "MODEL", "corpus.en", "--dim", "8", "--out", "reduced"),
 ]
 
 
-def test_commands_in_a_new_interpreter(bm, tiny_model, parallel_text, sentence_pairs, tmp_path):
+def test_commands_in_a_new_interpreter(bm, parallel_text, tmp_path):
     """Most tests fork a process that has loaded the package (tests/warm.py); a new one writes the same bytes."""
-    rows = "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[:200])
     for name in ("fresh", "warm"):
         (tmp_path / name).mkdir()
         parallel_text(tmp_path / name, 40, extra=10)
-        (tmp_path / name / "queries.tsv").write_text(f"en\tfr\n{rows}", encoding="utf-8")
-    for run in RUNS:
-        args = [str(tiny_model) if arg == "MODEL" else arg for arg in run]
+    for args in RUNS:
         fresh, warm = (bm(*args, cwd=name, fresh=name == "fresh", code=None) for name in ("fresh", "warm"))
         assert (fresh.code, fresh.out) == (warm.code, warm.out)
         assert "Traceback" not in fresh.err
         assert fresh.code == 0, fresh.err
-    timed = (".faiss.json", "log.jsonl", "training.png")
-    fresh, warm = (
-        {name: data for name, data in contents(tmp_path / folder).items() if not name.endswith(timed)}
-        for folder in ("fresh", "warm")
-    )
-    assert fresh == warm
+    assert contents(tmp_path / "fresh") == contents(tmp_path / "warm")

@@ -109,17 +109,6 @@ def test_chunks_of_a_pipe_do_not_matter(bitextmine, tiny_model):
     assert child.communicate()[0] == whole
 
 
-def test_options_without_effect(score, sieve, tmp_path):
-    for command, options in ((score, ("--columns", "copy")), (sieve, ("--max", "copy=0.5"))):
-        for side in ("--src", "--tgt"):
-            assert side in command(tsv(GOOD), *options, side, "en", code=2)[1]
-        told = "--src and --tgt change nothing"
-        assert told in command(tsv(GOOD), *options, "--src", "en", "--tgt", "fr")[1]
-        assert told not in command(tsv(GOOD), *options)[1]
-    indexes = ("--src-index", tmp_path / "no", "--tgt-index", tmp_path / "no")
-    assert "--src-index and --tgt-index change nothing" in score(tsv(GOOD), "--columns", "copy", *indexes)[1]
-
-
 @pytest.mark.parametrize(
     ("command", "options", "extra"),
     [

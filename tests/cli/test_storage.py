@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -111,26 +110,6 @@ def test_embeddings_are_sent_and_fetched(
     assert "111 lines embedded" in other.err
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 9])
-def test_killed_at_any_moment(bitextmine: Any, tmp_path: Path, count: int) -> None:
-    """The output is complete or missing. Temporary files and the output share a folder, whose files are counted."""
-    work = tmp_path / "work"
-    work.mkdir()
-    (tmp_path / "pairs.tsv").write_text("".join(f"line {i}\tligne {i}\n" for i in range(2000)))
-    run = ("filter", "../pairs.tsv", "--preset", "none", "-o", f"file://{work}/kept.tsv")
-    env = {"TMPDIR": str(work)}
-    code = bitextmine.dies(tmp_path / "hooks", count, *run, cwd=work, env=env).code
-    assert code in (0, -signal.SIGKILL)
-    if (work / "kept.tsv").exists():
-        assert (work / "kept.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
-    else:
-        assert code == -signal.SIGKILL
-    bitextmine(*run, cwd=work, env=env)
-    assert (work / "kept.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
-    left = {path.name for path in work.iterdir()} - {"kept.tsv", ".kept.tsv.sending"}
-    assert left == set(), "the next run removes what a killed run left"
-
-
 def test_urls_where_a_local_path_is_needed(
     bitextmine: Any, there: str, here: Path, env: dict[str, str]
 ) -> None:
@@ -158,15 +137,6 @@ def test_urls_where_a_local_path_is_needed(
         in bitextmine("filter", f"{there}/corpus.en", "-o", f"{there}/corpus.en", code=2, **run).err
     )
     assert sorted(path.name for path in here.iterdir()) == ["corpus.en", "corpus.fr", "corpus.fr.zst"]
-
-
-def test_a_missing_driver(bitextmine: Any, tmp_path: Path) -> None:
-    """s3fs cannot be imported, as if the extra were not installed."""
-    (tmp_path / "s3fs.py").write_text("raise ImportError('no s3fs')\n")
-    for args in (("info", "s3://b/x.en"), ("filter", "pairs.tsv", "-o", "s3://b/x.tsv")):
-        (tmp_path / "pairs.tsv").write_text("a\tb\n")
-        told = bitextmine.fails(*args, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
-        assert "s3:// needs a driver; install it with pip install 'bitextmine[storage]'" in told
 
 
 # --- S3 ---

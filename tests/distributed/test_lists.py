@@ -138,29 +138,6 @@ def test_what_is_finished_is_not_done_again(
     assert len(begun) == total - at
 
 
-def test_a_file_that_is_gone_or_damaged_is_made_again(sides: Callable[..., Any], tmp_path: Path) -> None:
-    x, y = sides(4500, 3000)
-    work = tmp_path / "work"
-    harmed: list[Any] = []
-
-    def harm(call: Any) -> None:
-        if call.key is None and not harmed:
-            harmed.append(None)
-            Path(call.args[-1].path).write_bytes(b"no lists")
-        elif call.key is not None and call.key not in harmed and len(harmed) < 3:
-            harmed.append(call.key)
-            path = Path(call.args[-1])
-            if len(harmed) == 2:
-                path.unlink()
-            else:
-                path.write_bytes(path.read_bytes()[:-100])
-
-    cluster = Here(500, after=harm)
-    same(search(x, y, 4, cluster, work), search(x, y, 4))
-    assert len(harmed) == 3
-    assert all(cluster.made.count(key) >= 2 for key in harmed[1:])
-
-
 def test_workers_of_another_kind_are_told_of(
     sides: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

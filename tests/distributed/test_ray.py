@@ -299,25 +299,6 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
     assert "filter: " in said and "lost" in said, said
 
 
-def test_a_filter_that_is_interrupted_leaves_nothing(
-    bitextmine: Command, nodes: Nodes, rows: bytes, tmp_path: Path
-) -> None:
-    run = bitextmine.start(
-        *FILTER, "--ray", nodes.address, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert run.stdin is not None
-    run.stdin.write(rows[: len(rows) // 2])
-    run.stdin.flush()
-    until_running(run, nodes.workers)
-    run.send_signal(signal.SIGINT)
-    assert run.stderr is not None
-    said = run.stderr.read().decode()
-    assert run.wait() == 130, said
-    assert "Traceback" not in said
-    assert not list(tmp_path.iterdir())
-    until(lambda: not nodes.workers())
-
-
 @pytest.mark.parametrize(
     ("package", "message"),
     [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from bitextmine.distributed.shards import shard_rows, spans
 from bitextmine.distributed.tiles import FileRows, search_tiles
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
-from bitextmine.executor import Task
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.exact import search_both
@@ -134,26 +131,6 @@ def test_finished_tiles_are_not_done_again(at: int, tmp_path: Path, work: Path) 
     again = Here(64, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
     same(search_tiles(again, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
     assert seen == left
-
-
-class Forgetful(Here):
-    """Every call is made twice, as where the worker dies between writing what it found and saying so."""
-
-    def run(self, task: Task) -> Any:
-        super().run(task)
-        return super().run(task)
-
-
-def test_tiles_whose_worker_died_when_they_were_written_were_not_found_finished(
-    tmp_path: Path, work: Path
-) -> None:
-    rng = np.random.default_rng(10)
-    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 128, 16)) for name in "xy")
-    report = tmp_path / "report.jsonl"
-    cluster = Forgetful(rows=64, report=report)
-    same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
-    assert len(cluster.made) == 2 * 4
-    assert json.loads(report.read_text())["tasks_found_finished"] == 0
 
 
 def test_the_checkpoint_is_that_of_a_search_on_one_machine(

@@ -21,7 +21,6 @@ from bitextmine.files.atomic import (
     replacing,
     staging,
     staging_folder,
-    write_at,
 )
 from bitextmine.files.jsonfile import write_json
 
@@ -186,13 +185,6 @@ def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert len(data) == 40_000 and len(set(data)) == 1
 
 
-def test_what_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "none" / "out"):
-        pytest.fail("must not get here")
-    with pytest.raises(OSError, match="File name too long"), replacing(tmp_path / ("x" * 254)):
-        pytest.fail("must not get here")
-
-
 def test_a_file_of_another_library_is_put_in_place(tmp_path: Path) -> None:
     (tmp_path / "made").write_bytes(b"new")
     put_in_place(tmp_path / "made", tmp_path / "out")
@@ -257,11 +249,3 @@ def test_space_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sys
         with pytest.raises(OSError) as caught:
             allocate(file.fileno(), 1 << 60)
         assert caught.value.errno in atomic.FULL_DISK
-
-
-def test_all_is_written_where_it_belongs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pwrite = os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:3], offset))
-    with (tmp_path / "a").open("wb") as file:
-        write_at(file.fileno(), memoryview(b"0123456789"), 4)
-    assert (tmp_path / "a").read_bytes() == bytes(4) + b"0123456789"

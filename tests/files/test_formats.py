@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import json
 import math
 import os
@@ -467,8 +466,3 @@ def test_tmx_needs_two_languages(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv.json").write_text('{"kind": "bitext", "signature": "src:en|tgt:fr|k:4"}')
     copied(tmp_path / "pairs.tsv", tmp_path / "pairs.tmx")
     assert open_table(tmp_path / "pairs.tmx").langs() == ("en", "fr")
-
-
-def test_bzip2_is_what_others_write(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv.bz2").write_bytes(bz2.compress(b"a\tb\n") + bz2.compress(b"c\td\n"))
-    assert get(tmp_path / "pairs.tsv.bz2") == [("a", "b"), ("c", "d")]

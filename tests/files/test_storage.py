@@ -20,7 +20,7 @@ from bitextmine.files.lines import read_lines  # noqa: E402
 from bitextmine.files.ours import Made, check_ours, is_ours  # noqa: E402
 from bitextmine.files.storage import Remote, local, place, same_place  # noqa: E402
 from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
-from bitextmine.files.tables import open_pairs, open_table  # noqa: E402
+from bitextmine.files.tables import open_table  # noqa: E402
 from bitextmine.files.urls import is_remote  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
@@ -183,25 +183,6 @@ def test_a_folder_of_that_name_is_no_place_for_a_file(folder: str) -> None:
         out.write(TEXT.encode())
     with pytest.raises(BitextmineError, match="cannot write: it is a directory"):
         check_writable(f"{folder}/inner")
-
-
-@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".jsonl.zst", ".tmx", ".parquet"])
-def test_every_form_of_pairs_comes_back(folder: str, suffix: str, tmp_path: Path) -> None:
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("score\tsrc\ttgt\n" + "".join(f"{i}.5\tone {i}\tun {i}\n" for i in range(500)))
-    there = f"{folder}/pairs{suffix}"
-    table = open_table(pairs)
-    with open_pairs(there, table.outline(langs=("en", "fr"), floats=("score",))) as out:
-        for block in table.rows.blocks():
-            out.write(block, None, ())
-    found = open_table(there)
-    texts = []
-    for block in found.rows.blocks(64):
-        rows = range(len(block))
-        texts += zip(block.texts(found.layout.src, rows), block.texts(found.layout.tgt, rows), strict=True)
-    assert texts == [(f"one {i}", f"un {i}") for i in range(500)]
 
 
 def test_corpora_are_found_by_language(folder: str) -> None:

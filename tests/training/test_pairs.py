@@ -14,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.tables import open_pairs
 from bitextmine.training.pairs import check_corpora, pair_chunks
 from bitextmine.training.recipe import Corpus, Data, Recipe
 
@@ -66,6 +69,22 @@ def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
         with pytest.raises(BitextmineError, match=r"1595.*1600|1600.*1595"):
             read_all(recipe, paired)
         (tmp_path / f"x.{lang}").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("suffix", ["tsv.gz", "jsonl", "tmx"])
+def test_every_format_of_pairs_is_read_alike(
+    tmp_path: Path, sentence_pairs: list[tuple[str, str]], suffix: str
+) -> None:
+    """Also with a header or a score in front, and with the languages the other way round."""
+    outline = Outline(("score", "src", "tgt"), 1, 2, ("en", "fr"), header=True, floats=("score",))
+    with open_pairs(tmp_path / f"p.{suffix}", outline) as out:
+        out.write(RecordBlock(outline.names, [[1.5, *pair] for pair in sentence_pairs[:50]]), None, ())
+    corpus = Corpus(("en", "fr"), pairs=f"p.{suffix}")
+    assert read_all(recipe_for(corpus, tmp_path), corpus) == sentence_pairs[:50]
+    if suffix != "tsv.gz":
+        turned = Corpus(("fr", "en"), pairs=f"p.{suffix}")
+        found = read_all(recipe_for(turned, tmp_path), turned)
+        assert found == [(tgt, src) for src, tgt in sentence_pairs[:50]]
 
 
 def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path: Path) -> None:
