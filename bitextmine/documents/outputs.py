@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Protocol, TextIO
+from typing import IO, Any, Protocol
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
@@ -72,7 +72,7 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
 
 
 class _Stdout:
-    def __init__(self, out: TextIO, ids: bool) -> None:
+    def __init__(self, out: IO[bytes], ids: bool) -> None:
         self.done: Mapping[str, Any] = {}
         self._out, self._ids, self._lang = out, ids, ""
 
@@ -81,7 +81,7 @@ class _Stdout:
             if self._lang:
                 raise _two_languages("standard output takes", self._lang, lang)
             self._lang = lang
-        self._out.write(f"{origin}\t{line}\n" if self._ids else f"{line}\n")
+        self._out.write((f"{origin}\t{line}\n" if self._ids else f"{line}\n").encode())
 
     def save(self, progress: Mapping[str, Any]) -> None:
         self._out.flush()
@@ -127,7 +127,7 @@ class _Parts:
                 made = self._folder / f"{lang}{ending}"
                 name = Path(f"{strip_compression(corpus)}{ending}") if ending else corpus
                 if compression(name):
-                    with open(made, "rb") as source, open_output(name, "binary") as packed:
+                    with open(made, "rb") as source, open_output(name) as packed:
                         shutil.copyfileobj(source, packed)
                 elif made.exists():  # or a run that was killed here has moved it
                     put_in_place(made, name)
