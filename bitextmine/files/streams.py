@@ -89,11 +89,11 @@ def read_once(path: str | os.PathLike[str]) -> bool:
 # --- reading ---------------------------------------------------------------------------------------------
 
 
-def read_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] = id) -> Iterator[bytes]:
+def read_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, or of stdin for ``-``, in non-empty blocks.
 
     All members of a ``.gz``, streams of a ``.bz2`` or ``.xz`` and frames of a ``.zst`` are read. `seen` is told the
-    place in the file before each block.
+    place in the file before each block, if it has one: a pipe has none.
 
     Raises:
         BitextmineError: while iterating: an unreadable file, a damaged or truncated archive.
@@ -108,7 +108,8 @@ def read_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] = id
             else:
                 blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
             for block in blocks:
-                seen(file.tell())
+                if seen is not None and file.seekable():
+                    seen(file.tell())
                 yield block
     except OSError as e:
         raise _cannot_read(path, e) from None
@@ -122,7 +123,9 @@ def longest_line(most: int | None = None) -> int:
     return _longest
 
 
-def read_line_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] = id) -> Iterator[bytes]:
+def read_line_blocks(
+    path: str | os.PathLike[str], seen: Callable[[int], object] | None = None
+) -> Iterator[bytes]:
     """Yield the bytes of `read_blocks` in blocks that end with a line feed (the last one may not).
 
     Raises:
