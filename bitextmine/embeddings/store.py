@@ -41,6 +41,8 @@ class VectorFile:
         BitextmineError: as for `open_embedding`.
     """
 
+    nbytes = 0  # in memory
+
     def __init__(self, npy_path: str | os.PathLike[str]) -> None:
         self.path = Path(npy_path)
         self.shape, self._offset = vectors_layout(self.path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitextmine.embeddings.embed import embed_corpus, embed_lines
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import VectorFile, open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
@@ -46,6 +46,25 @@ def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
     assert np.array_equal(in_memory.unique.line_to_row, on_disk.unique.line_to_row)
     assert (in_memory.unknown, in_memory.npy) == (on_disk.unknown, None)
     assert {**in_memory.counts(), "corpus": "c.en", "lang": "en"} == on_disk.counts()
+
+
+def test_an_embedding_larger_than_the_memory_is_mined_from_its_file(tmp_path):
+    """By exact search and through indexes, with the same pairs."""
+    for lang, word in (("en", "line"), ("fr", "ligne")):
+        (tmp_path / f"c.{lang}").write_text("".join(f"{word} {i} {i * i}\n" for i in range(300)))
+    corpora = [Corpus(tmp_path / f"c.{lang}") for lang in ("en", "fr")]
+    encoder = load_encoder("europe5", "cpu")
+    embeddings = [embed_corpus(corpus, encoder) for corpus in corpora]
+    whole, parts = (
+        [load_side(c, npy, in_memory=most) for c, npy in zip(corpora, embeddings, strict=True)]
+        for most in (1 << 20, 1)
+    )
+    assert all(isinstance(side.vectors, VectorFile) for side in parts)
+    wanted, _ = find_neighbours(*whole, 4)
+    for search in (SearchWay.EXACT, SearchWay.INDEX):
+        work = WorkOptions(search=search, run=Run(memory=1 << 26))
+        found, _ = find_neighbours(*parts, 4, work)
+        assert np.array_equal(found.fwd_sim, wanted.fwd_sim), search
 
 
 def test_an_index_wants_files():
