@@ -116,12 +116,15 @@ def score(
         BitextmineError: unreadable or unwritable files, unknown columns, or nearly all rows malformed.
     """
     options, run = options or ScoreOptions(), run or Run()
-    request, notes = options.request(run.batch_tokens)
+    asked = options.columns if options.columns is None else column_names(options.columns, False)
+    # Before the first row is read, unless only that can tell the languages.
+    early = None if "lang" in (asked or ()) and not options.src else options.request(run.batch_tokens)
     keep_apart(path, {"-o": output})
     format = check_pairs_output(output, only_added=options.score_only)
     table = open_table(path, options.where)
     if not options.src and (stated := _stated_languages(table)):
-        request, notes = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
+        early = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
+    request, notes = early or options.request(run.batch_tokens)
     names = request.names
     langs = table.langs(options.src, options.tgt)
     format.check_languages(langs)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.urls import is_remote
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,22 @@ TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWrite
 JSONL = Format("jsonl", (".jsonl", ".ndjson"), "jsonl:open_jsonl", "jsonl:JsonWriter")
 TMX = Format("tmx", (".tmx",), "tmx:open_tmx", "tmx:TmxWriter", needs_languages=True)
 PARQUET = Format(
-    "parquet", (".parquet", ".pq"), "parquet:ArrowRows", "parquet:ArrowWriter", binary=True, extra="parquet"
+    "parquet",
+    (".parquet", ".pq"),
+    "parquet:open_parquet",
+    "parquet:ArrowWriter",
+    binary=True,
+    extra="parquet",
 )
 
+DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "xliff:open_xliff")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format(
     "moses", (".{lang}",), "moses:open_moses", "moses:MosesWriter", lines=True, needs_languages=True
 )
 
-FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, MOSES)}
+FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, DATASET, MOSES)}
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
@@ -109,13 +117,15 @@ class TwoFiles(os.PathLike[str]):
 
 
 def format_of(path: str | os.PathLike[str]) -> Format:
-    """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes.
+    """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes, DATASET for a folder.
 
     Raises:
         UsageError: a compressed file has the name of a format that compresses itself.
     """
     if isinstance(path, TwoFiles):
         return MOSES
+    if not is_remote(path) and Path(path).is_dir():
+        return DATASET
     found = _format(path) or TSV
     _check_compression(path, found)
     return found

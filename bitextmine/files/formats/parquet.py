@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,53 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from pyarrow import types
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
 from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
-from bitextmine.files.formats.records import RecordBlock, as_float, as_text
+from bitextmine.files.formats.records import TRANSLATION, Record, RecordBlock, RecordRows, as_float, as_text
 from bitextmine.files.layout import HEAD, Columns, find_layout
 from bitextmine.files.storage import Remote, place
+
+
+def open_parquet(path: str | os.PathLike[str], columns: Columns) -> ArrowRows | RecordRows:
+    """Return the rows of a file; of one with a struct `translation` as those of JSON Lines."""
+    rows = ArrowRows(path, columns)
+    return RecordRows(path, rows.records(), columns) if rows.translations else rows
+
+
+def open_dataset(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+    """Return the rows of a folder of the library datasets: of `Dataset.save_to_disk`, or of Parquet files.
+
+    Raises:
+        UsageError: a folder of several splits.
+        BitextmineError: a folder without such files, or a damaged file.
+    """
+    folder = Path(path)
+    files = sorted(folder.glob("*.arrow")) or sorted(folder.rglob("*.parquet"))
+    splits = sorted({file.name.partition("-")[0].removesuffix(file.suffix) for file in files})
+    if (folder / "dataset_dict.json").is_file():
+        splits = [part.name for part in sorted(folder.iterdir()) if part.is_dir()]
+    if len(splits) > 1:
+        raise UsageError(
+            f"{path}: a folder of several splits ({', '.join(splits)[:200]}); name the folder or the file of one"
+        )
+    if not files:
+        raise BitextmineError(f"{path}: a folder without files of pairs (*.arrow, *.parquet); name a file")
+    return RecordRows(path, (record for file in files for record in _dataset_records(file)), columns)
+
+
+def _dataset_records(path: Path) -> Iterator[Record]:
+    if path.suffix == ".parquet":
+        yield from ArrowRows(path, Columns()).records()
+        return
+    with _told(path, "not a file of a data set"), pyarrow.memory_map(str(path)) as source:
+        for batch in pyarrow.ipc.open_stream(source):
+            yield from _records(batch)
+
+
+def _records(batch: Any) -> Iterator[Record]:
+    for content in batch.to_pylist():
+        yield Record(content, sum(len(str(value)) for value in content.values()))
 
 
 class ArrowBlock(RecordBlock):
@@ -51,7 +93,10 @@ class ArrowBlock(RecordBlock):
 
 
 class ArrowRows:
-    """A Parquet file, read batch by batch; rows without a value for source or target are bad."""
+    """A Parquet file, read batch by batch; rows without a value for source or target are bad.
+
+    translations: the texts are in a struct, to be read with `records`.
+    """
 
     header_line = False
 
@@ -60,10 +105,13 @@ class ArrowRows:
         if not source.is_file():
             raise BitextmineError(f"{path}: no such file; check the path")
         self._path = path
-        with self._told("not a Parquet file"):
+        with _told(path, "not a Parquet file"):
             self._file = pyarrow.parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
             schema = self._file.schema_arrow
         names = tuple(schema.names)
+        self.translations = TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type)
+        if self.translations:
+            return
         if not names:
             raise BitextmineError(f"{path}: a Parquet file without columns; check what wrote it")
         head = next(self._parts(HEAD), None)
@@ -95,7 +143,7 @@ class ArrowRows:
         """Yield the batches of at most so many rows, as tables with text in place of bytes."""
         batches = self._file.iter_batches(batch_size=rows)
         while True:
-            with self._told("damaged Parquet file"):
+            with _told(self._path, "damaged Parquet file"):
                 batch = next(batches, None)
                 if batch is None:
                     return
@@ -113,14 +161,20 @@ class ArrowRows:
                 bad = {**dict.fromkeys(missing.tolist(), f"no {table.column_names[at]}"), **bad}
         return ArrowBlock(table, start, bad)
 
-    @contextlib.contextmanager
-    def _told(self, problem: str) -> Iterator[None]:
-        """Turn the errors of pyarrow into a message about the file."""
-        try:
-            yield
-        except (pyarrow.ArrowException, OSError, ValueError) as e:
-            reason = (str(e).splitlines() or [type(e).__name__])[0]
-            raise BitextmineError(f"{self._path}: {problem} ({reason[:200]})") from None
+    def records(self) -> Iterator[Record]:
+        """Yield the rows as values by name."""
+        for part in self._parts(8192):
+            yield from _records(part)
+
+
+@contextlib.contextmanager
+def _told(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
+    """Turn the errors of pyarrow into a message about the file."""
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError) as e:
+        reason = (str(e).splitlines() or [type(e).__name__])[0]
+        raise BitextmineError(f"{path}: {problem} ({reason[:200]})") from None
 
 
 def _as_text(column: Any) -> Any:

@@ -97,7 +97,11 @@ def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
         BitextmineError: here or while reading: not well-formed, no TMX, declared entities, or a unit larger than
             `longest_line`.
     """
-    units = _Units(path)
+    return units_as_rows(Units(path), path, columns)
+
+
+def units_as_rows(units: Units, path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+    """Return the rows of a document, whose first unit is read now: it tells the source language."""
     records = units.records()
     first = next(records, None)
     return RecordRows(
@@ -105,8 +109,14 @@ def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
     )
 
 
-class _Units:
-    """The units of a document. source: its source language, as the units have it, once the header has been read."""
+class Units:
+    """The units of a document; `begin` and `finish` know the elements of TMX.
+
+    Attributes:
+        root, unit, kind: the names of the outermost element, of the elements of units, and of the format.
+    """
+
+    root, unit, kind = "tmx", "tu", "TMX"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
@@ -133,9 +143,11 @@ class _Units:
 
     @property
     def source(self) -> list[str]:
+        """The source language as the units have it, once the header has been read."""
         return [self._spelled[self._header]] if self._header in self._spelled else []
 
     def records(self) -> Iterator[Record]:
+        """Yield the units as they are read."""
         fed = 0
         try:
             for block in read_blocks(self._path):
@@ -149,7 +161,7 @@ class _Units:
         except expat.ExpatError as e:
             what = expat.ErrorString(e.code)
             raise BitextmineError(
-                f"{self._name}: line {e.lineno}: not well-formed XML ({what}); is it a whole TMX file?"
+                f"{self._name}: line {e.lineno}: not well-formed XML ({what}); is it a whole {self.kind} file?"
             ) from None
         except (LookupError, ValueError):
             raise BitextmineError(
@@ -162,7 +174,7 @@ class _Units:
 
     def _entity(self, name: str, *_: object) -> None:
         raise self._wrong(
-            f"declares the entity '{name[:60]}', which no TMX needs, and which may stand for anything"
+            f"declares the entity '{name[:60]}', which no {self.kind} needs, and which may stand for anything"
         )
 
     def _skipped(self, name: str, is_parameter: bool) -> None:
@@ -172,18 +184,26 @@ class _Units:
             )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if not self._open and tag != "tmx":
-            raise self._wrong(f"<{tag[:60]}> where a translation memory begins with <tmx>")
+        tag = tag.rpartition(":")[2]
+        if not self._open and tag != self.root:
+            raise self._wrong(f"<{tag[:60]}> where {self.kind} begins with <{self.root}>")
         self._open.append(tag)
         if len(self._open) > _DEEPEST:
             raise self._wrong(f"more than {_DEEPEST} elements inside each other")
+        if tag == self.unit:
+            self._texts, self._props, self._bad, self._size = {}, {}, "", 0
+        if self._texts is not None:
+            self._count(_ELEMENT_BYTES + sum(map(len, attributes.values())))
+        if tag in _NATIVE:
+            self._native += 1
+        self.begin(tag, attributes)
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the start of an element."""
         if tag == "header":
             self._header = attributes.get("srclang", "").lower()
-        elif tag == "tu":
-            self._texts, self._props, self._bad, self._size = {}, {}, "", 0
         if self._texts is None:
             return
-        self._count(_ELEMENT_BYTES + sum(map(len, attributes.values())))
         if tag == "tuv":
             code = attributes.get("xml:lang") or attributes.get("lang") or ""
             self._key = self._spelled.setdefault(code.lower(), code)
@@ -195,29 +215,38 @@ class _Units:
             self._part, self._native = [], 0
         elif tag == "prop" and self._open[-2:-1] == ["tu"]:
             self._key, self._part, self._native = attributes.get("type", "prop"), [], 0
-        elif tag in _NATIVE:
-            self._native += 1
 
     def _end(self, tag: str) -> None:
-        self._open.pop()
-        if self._texts is None:
-            return
+        tag = tag.rpartition(":")[2]
         if tag in _NATIVE:
             self._native -= 1
-        elif tag == "seg" and self._part is not None:
-            self._texts.setdefault(self._key, "".join(self._part))
+        if self._texts is not None:
+            self.finish(tag)
+            if tag == self.unit:
+                self._texts = None
+        self._open.pop()
+
+    def finish(self, tag: str) -> None:
+        """Take the end of an element of a unit."""
+        assert self._texts is not None
+        texts = self._texts
+        if tag == "seg" and self._part is not None:
+            texts.setdefault(self._key, "".join(self._part))
             self._part = None
         elif tag == "prop" and self._part is not None:
             self._props.setdefault(self._key, "".join(self._part))
             self._part = None
         elif tag == "tu":
             props = {kind: value for kind, value in self._props.items() if kind != TRANSLATION}
-            content = {TRANSLATION: self._texts, **props}
-            raw = " ".join(self._texts.values())
-            self._found.append(
-                Record(None, self._size, self._bad, raw) if self._bad else Record(content, self._size)
-            )
-            self._texts = None
+            self.found(texts, props)
+
+    def found(self, texts: Mapping[str, str], props: Mapping[str, str]) -> None:
+        """Take a unit: texts by language, and properties."""
+        content = {TRANSLATION: dict(texts), **props}
+        raw = " ".join(texts.values())
+        self._found.append(
+            Record(None, self._size, self._bad, raw) if self._bad else Record(content, self._size)
+        )
 
     def _characters(self, text: str) -> None:
         if self._part is not None:

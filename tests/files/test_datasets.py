@@ -1,0 +1,83 @@
+"""Data sets for translation, as the library datasets writes and reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.layout import Columns
+from bitextmine.files.tables import open_table
+
+PAIRS = [("A cat.", "Eine Katze."), ("A dog.", "Ein Hund."), ("Two\nlines", "Zwei\nZeilen")]
+ROWS = {"id": ["a", "b", "c"], "translation": [{"en": src, "de": tgt} for src, tgt in PAIRS]}
+
+
+def pairs(path: Path) -> list[tuple[str, str]]:
+    table = open_table(path, Columns(src="en", tgt="de"))  # the library sorts them
+    assert table.langs() == ("en", "de")
+    found: list[tuple[str, str]] = []
+    for block in table.rows.blocks():
+        rows = range(len(block))
+        found += zip(block.texts(table.layout.src, rows), block.texts(table.layout.tgt, rows), strict=True)
+    return found
+
+
+def test_parquet_with_translations(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.table(ROWS), tmp_path / "data/train-00000-of-00001.parquet")
+    assert pairs(tmp_path / "data/train-00000-of-00001.parquet") == PAIRS
+    assert pairs(tmp_path) == PAIRS
+    parquet.write_table(pyarrow.table(ROWS), tmp_path / "data/test-00000-of-00001.parquet")
+    with pytest.raises(UsageError, match=r"several splits \(test, train\)"):
+        pairs(tmp_path)
+    (tmp_path / "data/test-00000-of-00001.parquet").write_bytes(b"PAR1")
+    (tmp_path / "data/train-00000-of-00001.parquet").unlink()
+    with pytest.raises(BitextmineError, match="not a Parquet file"):
+        pairs(tmp_path)
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    with pytest.raises(BitextmineError, match="a folder without files of pairs"):
+        open_table(tmp_path)
+
+
+def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features(
+        {"id": datasets.Value("string"), "translation": datasets.Translation(languages=["en", "de"])}
+    )
+    made = datasets.Dataset.from_dict(ROWS, features=features)
+    made.save_to_disk(tmp_path / "saved")
+    assert pairs(tmp_path / "saved") == PAIRS
+    datasets.DatasetDict({"train": made, "test": made}).save_to_disk(tmp_path / "splits")
+    with pytest.raises(UsageError, match="several splits"):
+        pairs(tmp_path / "splits")
+    assert pairs(tmp_path / "splits/train") == PAIRS
+    bitextmine(
+        "score",
+        "saved",
+        "--scol",
+        "en",
+        "--tcol",
+        "de",
+        "--columns",
+        "numbers",
+        "-o",
+        "out.jsonl",
+        cwd=tmp_path,
+    )
+    wanted = datasets.Features({**features, "numbers": datasets.Value("float64")})
+    again = datasets.load_dataset(
+        "json",
+        data_files=str(tmp_path / "out.jsonl"),
+        features=wanted,
+        split="train",
+        cache_dir=str(tmp_path / "cache"),
+    )
+    assert [(row["translation"]["en"], row["translation"]["de"]) for row in again] == PAIRS
+    assert again["id"][:] == ["a", "b", "c"] and again["numbers"][0] == 1.0
