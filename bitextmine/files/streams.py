@@ -54,9 +54,10 @@ def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.Pa
     taken: dict[str, str] = {}
     if os.fspath(source) != "-":
         for file in getattr(source, "files", (source,)):  # two for `TwoFiles`
-            before, lang, after = os.fspath(file).rpartition(strip_compression(file).suffix)
-            for name in (file, before + ".{lang}" + after if lang else file):
-                taken[same_place(name)] = "the input itself"
+            taken[same_place(file)] = "the input itself"
+            if lang := strip_compression(file).suffix:
+                before, _, after = os.fspath(file).rpartition(lang)
+                taken[same_place(before + ".{lang}" + after)] = "the input itself"
     for option, path in outputs.items():
         if path is None:
             continue

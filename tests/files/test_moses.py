@@ -114,3 +114,8 @@ def test_unequal_files_are_an_error_while_reading(tmp_path: Path) -> None:
     table = open_table(TwoFiles((str(tmp_path / "a.en"), str(tmp_path / "a.de"))))
     with pytest.raises(BitextmineError, match="has 9,000 lines, but"):
         list(table.rows.blocks())
+
+
+def test_files_without_a_suffix(bitextmine, tmp_path: Path) -> None:
+    (tmp_path / "pairs").write_text("a\tb\nc\td\n")
+    assert len(bitextmine("filter", "pairs", "--duplicates", "exact", cwd=tmp_path).out.splitlines()) == 2
