@@ -106,9 +106,32 @@ Path("index.bin").write_bytes(built.file.read_bytes())
 Path("lists.bin").write_bytes(built.lists.read_bytes())
 """
 
+
+def _documents(folder: Path) -> None:
+    (folder / "texts").mkdir()
+    for number, lang in enumerate(("en", "fr") * 4):
+        text = "".join(f"Word {i} is <b>here</b>. And there.\n\n" for i in range(5 + number))
+        (folder / "texts" / f"{number}.{lang}.txt").write_text(text)
+
+
+_SPLIT = """
+from bitextmine.documents import run
+from bitextmine.documents.options import SplitOptions
+from bitextmine.run import Run
+run.SAVE_PARAGRAPHS = 4
+report = run.split_files(["texts"], "corpus.{lang}", SplitOptions(), Run())
+open("report.txt", "w").write(report.to_text(SplitOptions()))
+"""
+
 USERS = {
     "search": User(_vectors, _SEARCH, ("found.bin",), (*range(1, 12), 14, 17)),
     "tiles": User(_vectors, _TILES, ("found.bin",), (1, 2, 3, 4, 6, 9, 13, 20)),
+    "split": User(
+        _documents,
+        _SPLIT,
+        ("corpus.en", "corpus.fr", "corpus.en.origin.tsv", "corpus.fr.origin.tsv", "report.txt"),
+        (*range(1, 12), 14, 17, 19, 20, 21),
+    ),
     "index": User(_lists, _INDEX, ("index.bin", "lists.bin"), (1, 2, 3, 4, 6, 9, 12)),
 }
 

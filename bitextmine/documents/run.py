@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import itertools
 import os
@@ -12,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from bitextmine.console import counted
+from bitextmine.documents.document import Document, NoDocument
 from bitextmine.documents.options import SplitOptions
 from bitextmine.documents.outputs import Output, open_outputs
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.sources import Document, File, NoDocument, documents, find_files
+from bitextmine.documents.sources import File, documents, find_files
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import keep_apart
 from bitextmine.languages.clean import STEPS, clean
@@ -250,7 +250,7 @@ class Splitter:
                 except NoDocument as problem:
                     if file.named:
                         raise
-                    yield Document(file.name, "", None, functools.partial(_fail, problem))
+                    yield Document.broken(file.name, str(problem).removeprefix(f"{file.path}: "))
                 before += file.size
                 seen(0)
 
@@ -307,7 +307,3 @@ class Splitter:
         self.report.skipped[reason] += 1
         if len(self.report.named) < _NAMED:
             self.report.named.append(f"{name}: {reason}")
-
-
-def _fail(problem: NoDocument) -> NoReturn:
-    raise problem

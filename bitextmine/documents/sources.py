@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from bitextmine.documents.document import Document, NoDocument, library
 from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
 from bitextmine.documents.text import paragraphs
+from bitextmine.documents.web import crawled, page_file
 from bitextmine.errors import BitextmineError
+from bitextmine.files.jsonfile import parse_json
 from bitextmine.files.lines import MAGIC, decode_lines
-from bitextmine.files.streams import display_name, read_line_blocks, strip_compression
+from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
 from bitextmine.languages.codes import language
 
+_ROWS = 1000  # of Parquet at a time
 _HEAD = 1024  # bytes that tell the kind of a file
 
 # First bytes of what is no text, and the way to make text of it.
@@ -38,27 +45,6 @@ _XLIFF = (
     "XLIFF: it holds pairs already; convert it with 'xliff2po FILE FILE.po' (translate-toolkit), or to TMX"
 )
 _TMX = "TMX: it holds pairs already; 'bitextmine score' and 'filter' read it"
-
-
-class NoDocument(BitextmineError):
-    """A file, or a record of one, that holds no document; in a folder or a crawl the others are read."""
-
-
-@dataclass(frozen=True)
-class Document:
-    """A document, whose text is read only when asked for.
-
-    Attributes:
-        name: the file, with the number of the record behind ``#`` if there are several.
-        url: its address ("": none known).
-        lang: the language that the name tells (None: it does not).
-        paragraphs: returns its paragraphs; NoDocument if the record holds none.
-    """
-
-    name: str
-    url: str
-    lang: str | None
-    paragraphs: Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -107,23 +93,86 @@ def documents(
     Raises:
         BitextmineError: while iterating: an unreadable file; NoDocument if it holds no documents.
     """
-    lang = language_of(file.path)
     kind = options.kind or SUFFIXES.get(strip_compression(file.path).suffix.lower())
-    blocks: Iterator[bytes] = iter(())
-    if kind in (None, Kind.TEXT, Kind.JSONL):
-        blocks = read_line_blocks(file.path, seen)
-        head = b""
-        for head in itertools.accumulate(blocks):
-            if len(head) >= _HEAD:
-                break
-        if options.kind is None:
-            kind = _kind(head, file) if kind is None else kind
-            _check_text(head, file)
-        blocks = _chained(head, blocks)
-    if kind is Kind.TEXT:
+    lang = language_of(file.path)
+    if kind is Kind.WARC:
+        yield from crawled(file.path, file.name, seen)
+    elif kind is Kind.HTML:
+        yield Document(file.name, "", lang, functools.partial(page_file, file.path, seen))
+    elif kind is Kind.PARQUET:
+        yield from _table(file, options.text_field)
+    else:
+        yield from _streamed(file, kind, options, errors, seen)
+
+
+def _streamed(
+    file: File, kind: Kind | None, options: SplitOptions, errors: str, seen: Callable[[int], object]
+) -> Iterator[Document]:
+    """Yield the documents of plain text or JSON Lines, or of a file whose name does not tell what it is."""
+    blocks = read_line_blocks(file.path, seen)
+    head = b""
+    for head in itertools.accumulate(blocks):
+        if len(head) >= _HEAD:
+            break
+    if options.kind is None:
+        _check_text(head, file)
+    if kind is None:
+        kind = _kind(head)
+        if kind in (Kind.WARC, Kind.HTML, Kind.PARQUET):
+            if is_stream(file.path):
+                raise NoDocument(f"{file.path}: looks like {kind.upper()}; say so with --from {kind}")
+            yield from documents(file, dataclasses.replace(options, kind=kind), errors, seen)
+            return
+    blocks = itertools.chain([head] if head else [], blocks)
+    if kind is Kind.JSONL:
+        yield from _records(blocks, file.name, options.text_field)
+    else:
+        lang = language_of(file.path)
         yield Document(file.name, "", lang, lambda: paragraphs(_lines(blocks, errors, file.name)))
-        return
-    raise NoDocument(f"{file.path}: cannot be read yet")
+
+
+def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Document]:
+    """Yield a document for each line of JSON."""
+    lines = itertools.chain.from_iterable(block.removesuffix(b"\n").split(b"\n") for block in blocks)
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line.decode())
+        except ValueError:
+            yield Document.broken(f"{name}#{number}", "not valid JSON")
+            continue
+        yield _record(record if isinstance(record, dict) else {}, f"{name}#{number}", text_field)
+
+
+def _record(record: dict[str, Any], name: str, text_field: str) -> Document:
+    text = record.get(text_field)
+    if not isinstance(text, str):
+        return Document.broken(name, f"no text in a field '{text_field}'; name the field with --text-field")
+    url = record.get("url")
+    text = text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
+    return Document(name, url if isinstance(url, str) else "", None, lambda: paragraphs(text.split("\n")))
+
+
+def _table(file: File, text_field: str) -> Iterator[Document]:
+    """Yield a document for each row of Parquet."""
+    parquet = library("pyarrow.parquet", "parquet")
+    try:
+        with parquet.ParquetFile(file.path) as table:
+            names = table.schema_arrow.names
+            if text_field not in names:
+                known = ", ".join(names)[:200]
+                raise NoDocument(
+                    f"{file.path}: no column '{text_field}' among {known}; name one with --text-field"
+                )
+            columns = [text_field, *(["url"] if "url" in names and text_field != "url" else [])]
+            number = 0
+            for batch in table.iter_batches(batch_size=_ROWS, columns=columns):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield _record(record, f"{file.name}#{number}", text_field)
+    except (OSError, ValueError) as error:
+        raise NoDocument(f"{file.path}: not a Parquet file that can be read ({str(error)[:100]})") from None
 
 
 def language_of(path: str) -> str | None:
@@ -135,7 +184,7 @@ def language_of(path: str) -> str | None:
     return code if code and language(code) else None
 
 
-def _kind(head: bytes, file: File) -> Kind:
+def _kind(head: bytes) -> Kind:
     start = head[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(b"warc/"):
         return Kind.WARC
@@ -157,12 +206,6 @@ def _check_text(head: bytes, file: File) -> None:
     for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
         if mark in start:
             raise NoDocument(f"{file.path}: {what}")
-
-
-def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _lines(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:

@@ -113,7 +113,7 @@ def read_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] | No
                     seen(file.tell())
                 yield block
     except OSError as e:
-        raise _cannot_read(path, e) from None
+        raise cannot_read(path, e) from None
 
 
 def longest_line(most: int | None = None) -> int:
@@ -189,7 +189,8 @@ def _stdin_blocks() -> Iterator[bytes]:
         yield block
 
 
-def _cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
+def cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
+    """Return the error for a file that cannot be opened or read."""
     name = display_name(path)
     if isinstance(e, FileNotFoundError):
         stem = strip_compression(path)

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 
 import pytest
 import zstandard
@@ -166,3 +168,201 @@ def test_python_gives_what_the_command_gives(bm, tmp_path):
     assert "".join(f"{one.text}\n" for one in found) == SENTENCES
     assert (found[1].document, found[1].paragraph, found[1].sentence) == (str(tmp_path / "book.en.txt"), 1, 2)
     assert json.dumps([one.lang for one in found]) == '["en", "en", "en"]'
+
+
+# --- records and web pages ---------------------------------------------------------------------------------------
+
+PAGE = """<!DOCTYPE html><html lang="en"><head><title>Boats</title><meta charset="{charset}"></head><body>
+<nav><ul><li><a href="/">Home</a></li><li><a href="/about">About us</a></li></ul></nav>
+<div class="cookie-banner">We use cookies. <button>Accept all</button></div>
+<main><h1>The old harbour</h1><p>The boats came in <b>before</b> the storm &amp; stayed. Nobody spoke.</p>
+<p>{text}</p></main><footer>© 2024 Harbour Ltd. <a href="/imprint">Imprint</a></footer></body></html>"""
+MAIN = ["The old harbour", "The boats came in before the storm & stayed.", "Nobody spoke."]
+
+
+def page(
+    text: str = "Bread and salt were sold at the market.", charset: str = "utf-8", really: str = ""
+) -> bytes:
+    return PAGE.format(text=text, charset=charset).encode(really or charset)
+
+
+def record(url: str, body: bytes, *headers: str, kind: str = "response") -> bytes:
+    """A record of a WARC."""
+    http = "\r\n".join(["HTTP/1.1 200 OK", *(headers or ["Content-Type: text/html"]), "", ""]).encode()
+    content = http + body if kind == "response" else body
+    head = (
+        f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nContent-Length: {len(content)}\r\nContent-Type: "
+        f"{'application/http; msgtype=response' if kind == 'response' else 'text/plain'}\r\n\r\n"
+    )
+    return head.encode() + content + b"\r\n\r\n"
+
+
+def packed(*records: bytes) -> bytes:
+    return b"".join(map(gzip.compress, records))
+
+
+@pytest.fixture
+def crawl(bm, tmp_path):
+    """Write a WARC and split it; return the lines, their origins and standard error."""
+
+    def split(content: bytes, *options: str, name: str = "c.warc.gz"):
+        (tmp_path / name).write_bytes(content)
+        result = bm("split", name, "--lang", "en", "--ids", *options)
+        rows = [line.split("\t") for line in result.out.splitlines()]
+        return [row[-1] for row in rows], [row[:-1] for row in rows], result.err
+
+    return split
+
+
+def test_main_text_of_a_page(bm, tmp_path):
+    (tmp_path / "page.en.html").write_bytes(page())
+    assert bm("split", "page.en.html").out.splitlines() == [*MAIN, "Bread and salt were sold at the market."]
+    assert bm("split", "-", "--from", "html", "--lang", "en", stdin=page()).out.splitlines()[:3] == MAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "really"),
+    [
+        ("Le café était fermé, déjà.", "iso-8859-1", "utf-8"),
+        ("Le café était fermé, déjà.", "utf-8", "iso-8859-1"),
+        ("Весной на старом рынке продавали хлеб и соль, и никто не говорил.", "iso-8859-1", "windows-1251"),
+        ("Весной на старом рынке продавали хлеб и соль, и никто не говорил.", "koi8-r", "koi8-r"),
+        ("昔の港に三つの船が来た。誰も話さなかった。", "shift_jis", "shift_jis"),
+    ],
+)
+def test_encodings_declared_wrong_or_right(bm, tmp_path, text, declared, really):
+    (tmp_path / "a.html").write_bytes(
+        f"<html><head><meta charset={declared}></head><body><p>{text}</p></body></html>".encode(really)
+    )
+    assert bm("split", "a.html", "--lang", "en", "--join", "paragraph").out == f"{text}\n"
+
+
+@pytest.mark.parametrize("name", ["c.warc.gz", "c.warc", "c.warc.bz2"])
+def test_pages_of_a_crawl(crawl, name):
+    records = [
+        record("http://a.example/robots.txt", b"no", "Content-Type: application/json"),
+        record("http://a.example/1", page(), "Content-Type: text/html; charset=latin1"),
+        record(
+            "http://a.example/2", gzip.compress(page()), "Content-Encoding: gzip", "Content-Type: text/html"
+        ),
+        record("http://a.example/3", b"4\r\n<p>F\r\n4\r\nour \r\n0\r\n\r\n", "Transfer-Encoding: chunked"),
+        record("http://a.example/4", page(), "Content-Type: text/html", "Content-Encoding: gzip"),
+        record("http://a.example/5", b"Plain text.\n\nMore of it.", kind="conversion"),
+    ]
+    content = bz2.compress(b"".join(records)) if name.endswith("bz2") else b"".join(records)
+    lines, origins, _ = crawl(packed(*records) if name.endswith("gz") else content, name=name)
+    assert lines == [
+        *([*MAIN, "Bread and salt were sold at the market."] * 2),
+        "Four",
+        *lines[:4],
+        "Plain text.",
+        "More of it.",
+    ]
+    assert origins[2] == [f"{name}#2", "http://a.example/1", "2", "2"]
+    assert [row[1][-1] for row in origins] == list("11112222344445" + "5")
+
+
+def test_damaged_records_are_passed_over(crawl):
+    records = [
+        gzip.compress(record(f"http://a.example/{i}", page(f"Number {i} was sold."))) for i in range(40)
+    ]
+    whole, _, err = crawl(b"".join(records))
+    assert len(whole) == 160 and "skipped" not in err
+    records[7] = records[7][:100] + b"\xff" * 60 + records[7][160:]
+    lines, _, err = crawl(b"".join(records))
+    assert len(lines) == 156 and "damaged record" in err and "Number 8 was sold." in lines
+    lines, _, err = crawl(b"".join(records[:7]) + records[8][:-40])
+    assert lines[:28] == whole[:28] and "truncated" in err
+    plain = b"".join(record(f"http://a.example/{i}", page()) for i in range(9))
+    lines, _, err = crawl(plain[:-300], name="c.warc")
+    assert len(lines) == 32 and "truncated record" in err
+    lines, _, err = crawl(plain[:1500] + b"#" * 900 + plain[2400:], name="c.warc")
+    assert len(lines) >= 24 and "damaged record" in err
+
+
+def test_bombs_and_what_is_no_page(crawl):
+    bomb = gzip.compress(b"<p>" + b"bomb " * (1 << 23))
+    lines, _, err = crawl(
+        packed(
+            record("http://a.example/1", bomb, "Content-Encoding: gzip", "Content-Type: text/html"),
+            record("http://a.example/2", b"<p>" + b"bomb " * (1 << 22)),
+            record("http://a.example/3", b"<div>" * 50_000 + b"Deep text."),
+            record("http://a.example/4", b"%PDF-1.7 and more"),
+            record("http://a.example/5", b""),
+            record("http://a.example/6", page()),
+        )
+    )
+    assert lines[:3] == MAIN and len(lines) == 4
+    assert "skipped 2: a page of more than" in err and "nested" in err and "application/pdf" in err
+    assert "1 document without text" in err
+
+
+def test_a_file_that_holds_no_record_is_an_error(bm, tmp_path):
+    (tmp_path / "a.warc.gz").write_bytes(b"no gzip at all")
+    assert "a damaged record" in bm.fails("split", "a.warc.gz", "--lang", "en")
+    assert "no such file" in bm.fails("split", "b.warc.gz", "--lang", "en")
+
+
+def test_json_lines_and_parquet(bm, tmp_path):
+    import pyarrow.parquet
+
+    records = [
+        {"text": TEXT, "url": "http://a.example/1"},
+        {"text": "One\u2028line. Half \ud800 a character.", "id": 7},
+        {"body": "elsewhere"},
+        {"text": ""},
+    ]
+    lines = [json.dumps(record) for record in records]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines[:2], "{broken", "", *lines[2:]]))
+    result = bm("split", "a.jsonl", "--lang", "en", "--ids")
+    rows = [line.split("\t") for line in result.out.splitlines()]
+    assert [row[:4] for row in rows[:3]] == [
+        ["a.jsonl#1", "http://a.example/1", *place] for place in ("11", "12", "21")
+    ]
+    assert rows[3][0] == "a.jsonl#2" and rows[3][4] == "One line."
+    assert "skipped 1: not valid JSON" in result.err and "--text-field" in result.err
+    assert bm("split", "a.jsonl", "--lang", "en", "--text-field", "body").out == "elsewhere\n"
+    table = pyarrow.table({"text": [TEXT, None, "Last."], "url": ["http://a.example/1", "", None]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    rows = [line.split("\t") for line in bm("split", "a.parquet", "--lang", "en", "--ids").out.splitlines()]
+    assert [row[0] for row in rows] == ["a.parquet#1"] * 3 + ["a.parquet#3"] and rows[0][
+        1
+    ] == "http://a.example/1"
+    assert "no column 'body'" in bm.fails("split", "a.parquet", "--lang", "en", "--text-field", "body")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    assert "b.parquet" in bm.fails("split", "b.parquet", "--lang", "en")
+
+
+# --- size ----------------------------------------------------------------------------------------------------------
+
+
+def test_gigabytes_of_one_line_stop_early(bitextmine):
+    with subprocess.Popen(["head", "-c", "8G", "/dev/zero"], stdout=subprocess.PIPE) as endless:
+        done = bitextmine.start("split", "-", "--lang", "en", stdin=endless.stdout, stderr=subprocess.PIPE)
+        message = done.communicate()[1].decode()
+        endless.stdout.close()
+    assert done.returncode == 1 and "longer than" in message
+
+
+def test_a_folder_of_many_small_files(bm, tmp_path):
+    (tmp_path / "many").mkdir()
+    for number in range(3000):
+        (tmp_path / "many" / f"{number:05}.txt").write_text(f"Number {number} is here.")
+    bm("split", "many", "--lang", "en", "-o", "all.en")
+    assert (tmp_path / "all.en").read_text().splitlines() == [f"Number {n} is here." for n in range(3000)]
+
+
+def test_memory_does_not_grow_with_the_input(tmp_path):
+    script = tmp_path / "peak.py"
+    script.write_text(
+        "import resource, sys\nfrom bitextmine.cli.program import main\ntry:\n    main()\n"
+        "finally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)\n"
+    )
+    peaks = []
+    for copies in (1000, 30_000):
+        (tmp_path / "book.en").write_text(f"{TEXT}\n" * copies)
+        command = [sys.executable, script, "split", "book.en", "-o", "out.en"]
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+        peaks.append(int(done.stderr.split()[-1]))
+    assert (tmp_path / "out.en").stat().st_size > 2_000_000
+    assert peaks[1] < peaks[0] + 10
