@@ -73,10 +73,11 @@ def embed(
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
         _check_vectors(corpora, model, sent, run.executor.distributed)
+        from bitextmine.embeddings.embed import EmbedOptions
         from bitextmine.embeddings.vectors import adopt_vectors
 
-        lang, force = options["lang"], options["force"]
-        adopt_vectors(corpora[0], vectors, dim=dim, out=out, run=run, lang=lang, force=force)
+        how = EmbedOptions(out, force=options["force"])
+        adopt_vectors(corpora[0], vectors, run, how, dim=dim, lang=options["lang"])
         return
     if dim is not None:
         raise click.UsageError("--dim is only for --vectors")

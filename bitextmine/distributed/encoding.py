@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,8 @@ class ClusterEncoding:
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
     ) -> Iterator[Task]:
         checked = False
+        assert self._sent is not None
+        how = Encode(self._sent, self._device, batch_tokens, self._facts)
         for _, group in itertools.groupby(lines, lambda part: part.start // size):
             parts = list(group)
             shard = _Shard(folder, parts)
@@ -125,10 +128,24 @@ class ClusterEncoding:
                 checked = True
             yield Task(
                 f"{_HERE}:encode_shard",
-                (self._sent, self._device, batch_tokens, self._facts, texts, str(shard.path), shard.key),
+                (how, texts, str(shard.path), shard.key),
                 f"encoding lines {shard.start + 1} to {shard.stop}",
                 key=shard,
             )
+
+
+@dataclass(frozen=True)
+class Encode:
+    """How workers encode.
+
+    Attributes:
+        facts: those of the first worker (`encoder_facts`); other ones would mean other bytes, and are an error.
+    """
+
+    model: SentModel
+    device: str
+    batch_tokens: int | None
+    facts: dict[str, Any]
 
 
 class _Shard:
@@ -151,24 +168,12 @@ def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int |
     }
 
 
-def encode_shard(
-    kept: Kept,
-    model: SentModel,
-    device: str,
-    batch_tokens: int | None,
-    facts: dict[str, Any],
-    texts: Sequence[bytes],
-    path: str,
-    key: str,
-) -> dict[str, Any]:
+def encode_shard(kept: Kept, how: Encode, texts: Sequence[bytes], path: str, key: str) -> dict[str, Any]:
     """Encode chunks of lines on a worker, and write their rows to a file; a finished file is not made again.
 
     Args:
         kept: the worker's state.
-        model: the encoder.
-        device: its device.
-        batch_tokens: see `Run`.
-        facts: those of the first worker; another result would mean other bytes, and is an error.
+        how: the encoder and its settings.
         texts: the chunks.
         path: the file.
         key: SHA-256 of the corpus up to the end of the shard.
@@ -179,11 +184,11 @@ def encode_shard(
     found = _finished(Path(path), key)
     if found is not None:
         return found
-    encoder = encoder_of(kept, model, device)
-    here = encoder_facts(kept, model, device, batch_tokens)
-    if here != facts:
+    encoder = encoder_of(kept, how.model, how.device)
+    here = encoder_facts(kept, how.model, how.device, how.batch_tokens)
+    if here != how.facts:
         raise BitextmineError(
-            f"the workers encode in different ways ({json.dumps(facts['settings'])} and "
+            f"the workers encode in different ways ({json.dumps(how.facts['settings'])} and "
             f"{json.dumps(here['settings'])}), and rows would depend on who made them; use nodes of one kind"
         )
     parts, cuts = [], []
@@ -193,7 +198,7 @@ def encode_shard(
             pieces, cut, inverse = waiting.result()
             if number + 1 < len(texts):
                 waiting = ahead.submit(encoder.tokenize, _unpacked(texts[number + 1]))
-            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+            vectors = encoder.encode_pieces(pieces, batch_tokens=how.batch_tokens)
             vectors = vectors if inverse is None else vectors[inverse]
             with np.errstate(over="ignore"):  # the driver finds what is infinite
                 parts.append(np.ascontiguousarray(vectors, dtype=DTYPE))

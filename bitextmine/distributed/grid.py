@@ -72,12 +72,27 @@ class Grid:
         return np.array(self.fwd.limit(i0, i1)), np.array(self.bwd.limit(j0, j1))
 
 
+@dataclass(frozen=True)
+class TileWork:
+    """Who computes the tiles of a search, and who is told of it.
+
+    Attributes:
+        workers: run the tasks.
+        folder: for tiles until they are merged and saved; shared with the workers.
+        progress: called with the number of rows of x finished since the last call.
+        checkpoint: keeps what is merged.
+    """
+
+    workers: Workers
+    folder: Path
+    progress: Callable[[int], object] | None = None
+    checkpoint: Checkpoint | None = None
+
+
 def run_grid(
-    workers: Workers,
+    work: TileWork,
     grid: Grid,
     tasks: Iterator[Task],
-    checkpoint: Checkpoint | None,
-    progress: Callable[[int], object] | None,
     *,
     stage: Stage,
     what: str = "search",
@@ -86,15 +101,14 @@ def run_grid(
     """Run tasks, and merge the tiles that they find.
 
     Args:
-        workers: they run the tasks.
+        work: runs the tasks.
         grid: the tiles.
         tasks: those of the grid's tiles, in order, with the tile as key; tasks without a key may stand between them.
-        checkpoint: keeps what is merged.
-        progress: called with the number of rows finished since the last call.
         stage: its title and cost are filled in.
         what: the name of the work in the log.
         merged: called with the bounds of rows of x that are merged with all of y.
     """
+    workers, progress, checkpoint = work.workers, work.progress, work.checkpoint
     total = grid.count()
     # Known beforehand: a tile may also be there because its worker died when it was written, and was not counted yet.
     finished = {tile for tile in grid.tiles() if grid.path(tile).exists()}

@@ -8,7 +8,6 @@ lower number, what comes out is that of `search.exact.search_both`, byte for byt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.distributed.grid import Grid, Tile, run_grid, seeded, what_reaches, write_tile
+from bitextmine.distributed.grid import Grid, Tile, TileWork, run_grid, seeded, what_reaches, write_tile
 from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of
 from bitextmine.distributed.shards import shard_rows, spans
 from bitextmine.errors import BitextmineError
-from bitextmine.executor import Kept, Task, Workers
+from bitextmine.executor import Kept, Task
 from bitextmine.files.journal import journal_folder, remove_folder
-from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.engines.select import open_engine
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import SearchOptions
@@ -30,40 +28,25 @@ from bitextmine.search.rows import check_pair, scan_digest, unfold
 from bitextmine.search.topk import TopK
 from bitextmine.system import available, budget, size
 
-__all__ = ["FileRows", "search_tiles"]
+__all__ = ["FileRows", "TileWork", "search_tiles"]
 
 _HERE = "bitextmine.distributed.tiles"
 
 
-def search_tiles(
-    workers: Workers,
-    x: FileRows,
-    y: FileRows,
-    k: int,
-    *,
-    device: str = "cpu",
-    memory: int | None = None,
-    folder: Path,
-    progress: Callable[[int], object] | None = None,
-    checkpoint: Checkpoint | None = None,
-    names: tuple[str, str] = ("source vectors", "target vectors"),
-) -> Neighbours:
+def search_tiles(work: TileWork, x: FileRows, y: FileRows, k: int, options: SearchOptions) -> Neighbours:
     """Return the k nearest neighbours in both directions, as `search_both` does.
 
     Args:
-        workers: compute the tiles.
+        work: computes the tiles, saves and reports.
         x: one side, in a file that the workers see.
         y: the other.
         k: neighbours per row.
-        device: the workers' device.
-        memory: bytes that each worker may take; the driver holds the answer, 12 bytes per row and neighbour.
-        folder: for tiles until they are merged and saved; shared with the workers.
-        progress: called with the number of rows of x finished since the last call.
-        checkpoint: where the state is saved.
-        names: of both sides, for messages.
+        options: those of each worker; the driver holds the answer, 12 bytes per row and neighbour.
     """
-    folder = folder.absolute()  # workers have another working folder
+    workers, progress, checkpoint = work.workers, work.progress, work.checkpoint
+    folder = work.folder.absolute()  # workers have another working folder
     workers.share([folder.parent, x.npy.parent, y.npy.parent])
+    names = options.names
     dtype = check_pair(x.vectors, y.vectors, *names)
     if k < 1:
         raise BitextmineError(f"k must be at least 1, found {k}")
@@ -95,13 +78,12 @@ def search_tiles(
             workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
             across = list(spans(0, m, rows))
             grid = Grid(sides[0], sides[1], fwd, bwd, done, rows, across, folder)
-            search = SearchOptions(device=device, memory=memory)
-            tasks = (_task(grid, tile, search) for tile in grid.tiles())
+            tasks = (_task(grid, tile, options) for tile in grid.tiles())
             with (
                 journal_folder(folder, "tiles", {"key": key}),
                 workers.stage(f"search {x.npy.stem} {y.npy.stem}") as stage,
             ):
-                run_grid(workers, grid, tasks, checkpoint, progress, stage=stage)
+                run_grid(work, grid, tasks, stage=stage)
             remove_folder(folder, "tiles")
     fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
     bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
@@ -113,8 +95,7 @@ def _task(grid: Grid, tile: Tile, search: SearchOptions) -> Task:
     return Task(
         f"{_HERE}:compare",
         (
-            grid.x.shard(i0, i1),
-            grid.y.shard(j0, j1),
+            (grid.x.shard(i0, i1), grid.y.shard(j0, j1)),
             grid.fwd.k,
             search,
             grid.limits(tile),
@@ -130,8 +111,7 @@ def _task(grid: Grid, tile: Tile, search: SearchOptions) -> Task:
 
 def compare(
     kept: Kept,
-    x: Shard,
-    y: Shard,
+    shards: tuple[Shard, Shard],
     k: int,
     search: SearchOptions,
     limits: tuple[NDArray[np.float32], NDArray[np.float32]],
@@ -142,7 +122,7 @@ def compare(
         return
     from bitextmine.device import device_name
 
-    rows = [shard_rows_of(kept, shard, number) for number, shard in enumerate((x, y))]
+    rows = [shard_rows_of(kept, shard, number) for number, shard in enumerate(shards)]
     device = device_name(search.device)
     memory = search.memory or budget() // kept.get("workers", 1)
     best = [TopK.empty(len(side), k) for side in rows]
@@ -150,9 +130,7 @@ def compare(
         for side, other, limit in zip(best, reversed(rows), limits, strict=True):
             seeded(side, limit, len(other))
     search = replace(search, device=device)
-    engine, _ = open_engine(
-        rows[0], rows[1], k, search, memory=memory, names=("source vectors", "target vectors")
-    )
+    engine, _ = open_engine(rows[0], rows[1], k, search, memory)
     for start in range(0, len(rows[0]), engine.block_rows):
         engine.block(start, min(start + engine.block_rows, len(rows[0])), best[0], best[1])
     found: dict[str, NDArray[Any]] = {}

@@ -12,6 +12,7 @@ import numpy as np
 
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted
+from bitextmine.embeddings.embed import EmbedOptions
 from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import place_of
 from bitextmine.embeddings.store import check_place
@@ -29,12 +30,11 @@ BLOCK_ROWS = 4096
 def adopt_vectors(
     corpus: str | os.PathLike[str],
     vectors: str | os.PathLike[str],
+    run: Run | None = None,
+    options: EmbedOptions | None = None,
     *,
     dim: int | None = None,
-    out: str | os.PathLike[str] | None = None,
     lang: str | None = None,
-    run: Run | None = None,
-    force: bool = False,
 ) -> Path:
     """Make vectors of another tool the embedding of a corpus, and return the path of its .npy.
 
@@ -44,21 +44,20 @@ def adopt_vectors(
     Args:
         corpus: the text.
         vectors: as for `open_precomputed`.
-        dim: likewise.
-        out: the .npy (default: beside the corpus).
-        lang: the language, if the corpus' name does not tell it.
         run: the resources.
-        force: write over a file of another program in the embedding's place.
+        options: `out` and `force` count.
+        dim: as for `open_precomputed`.
+        lang: the language, if the corpus' name does not tell it.
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
             infinite numbers.
         UsageError: dim is missing.
     """
-    run = run or Run()
+    run, options = run or Run(), options or EmbedOptions()
     text = Corpus(corpus, lang, run.errors)
     language = text.lang
-    npy = Path(out) if out is not None else place_of(corpus, PRECOMPUTED)
+    npy = Path(options.out) if options.out is not None else place_of(corpus, PRECOMPUTED)
     if os.path.realpath(npy) == os.path.realpath(vectors):
         raise BitextmineError(
             f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
@@ -66,7 +65,7 @@ def adopt_vectors(
     if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
     matrix = open_precomputed(vectors, len(text), dim)
-    if not force:
+    if not options.force:
         check_place(npy, matrix.shape[1])
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
@@ -74,7 +73,7 @@ def adopt_vectors(
     blank = np.fromiter((not line.strip() for line in text.lines()), dtype=bool, count=len(text))
     name = Path(corpus).name
     with (
-        EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity, overwrite=force) as writer,
+        EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity, overwrite=options.force) as writer,
         run.progress(len(matrix), f"embed {name}") as bar,
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):

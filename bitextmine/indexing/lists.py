@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from bitextmine.indexing.clusters import ROUTE_ROWS, Router
 from bitextmine.run import Run
 from bitextmine.search.engines.select import compiled_runs
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import best_first
 from bitextmine.search.rows import VectorRows, Vectors
 from bitextmine.search.topk import TopK
 
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
-_NAMES = ("queries", "indexed vectors")
+_ALONE = SearchOptions(threads=1, names=("queries", "indexed vectors"))
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,7 @@ class Block:
             # Queries of this block are numbered from its start on, above all that came before: ids stay comparable
             # until the numbers within the selection become those of the queries.
             first = self.start if bwd is None or not len(bwd.id) else self._after(bwd)
-            engine = FusedSearch(
-                x, y, names=_NAMES, threads=1, memory=1 << 62, k=self.known.k, bases=(first, base)
-            )
+            engine = FusedSearch(x, y, self.known.k, _ALONE, 1 << 62, (first, base))
             engine.block(0, len(rows), fwd, bwd)
             if bwd is not None:
                 new = bwd.id >= first

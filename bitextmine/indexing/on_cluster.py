@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bitextmine.distributed.grid import Grid, Tile, run_grid, seeded, what_reaches, write_tile
 from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of
 from bitextmine.distributed.shards import shard_rows
-from bitextmine.distributed.tiles import search_tiles
+from bitextmine.distributed.tiles import TileWork, search_tiles
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
@@ -28,6 +28,7 @@ from bitextmine.indexing.clusters import ROUTE_ROWS, Router, by_list
 from bitextmine.indexing.lists import Block, Lists, Pass, block_rows, in_threads, number_rows, search_block
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.topk import TopK
 from bitextmine.system import budget, processors
 
@@ -72,9 +73,8 @@ class ClusterSearcher:
 
     def exact(self, k: int, progress: Callable[[int], object] | None) -> Neighbours:
         """Return the result of `search_both`, for indexes that compare with everything."""
-        return search_tiles(
-            self._workers, self._x, self._y, k, memory=self._memory, folder=self._folder, progress=progress
-        )
+        work = TileWork(self._workers, self._folder, progress)
+        return search_tiles(work, self._x, self._y, k, SearchOptions(memory=self._memory))
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """Return the result of one pass."""
@@ -108,11 +108,9 @@ class ClusterSearcher:
                 files_names = f"{files[0].npy.stem} in the lists of {files[1].npy.stem}"
                 with self._workers.stage(f"search {files_names}") as stage:
                     run_grid(
-                        self._workers,
+                        TileWork(self._workers, self._folder, progress, checkpoint),
                         grid,
                         tasks,
-                        checkpoint,
-                        progress,
                         stage=stage,
                         what=f"search: {name}",
                         merged=lambda start, stop: _routes(grid, start, stop).unlink(missing_ok=True),

@@ -157,8 +157,9 @@ def _exactly(
 def _on_cluster(
     src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
 ) -> NeighboursLike:
-    from bitextmine.distributed.tiles import search_tiles
+    from bitextmine.distributed.tiles import TileWork, search_tiles
     from bitextmine.search.checkpoint import Checkpoint
+    from bitextmine.search.options import SearchOptions
 
     saved = None if checkpoint is None else Checkpoint(checkpoint)
     with (
@@ -166,17 +167,9 @@ def _on_cluster(
         work.run.progress(len(src.unique.rows), "search") as bar,
         saved or contextlib.nullcontext(),
     ):
-        return search_tiles(
-            workers,
-            _in_file(src),
-            _in_file(tgt),
-            k,
-            device=work.run.executor.device(work.run.device),
-            memory=work.run.memory,
-            folder=_tiles(src, tgt),
-            progress=_watched(bar.update, src, tgt),
-            checkpoint=saved,
-        )
+        tiles = TileWork(workers, _tiles(src, tgt), _watched(bar.update, src, tgt), saved)
+        options = SearchOptions(work.run.executor.device(work.run.device), work.run.memory)
+        return search_tiles(tiles, _in_file(src), _in_file(tgt), k, options)
 
 
 def _tiles(src: Side, tgt: Side) -> Path:

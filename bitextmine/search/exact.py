@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ def search_both(
     *,
     progress: Callable[[int], object] | None = None,
     checkpoint: Checkpoint | None = None,
-    names: tuple[str, str] = ("source vectors", "target vectors"),
 ) -> Neighbours:
     """Return the k nearest neighbours in both directions, by inner product: of x's rows in y and of y's rows in x.
 
@@ -47,13 +47,12 @@ def search_both(
         options: see `SearchOptions`.
         progress: called with the number of rows of x finished since the last call.
         checkpoint: saves the state, and resumes from it; the caller removes it.
-        names: of x and y, for messages.
 
     Raises:
         BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing,
             or too little memory (with the bytes it takes).
     """
-    return _search(x, y, k, True, options, progress, checkpoint, names)
+    return _search((x, y), k, True, options, progress, checkpoint)
 
 
 def search_one(
@@ -69,20 +68,20 @@ def search_one(
 
     See `search_both`.
     """
-    found = _search(queries, pool, k, False, options, progress, checkpoint, ("queries", "pool"))
+    options = replace(options, names=("queries", "pool"))
+    found = _search((queries, pool), k, False, options, progress, checkpoint)
     return found.fwd_sim, found.fwd_id
 
 
 def _search(
-    x: Vectors,
-    y: Vectors,
+    sides: tuple[Vectors, Vectors],
     k: int,
     both: bool,
     options: SearchOptions,
     progress: Callable[[int], object] | None,
     checkpoint: Checkpoint | None,
-    names: tuple[str, str],
 ) -> Neighbours:
+    (x, y), names = sides, options.names
     dtype = check_pair(x, y, *names)
     if k < 1:
         raise BitextmineError(f"k must be at least 1, found {k}")
@@ -94,7 +93,7 @@ def _search(
     answer = 12 * k * (len(rows_x) + len(rows_y) * both) + sum(_unfolding(g, k) for g in (x_groups, y_groups))
     if len(rows_x) and len(rows_y):
         spare = max(0, limit - answer) * (_PARTS - 1) // _PARTS
-        engine, least = open_engine(rows_x, rows_y, k, options, memory=spare, names=names)
+        engine, least = open_engine(rows_x, rows_y, k, options, spare)
         least = least * _PARTS // (_PARTS - 1) + 1
         if memory is not None and answer + least > memory:
             raise BitextmineError(

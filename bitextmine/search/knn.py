@@ -78,8 +78,9 @@ def knn(
             f"k = {neighbours}: the result alone takes {size(result)}, and {size(available())} of memory is free; ask "
             "for fewer neighbours"
         )
-    options = SearchOptions(device=device_name(device), memory=memory_bytes(memory), threads=threads)
-    return search_both(a, b, neighbours, options, names=("x", "y"))
+    device, memory = device_name(device), memory_bytes(memory)
+    options = SearchOptions(device=device, memory=memory, threads=threads, names=("x", "y"))
+    return search_both(a, b, neighbours, options)
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:

@@ -65,6 +65,7 @@ class SearchOptions:
     block_rows: most rows of x compared at a time. Default: what the engine finds best.
     engine: which one; arithmetic: of the engine that is named, by default its fastest here; instruction_set: of the
     compiled engine, by default the best that the processor has. All three are for tests and measurements.
+    names: of both sides, for messages.
 
     Raises UsageError for what is no whole number from 1, for words that are none of these, and for an arithmetic
     or an instruction set that the engine does not have.
@@ -77,6 +78,7 @@ class SearchOptions:
     engine: Engine = Engine.AUTO
     arithmetic: Arithmetic | None = None
     instruction_set: InstructionSet | None = None
+    names: tuple[str, str] = ("source vectors", "target vectors")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", memory_bytes(self.memory))

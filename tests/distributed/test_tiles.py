@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bitextmine.distributed import tiles
 from bitextmine.distributed.shards import shard_rows, spans
-from bitextmine.distributed.tiles import FileRows, search_tiles
+from bitextmine.distributed.tiles import FileRows, TileWork
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.search import checkpoint as checkpoints
@@ -21,6 +23,10 @@ from ..search.oracle import both, corpus
 from .conftest import Here
 
 MEMORY = 1 << 28
+
+
+def search_tiles(workers: Any, x: FileRows, y: FileRows, k: int, *, folder: Path, **told: Any) -> Neighbours:
+    return tiles.search_tiles(TileWork(workers, folder, **told), x, y, k, SearchOptions(memory=MEMORY))
 
 
 def written(path: Path, rows: np.ndarray, lines: np.ndarray | None = None) -> FileRows:
@@ -59,7 +65,7 @@ def test_tiles_find_what_one_search_finds(
         written(tmp_path / f"{name}.npy", corpus(rng, size, 32, **how)) for name, size in (("x", n), ("y", m))
     )
     told: list[int] = []
-    found = search_tiles(Here(rows), x, y, k, memory=MEMORY, folder=work, progress=told.append)
+    found = search_tiles(Here(rows), x, y, k, folder=work, progress=told.append)
     same(found, search_both(x.vectors, y.vectors, k))
     same(found, Neighbours(*both(x.vectors, y.vectors, k)))
     assert not work.exists()
@@ -70,7 +76,7 @@ def test_only_the_lines_that_are_mined_are_compared(tmp_path: Path, work: Path) 
     rng = np.random.default_rng(7)
     x = written(tmp_path / "x.npy", corpus(rng, 200, 16, repeats=0.2), np.flatnonzero(rng.random(200) < 0.6))
     y = written(tmp_path / "y.npy", corpus(rng, 150, 16))
-    found = search_tiles(Here(50), x, y, 4, memory=MEMORY, folder=work)
+    found = search_tiles(Here(50), x, y, 4, folder=work)
     same(found, search_both(x.vectors, y.vectors, 4))
 
 
@@ -83,7 +89,7 @@ def test_a_tile_returns_only_what_can_still_be_among_the_best(tmp_path: Path, wo
         with np.load(call.args[-1]) as found:
             counts[call.key] = sum(int((found[name] >= 0).sum()) for name in ("fwd_id", "bwd_id"))
 
-    search_tiles(Here(64, after=count), x, y, 4, memory=MEMORY, folder=work)
+    search_tiles(Here(64, after=count), x, y, 4, folder=work)
     assert len(counts) == 64
     assert counts[0, 64, 0, 64] == 2 * 64 * 4
     assert counts[448, 512, 448, 512] < 2 * 64
@@ -104,7 +110,7 @@ def test_a_file_that_is_gone_or_damaged_is_made_again(tmp_path: Path, work: Path
                 path.unlink()
 
     cluster = Here(64, after=harm)
-    same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
+    same(search_tiles(cluster, x, y, 4, folder=work), search_both(x.vectors, y.vectors, 4))
     assert len(harmed) == 2
     assert len(cluster.made) == 16 + 2
 
@@ -124,12 +130,12 @@ def test_finished_tiles_are_not_done_again(at: int, tmp_path: Path, work: Path) 
 
     cluster = Here(64, after=stop)
     with pytest.raises(Stopped):
-        search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work)
+        search_tiles(cluster, x, y, 4, folder=work)
     left = {path: path.stat().st_mtime_ns for path in work.glob("*.npz")}
     assert len(left) == at
     seen: dict[Path, int] = {}
     again = Here(64, after=lambda call: seen.update({p: p.stat().st_mtime_ns for p in left if p.exists()}))
-    same(search_tiles(again, x, y, 4, memory=MEMORY, folder=work), search_both(x.vectors, y.vectors, 4))
+    same(search_tiles(again, x, y, 4, folder=work), search_both(x.vectors, y.vectors, 4))
     assert seen == left
 
 
@@ -153,7 +159,7 @@ def test_the_checkpoint_is_that_of_a_search_on_one_machine(
         search_both(x.vectors, y.vectors, 4, options, progress=stop, checkpoint=checkpoint)
     cluster = Here(64)
     with Checkpoint(checkpoint.path) as found:
-        same(search_tiles(cluster, x, y, 4, memory=MEMORY, folder=work, checkpoint=found), wanted)
+        same(search_tiles(cluster, x, y, 4, folder=work, checkpoint=found), wanted)
     assert cluster.made[0][0] == 50, "it goes on where the other one stopped"
     with Checkpoint(checkpoint.path) as found:
         rows: list[int] = []
@@ -168,7 +174,7 @@ def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path: Path, work: Path)
     with pytest.raises(
         BitextmineError, match="other vectors there than on the machine that runs the command"
     ):
-        search_tiles(Here(64), other, y, 4, memory=MEMORY, folder=work)
+        search_tiles(Here(64), other, y, 4, folder=work)
 
 
 def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path) -> None:
@@ -177,7 +183,7 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path) -> None:
     work.mkdir()
     (work / "notes.txt").write_text("mine")
     with pytest.raises(BitextmineError, match="expected a folder of unfinished work; move it away"):
-        search_tiles(Here(64), x, y, 4, memory=MEMORY, folder=work)
+        search_tiles(Here(64), x, y, 4, folder=work)
     assert (work / "notes.txt").read_text() == "mine"
 
 

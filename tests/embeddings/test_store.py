@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.npy import open_vectors
-from bitextmine.embeddings.places import embedding_paths
 from bitextmine.embeddings.store import VectorFile, check_fresh, describe_embedding, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
@@ -39,12 +38,6 @@ def npy(tmp_path: Path) -> Path:
             )
         )
     return path
-
-
-def test_an_embedding_lies_beside_its_text() -> None:
-    assert embedding_paths("a/c.fr") == (Path("a/c.fr.npy"), Path("a/c.fr.json"))
-    assert embedding_paths(Path("a.b/c.fr.zst")) == (Path("a.b/c.fr.npy"), Path("a.b/c.fr.json"))
-    assert manifest_path("x.npy") == Path("x.json")
 
 
 # --- opening ---

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bitextmine.embeddings import vectors as module
+from bitextmine.embeddings.embed import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.embeddings.vectors import adopt_vectors, open_precomputed
-from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
 
 LINES = ["one", "", "two", "  ", "three", "four", "five"]
@@ -106,23 +106,6 @@ def test_what_does_not_fit_is_an_error(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "vectors"]
 
 
-@pytest.mark.parametrize("block", [2, 4096])
-def test_a_dim_that_makes_numbers_of_other_numbers_leaves_nothing(
-    block: int, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twice as many numbers of half as many bytes fit the file, and are seen to be wrong when they are read."""
-    monkeypatch.setattr(module, "BLOCK_ROWS", block)
-    made = MADE.astype("f4")
-    made.view("u2")[:, ::2] &= 0x3FFF  # the last digits in float32, any number in float16
-    made[5].view("u2")[::2] = 0x7E00  # NaN
-    raw = write(tmp_path / "v.raw", made, header=False)
-    with pytest.raises(BitextmineError, match=r"row 6 holds NaN or infinite numbers; is --dim right\?"):
-        adopt_vectors(corpus, raw, dim=2 * DIM)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "v.raw"]
-    found, _ = open_embedding(adopt_vectors(corpus, raw, dim=DIM))
-    np.testing.assert_allclose(found, wanted(made.astype(float)), atol=1e-3)
-
-
 def test_files_of_others_in_the_place_are_not_written_over(corpus: Path, tmp_path: Path) -> None:
     write(tmp_path / "v.npy", MADE, header=True)
     place = write(tmp_path / "corpus.en.npy", np.arange(3), header=True)
@@ -132,7 +115,7 @@ def test_files_of_others_in_the_place_are_not_written_over(corpus: Path, tmp_pat
     assert place.read_bytes() == before
     with pytest.raises(BitextmineError, match="is the embedding itself"):
         adopt_vectors(corpus, place)
-    adopt_vectors(corpus, tmp_path / "v.npy", force=True)
+    adopt_vectors(corpus, tmp_path / "v.npy", options=EmbedOptions(force=True))
     assert open_embedding(place)[0].shape == MADE.shape
 
 
@@ -140,11 +123,6 @@ def test_objects_are_not_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.array([[object()]], dtype=object), allow_pickle=True)
     with pytest.raises(BitextmineError, match=r"not a whole \.npy file"):
         open_precomputed(tmp_path / "v.npy", 1)
-
-
-def test_the_name_encodes_nothing() -> None:
-    with pytest.raises(BitextmineError, match="--model precomputed encodes nothing"):
-        load_encoder("precomputed").encode(["a"])
 
 
 def test_mining_with_the_vectors_of_another_tool(bitextmine, tmp_path: Path) -> None:

@@ -102,15 +102,6 @@ def test_rows_are_stored_as_float16(tmp_path: Path, rows: int, dtype: type) -> N
     checked_manifest(npy)
 
 
-def test_arrays_of_any_layout_are_stored_row_by_row(tmp_path: Path) -> None:
-    data = vectors("A", 6, 4)
-    with EmbeddingWriter(tmp_path / "c.fr.npy", 6, 4, {}) as writer:
-        writer.write(0, np.asfortranarray(data[:3]))
-        writer.write(3, np.repeat(data, 2, axis=0)[6::2].astype(">f4"))
-        writer.finish(Manifest())
-    np.testing.assert_array_equal(open_embedding(tmp_path / "c.fr.npy")[0], data.astype(np.float16))
-
-
 def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with EmbeddingWriter(tmp_path / "c.fr.npy", 3, 2, {}) as writer:
         writer.write(0, np.zeros((1, 2)))
@@ -158,13 +149,6 @@ def test_a_part_of_another_identity_is_discarded(
         writer.write(0, np.full((4, dim), 9.0))
     assert embed(npy, "A") == 0
     assert contents(tmp_path) == reference["A"]
-
-
-def test_an_identity_may_hold_what_json_changes(tmp_path: Path) -> None:
-    for expected in (0, 2):
-        with EmbeddingWriter(tmp_path / "c.npy", 4, 1, {"shape": (1, 2), "é": None, "x": 0.1}) as writer:
-            assert writer.resume_row == expected
-            writer.write(expected, np.zeros((2, 1)))
 
 
 @pytest.mark.parametrize(
@@ -453,15 +437,6 @@ def test_a_disk_with_room_for_the_rows_and_nothing_else(small_disk: Path) -> Non
 
 def no_allocation(*args: object) -> None:
     raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-
-def test_without_allocation_the_free_space_is_asked_for(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "posix_fallocate", no_allocation)
-    with pytest.raises(BitextmineError, match="No space left"):
-        EmbeddingWriter(small_disk / "c.npy", 1000, 512, {})
-    assert contents(small_disk) == {}
 
 
 def test_a_disk_that_fills_up_underway_costs_no_finished_rows(

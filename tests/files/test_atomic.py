@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 
 from bitextmine.files import atomic
-from bitextmine.files.atomic import (
-    allocate,
-    locked_folder,
-    open_locked,
-    put_in_place,
-    replacing,
-    staging,
-    staging_folder,
-)
+from bitextmine.files.atomic import allocate, locked_folder, open_locked, replacing, staging, staging_folder
 from bitextmine.files.jsonfile import write_json
 
 
@@ -135,16 +127,6 @@ def test_what_a_killed_process_left_the_next_one_takes_away(
     assert names(tmp_path) == ["out"]
 
 
-def test_a_name_that_is_no_file_of_ours_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / ".out.tmp").symlink_to("elsewhere")
-    (tmp_path / ".out.2.tmp").mkdir()
-    with replacing(tmp_path / "out") as file:
-        file.write(b"new")
-    assert (tmp_path / ".out.tmp").is_symlink()
-    assert names(tmp_path) == [".out.2.tmp", ".out.tmp", "out"]
-    assert not (tmp_path / "elsewhere").exists()
-
-
 def no_locks(fd: int, how: int) -> None:
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -185,13 +167,6 @@ def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert len(data) == 40_000 and len(set(data)) == 1
 
 
-def test_a_file_of_another_library_is_put_in_place(tmp_path: Path) -> None:
-    (tmp_path / "made").write_bytes(b"new")
-    put_in_place(tmp_path / "made", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == b"new"
-    assert names(tmp_path) == ["out"]
-
-
 # --- locks ---
 
 
@@ -222,13 +197,6 @@ def test_a_file_that_was_renamed_meanwhile_is_not_the_one(
     assert os.path.samestat(os.fstat(fd), path.stat())
     assert os.fstat(fd).st_size == 0
     os.close(fd)
-
-
-def test_a_folder_is_held_by_one(tmp_path: Path) -> None:
-    with locked_folder(tmp_path), pytest.raises(BlockingIOError), locked_folder(tmp_path, wait=False):
-        pytest.fail("must not get here")
-    with locked_folder(tmp_path, wait=False):
-        pass
 
 
 # --- space ---

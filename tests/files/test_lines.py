@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.lines import LineHasher, iter_lines, line_digest, read_lines
+from bitextmine.files.lines import iter_lines, line_digest, read_lines
 from bitextmine.files.streams import open_output
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -178,11 +176,6 @@ def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, hint: str) -> Non
 # --- stdin ---
 
 
-def test_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é\nb".encode()), encoding="ascii"))
-    assert read_lines("-") == ["é", "b"]
-
-
 # --- digests ---
 
 
@@ -193,12 +186,3 @@ def test_the_digest_is_of_the_lines_and_not_of_the_file(tmp_path: Path, suffix: 
     expected = hashlib.sha256("é\nb\n".encode()).hexdigest()
     for data in ("é\nb\n", "é\nb", "é\r\nb\r\n", "\ufeffé\nb\n"):
         assert line_digest(iter_lines(put(tmp_path, data.encode(), f"corpus.fr{suffix}"))) == expected
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="\n"))), st.integers(0, 50))
-def test_a_digest_does_not_depend_on_the_portions(lines: list[str], cut: int) -> None:
-    hasher = LineHasher()
-    hasher.update(lines[:cut])
-    hasher.update(iter(lines[cut:]))
-    assert hasher.hexdigest() == line_digest(lines)
-    assert hasher.lines == len(lines)

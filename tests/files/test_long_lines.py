@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.tsv import TextRows
-from bitextmine.files.lines import LineHasher, iter_lines, line_digest, some_lines
-from bitextmine.files.streams import longest_line, read_blocks
+from bitextmine.files.lines import LineHasher, line_digest, some_lines
+from bitextmine.files.streams import read_blocks
 
 MIB = 1 << 20
 BOMB = 600 * MIB  # of the letter x
@@ -127,22 +126,6 @@ def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path: Path, name: s
     sizes = [len(block) for block in read_blocks(path)]
     assert sum(sizes) == len(b"one\tun\n") + 64 * MIB
     assert max(sizes) <= 16 * MIB
-
-
-def test_the_limit_is_of_bytes_and_the_process(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.fr"
-    path.write_text("é" * 50 + "\n" + "é" * 51 + "\n", encoding="utf-8")
-    before = longest_line()
-    try:
-        longest_line(100)
-        lines = iter_lines(path)
-        with pytest.raises(BitextmineError, match=r"corpus\.fr: line 2: longer than 100 bytes"):
-            list(lines)
-        longest_line(102)
-        assert len(list(iter_lines(path))) == 2
-    finally:
-        longest_line(before)
-    assert longest_line() == before
 
 
 def test_long_lines_come_fewer_at_a_time() -> None:

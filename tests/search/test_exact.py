@@ -342,5 +342,5 @@ def test_plain_c_is_for_want_of_better(monkeypatch):
     """Where a processor has no instructions that the compiled search knows, torch is faster."""
     rows = VectorRows(oracle.vectors(np.random.default_rng(1), 20, 8), np.dtype(np.float16))
     monkeypatch.setattr(native, "instruction_set", lambda: "portable")
-    engine, _ = open_engine(rows, rows, 2, SearchOptions(), memory=1 << 30, names=("x", "y"))
+    engine, _ = open_engine(rows, rows, 2, SearchOptions(), 1 << 30)
     assert isinstance(engine, BlockSearch)

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search.native import ISA, ISA_NAMES, Tile, cache_aligned, library
+from bitextmine.search.options import Arithmetic, SearchOptions
 from bitextmine.search.rows import VectorRows, check_finite, check_length
 from bitextmine.search.topk import TopK
+from bitextmine.system import processors
 
 _PANEL, _MR, _MOST_MR = 64, 6, 16
 # Rows of x and of y compared at a time: what may be in the answer is computed exactly at the end of such a tile, by
@@ -62,26 +64,22 @@ class FusedSearch:
         self,
         x: VectorRows,
         y: VectorRows,
-        *,
-        names: tuple[str, str],
-        threads: int,
+        k: int,
+        options: SearchOptions,
         memory: int,
-        k: int = 4,
-        isa: str | None = None,
-        arithmetic: str = "int8",
         bases: tuple[int, int] = (0, 0),
     ) -> None:
-        lib = library()
+        lib, isa = library(), options.instruction_set
         if lib is None:
             raise RuntimeError("the compiled search is not available here")
         best = lib.fused_isa()
         self._isa = best if isa is None else ISA[isa]
         if not lib.fused_has(self._isa):
             raise BitextmineError(f"this processor has {ISA_NAMES[best]}, not {isa}")
-        self._lib, self._x, self._y, self._names = lib, x, y, names
-        self._threads = max(1, threads)
+        self._lib, self._x, self._y, self._k, self._names = lib, x, y, k, options.names
+        self._threads = options.threads or processors()
         self._bases = bases
-        self._wide = arithmetic == "float32"
+        self._wide = options.arithmetic == Arithmetic.FLOAT32
         self._dpad = _padded(x.dim)
         # AVX2 adds pairs of products in 16 bits, which leaves room for 6 bits and a sign on one side
         self._levels = 63 if self._isa == ISA["avx2"] else 127
@@ -90,27 +88,33 @@ class FusedSearch:
         self.block_rows = min(max(_LEAST_ROWS, len(x)), _MOST_ROWS)
         share = -(-len(y) // (_TILES * self._threads))
         self._tile = min(max(_FEWER_ROWS, 1 << max(0, share - 1).bit_length()), _MOST_ROWS)
-        while self._working(self.block_rows, k) > memory and max(self._tile, self.block_rows) > _LEAST_ROWS:
+        while (
+            self._working(self.block_rows, self._tile) > memory
+            and max(self._tile, self.block_rows) > _LEAST_ROWS
+        ):
             if self._tile > _FEWER_ROWS or self.block_rows == _LEAST_ROWS:
                 self._tile //= 2
             else:
                 self.block_rows = max(_LEAST_ROWS, self.block_rows // 2)
         self._tiles = range(0, len(y), self._tile)
         kept = len(self._tiles) * self._tile * (self._dpad + 16)
-        self._keep = not self._wide and self._working(self.block_rows, k) + kept <= memory
+        self._keep = not self._wide and self._working(self.block_rows, self._tile) + kept <= memory
         self._packed: list[_Packed | None] = [None] * len(self._tiles)
         self._local = threading.local()
         self.rescored = 0
 
-    @staticmethod
-    def least_memory(x: VectorRows, y: VectorRows, k: int, threads: int, arithmetic: str = "int8") -> int:
+    def least_memory(self) -> int:
         """Return the bytes of a search with the smallest blocks."""
-        return _working(
-            min(max(1, len(x)), _LEAST_ROWS), _LEAST_ROWS, x, y, k, threads, arithmetic == "float32"
-        )
+        return self._working(min(max(1, len(self._x)), _LEAST_ROWS), _LEAST_ROWS)
 
-    def _working(self, rows: int, k: int) -> int:
-        return _working(rows, self._tile, self._x, self._y, k, self._threads, self._wide, self._isa)
+    def _working(self, rows: int, tile: int) -> int:
+        """Return the bytes at work when `rows` rows of x are compared with `tile` rows of y at a time."""
+        stored = self._x.dim * self._x.dtype.itemsize
+        packed = self._dpad * (4 if self._wide else 1)
+        cols = min(tile, -(-len(self._y) // _PANEL) * _PANEL)
+        candidates = self._lib.fused_workspace(self._isa, rows, cols, self._dpad, self._k, _room(self._k))
+        at_work = cols * (stored + packed * (1 if self._wide else 2) + 32)
+        return int(rows * (stored + packed + 40) + self._threads * (at_work + candidates + 16 * rows))
 
     def _quantise(self, rows: NDArray[Any], levels: int, padding: int, name: str, first: int) -> _Packed:
         n, d = rows.shape
@@ -244,27 +248,6 @@ def _room(k: int) -> int:
 def _usable(lengths: NDArray[np.float32], name: str) -> NDArray[np.float32]:
     check_length(float(lengths.max(initial=0.0)), name)
     return lengths
-
-
-def _working(
-    rows: int,
-    tile: int,
-    x: VectorRows,
-    y: VectorRows,
-    k: int,
-    threads: int,
-    wide: bool,
-    isa: int | None = None,
-) -> int:
-    """Return the bytes at work when `rows` rows of x are compared with `tile` rows of y at a time."""
-    lib = library()
-    assert lib is not None
-    isa = lib.fused_isa() if isa is None else isa
-    stored, packed = x.dim * x.dtype.itemsize, _padded(x.dim) * (4 if wide else 1)
-    cols = min(tile, -(-len(y) // _PANEL) * _PANEL)
-    candidates = lib.fused_workspace(isa, rows, cols, _padded(x.dim), k, _room(k))
-    at_work = cols * (stored + packed * (1 if wide else 2) + 32)
-    return rows * (stored + packed + 40) + threads * (at_work + candidates + 16 * rows)
 
 
 def _each(work: Callable[[int], int], count: int, threads: int) -> int:

@@ -7,10 +7,9 @@ from typing import Protocol
 from bitextmine.errors import BitextmineError
 from bitextmine.search import native
 from bitextmine.search.engines.compiled import FusedSearch
-from bitextmine.search.options import Arithmetic, Engine, SearchOptions
+from bitextmine.search.options import Engine, SearchOptions
 from bitextmine.search.rows import VectorRows
 from bitextmine.search.topk import TopK
-from bitextmine.system import processors
 
 _WIDEST = 1 << 15  # sums of int8 products of more would not fit 32 bits
 
@@ -35,7 +34,7 @@ def compiled_runs(dim: int) -> bool:
 
 
 def open_engine(
-    x: VectorRows, y: VectorRows, k: int, options: SearchOptions, *, memory: int, names: tuple[str, str]
+    x: VectorRows, y: VectorRows, k: int, options: SearchOptions, memory: int
 ) -> tuple[SearchEngine, int]:
     """Return the engine that the options name, or the fastest, and the least bytes that it needs.
 
@@ -45,7 +44,6 @@ def open_engine(
         k: neighbours.
         options: see `SearchOptions`.
         memory: bytes to work in.
-        names: of both sides, for messages.
 
     Raises:
         BitextmineError: there is no such engine here.
@@ -56,30 +54,13 @@ def open_engine(
         fast = compiled_runs(x.dim) and native.instruction_set() != "portable"
         engine = Engine.COMPILED if options.device == "cpu" and fast else Engine.TORCH
     if engine == Engine.COMPILED:
-        return _compiled(x, y, k, options, memory, names)
+        if not compiled_runs(x.dim):
+            raise BitextmineError(
+                f"the compiled search was not built, or {x.dim} dimensions are too many for it; use engine torch"
+            )
+        fused = FusedSearch(x, y, k, options, memory)
+        return fused, fused.least_memory()
     from bitextmine.search.engines.blocks import BlockSearch
 
     blocks = BlockSearch(x, y, device=options.device, arithmetic=options.arithmetic, memory=memory)
     return blocks, BlockSearch.least_memory(x)
-
-
-def _compiled(
-    x: VectorRows, y: VectorRows, k: int, options: SearchOptions, memory: int, names: tuple[str, str]
-) -> tuple[SearchEngine, int]:
-    if not compiled_runs(x.dim):
-        raise BitextmineError(
-            f"the compiled search was not built, or {x.dim} dimensions are too many for it; use engine torch"
-        )
-    threads = options.threads or processors()
-    arithmetic = options.arithmetic or Arithmetic.INT8
-    fused = FusedSearch(
-        x,
-        y,
-        k=k,
-        names=names,
-        threads=threads,
-        memory=memory,
-        isa=options.instruction_set,
-        arithmetic=arithmetic,
-    )
-    return fused, FusedSearch.least_memory(x, y, k, threads, arithmetic)
