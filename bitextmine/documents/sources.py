@@ -86,7 +86,7 @@ def _in_folder(top: str) -> Iterator[File]:
 
 
 def documents(
-    file: File, options: SplitOptions, errors: str = "strict", seen: Callable[[int], object] | None = None
+    file: File, options: SplitOptions, errors: str = "strict", seen: Callable[[int], object] = id
 ) -> Iterator[Document]:
     """Yield the documents of a file; `seen` is told how many of its bytes have been read.
 
