@@ -1,7 +1,8 @@
 """bitextmine: sentence pairs out of two piles of text.
 
-`split`, `load_encoder`, `mine`, `adapt`, `score`, `knn`, `evaluate_retrieval` and `evaluate_sts` do what the commands
-do; help() of each tells how. None of them is imported, nor NumPy or torch, before it is used.
+`split`, `mine`, `score`, `filter`, `report`, `train`, `adapt`, `export`, `load_encoder`, `knn`, `evaluate_retrieval`
+and `evaluate_sts` do what the commands do; help() of each tells how. None of them is imported, nor NumPy or torch,
+before it is used.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
     from bitextmine.evaluation.ranking import RetrievalReport
     from bitextmine.evaluation.retrieval import evaluate_retrieval
     from bitextmine.evaluation.sts import StsReport, evaluate_sts
+    from bitextmine.exporting.run import export_encoder as export
     from bitextmine.mining.api import mine
     from bitextmine.mining.bitext import Bitext
-    from bitextmine.scoring.api import score
+    from bitextmine.reporting import write_report as report
+    from bitextmine.scoring.api import FilteredPairs, filter, score
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
+    from bitextmine.training.api import train
 
 __all__ = [
     "Bitext",
     "BitextmineError",
     "Encoder",
+    "FilteredPairs",
     "Neighbours",
     "RetrievalReport",
     "Sentence",
@@ -39,14 +44,18 @@ __all__ = [
     "adapt",
     "evaluate_retrieval",
     "evaluate_sts",
+    "export",
+    "filter",
     "knn",
     "load_encoder",
     "mine",
+    "report",
     "score",
     "split",
+    "train",
 ]
 
-# Where each name is looked up when it is first used.
+# Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
     "adapt": "bitextmine.adaptation.run",
     "mine": "bitextmine.mining.api",
@@ -59,7 +68,12 @@ _LAZY = {
     "evaluate_sts": "bitextmine.evaluation.sts",
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
+    "FilteredPairs": "bitextmine.scoring.api",
+    "export": "bitextmine.exporting.run:export_encoder",
+    "filter": "bitextmine.scoring.api",
+    "report": "bitextmine.reporting:write_report",
     "score": "bitextmine.scoring.api",
+    "train": "bitextmine.training.api",
     "Sentence": "bitextmine.documents.run",
     "split": "bitextmine.documents.api",
 }
@@ -68,7 +82,8 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'bitextmine' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_LAZY[name]), name)
+    module, _, there = _LAZY[name].partition(":")
+    found = getattr(importlib.import_module(module), there or name)
     globals()[name] = found
     return found
 

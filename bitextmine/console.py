@@ -27,10 +27,14 @@ class _Hidden:
 
 
 def progress(total: int | None, desc: str, unit: str = "lines", show: bool | None = None) -> Any:
-    """Return a tqdm bar to ``update(n)`` in a ``with`` statement; show=None shows it only if stderr is a terminal."""
-    if sys.stderr is None or not (sys.stderr.isatty() if show is None else show):
+    """Return a tqdm bar to ``update(n)`` in a ``with`` statement; show=None: on a terminal and in a notebook."""
+    notebook = "ipykernel" in sys.modules
+    if sys.stderr is None or not (notebook or sys.stderr.isatty() if show is None else show):
         return _Hidden()
-    from tqdm import tqdm
+    if notebook:
+        from tqdm.auto import tqdm
+    else:
+        from tqdm import tqdm
 
     return tqdm(
         total=total,

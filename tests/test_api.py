@@ -81,7 +81,7 @@ def test_the_keywords_of_mine_are_the_fields_of_the_options():
 def test_examples_in_the_documentation():
     examples = {
         "mining.api": 4,
-        "scoring.api": 2,
+        "scoring.api": 6,
         "search.knn": 3,
         "evaluation.retrieval": 3,
         "evaluation.sts": 3,
@@ -387,3 +387,108 @@ def test_retrieval_refuses(encoder, given, message):
 def test_what_is_no_name_of_an_encoder(model):
     with pytest.raises(UsageError, match="model: expected an encoder's name or folder"):
         bitextmine.load_encoder(model)
+
+
+# --- filter, train, export, report; notebooks ----------------------------------------------------------------
+
+
+def test_filter_keeps_what_the_command_keeps(samples, encoder, bitextmine, tmp_path):
+    import bitextmine as package
+
+    _, en, de = samples
+    pairs = [*zip(en[:300], de[:300], strict=True), (en[0], de[0]), (en[1], en[1]), ("Room 7", "Zimmer 8")]
+    found = package.filter(pairs, src_lang="en", tgt_lang="de", model=encoder)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
+    scored = ("score", "pairs.tsv", "--src", "en", "--tgt", "de", "--model", "europe5", "-o", "scored.tsv")
+    bitextmine(*scored, cwd=tmp_path)
+    said = bitextmine("filter", "scored.tsv", "--rejected", "bad.tsv", cwd=tmp_path)
+    rows = [tuple(line.split("\t")[:2]) for line in said.out.splitlines()[1:]]
+    assert list(zip(found.kept["src"], found.kept["tgt"], strict=True)) == rows
+    bad = (tmp_path / "bad.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    reasons = [line.split("\t")[-1].replace("duplicate (exact)", "duplicate") for line in bad]
+    assert found.rejected["reason"].tolist() == reasons
+    assert sum(found.counts.values()) == len(reasons) and found.to_frame() is found.kept
+
+
+def test_filter_takes_the_columns_of_a_frame():
+    frame = pandas.DataFrame(
+        {"src": ["a", "b", "c"], "tgt": ["x", "y", "z"], "own": [1.0, 2.0, np.nan]}, index=[5, 6, 7]
+    )
+    found = bitextmine.filter(frame, min={"own": 2}, max={"length_ratio": 3})
+    assert found.kept.index.tolist() == [6]
+    assert found.rejected["reason"].tolist() == ["own >= 2", "own >= 2"]
+    assert bitextmine.filter([], preset="none").kept.empty
+    with pytest.raises(BitextmineError, match="no column is called 'blue'"):
+        bitextmine.filter(frame, min={"blue": 1})
+
+
+def test_results_in_notebooks(samples, encoder):
+    pytest.importorskip("matplotlib")
+    _, en, de = samples
+    found = bitextmine.mine(en, de, model=encoder)
+    shown = found._repr_html_()
+    assert "<table" in shown and "&lt;Bitext: " in shown and "more rows: to_frame()" in shown
+    ranked = bitextmine.evaluate_retrieval({"en": en[:50], "de": de[:50]}, model=encoder)
+    kept = bitextmine.filter([("a", "b"), ("a", "a")], max={"copy": 0.5})
+    for result in (found, ranked, kept):
+        assert "<table" in result._repr_html_()
+        out = io.BytesIO()
+        result.plot().savefig(out, format="png")
+        assert out.getvalue().startswith(b"\x89PNG")
+    (histogram, expected) = found.plot().axes
+    assert [line.get_label() for line in histogram.lines] == ["threshold"]
+    assert expected.lines[0].get_ydata()[-1] > 0.9, "most pairs above the threshold are true"
+
+
+def test_progress_bars_are_those_of_notebooks(monkeypatch):
+    from tqdm import auto
+
+    from bitextmine.console import progress
+
+    assert progress(3, "x").disable
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    with progress(3, "x") as bar:
+        assert isinstance(bar, auto.tqdm)
+    assert progress(3, "x", show=False).disable
+
+
+def test_the_example_of_training(root, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    code = [sys.executable, root / "train/example.py", tmp_path / "work"]
+    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "P@1 0." in done.stdout
+    assert (tmp_path / "work/exported/modules.json").is_file()
+
+
+USER = """
+from pathlib import Path
+
+import bitextmine
+
+encoder: bitextmine.Encoder = bitextmine.load_encoder("europe5")
+found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, threshold="none")
+best: list[tuple[str, str]] = [(pair.src, pair.tgt) for pair in found]
+kept: bitextmine.FilteredPairs = bitextmine.filter(best, min={"cosine": 0.5})
+counts: dict[str, int] = kept.counts
+model: Path = bitextmine.train("model", pairs=["a.en-fr.tsv"])
+folder: Path = bitextmine.export(model, "out", to="onnx")
+rows: int = bitextmine.report("pairs.tsv", "page.html")
+bitextmine.train(1)  # an error
+"""
+
+
+def test_types_reach_the_users_code(root, tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "user.py").write_text(USER)
+    done = subprocess.run(
+        # The cache is that of `mypy` in the checkout, with its strict settings.
+        [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", tmp_path / "user.py"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (error, summary) = done.stdout.splitlines()
+    assert f'user.py:{USER.count(chr(10))}: error: Argument 1 to "train"' in error
+    assert summary.startswith("Found 1 error")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import whole_number, yes_or_no
 from bitextmine.console import counted
+from bitextmine.display import Shown, new_figure
 from bitextmine.errors import UsageError
 from bitextmine.evaluation.intervals import wilson
 from bitextmine.evaluation.report import Report, frame_of, percent
@@ -23,6 +24,7 @@ from bitextmine.run import Run
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 _BLOCK = 1 << 22
 
@@ -72,7 +74,7 @@ class RetrievalResult:
 
 
 @dataclass(frozen=True)
-class RetrievalReport(Report):
+class RetrievalReport(Report, Shown):
     """P@1 per direction and measure."""
 
     kind: ClassVar[str] = "retrieval evaluation"
@@ -107,6 +109,27 @@ class RetrievalReport(Report):
     def to_frame(self) -> pandas.DataFrame:
         """Return a row per direction and measure, the fields of `RetrievalResult` as columns."""
         return frame_of(self.results)
+
+    def plot(self) -> Figure:
+        """Draw P@1 of every measure with its interval, by direction, or by the size of the pool."""
+        figure, axes = new_figure()
+        pools = len({r.pool for r in self.results}) > 1
+        for measure in dict.fromkeys(r.measure for r in self.results):
+            rows = sorted(
+                (r for r in self.results if r.measure == measure), key=lambda r: r.pool if pools else 0
+            )
+            share = 100 * np.array([r.p_at_1 for r in rows])
+            error = np.abs(100 * np.array([(r.low, r.high) for r in rows]).T - share)
+            places = [r.pool if pools else f"{r.src}-{r.tgt}" for r in rows]
+            axes.errorbar(
+                places, share, yerr=error, marker="o", linestyle="-" if pools else "", label=measure
+            )
+        if pools:
+            axes.set_xscale("log")
+            axes.set_xlabel("sentences in the pool")
+        axes.set_ylabel("P@1, %")
+        axes.legend()
+        return figure
 
 
 @dataclass(frozen=True)

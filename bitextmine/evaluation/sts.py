@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path, whole_number
 from bitextmine.console import counted
+from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
 from bitextmine.evaluation.report import Report, cut_note, frame_of, percent
@@ -53,7 +54,7 @@ class StsResult:
 
 
 @dataclass(frozen=True)
-class StsReport(Report):
+class StsReport(Report, Shown):
     """Results per file, then per direction across languages; and the mean of either, if there are several."""
 
     kind: ClassVar[str] = "sts evaluation"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
+from bitextmine.display import Shown, new_figure
 from bitextmine.embeddings.places import embedding_paths
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
@@ -32,6 +33,7 @@ from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 __all__ = ["Bitext", "Mined", "MinedPair", "check_output", "inputs_of", "one_cell", "read_mined"]
 
@@ -50,7 +52,7 @@ class MinedPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bitext:
+class Bitext(Shown):
     """The result of mining, best pair first: take its `len()`, iterate over it (`MinedPair`), `write` it.
 
     Attributes:
@@ -166,6 +168,25 @@ class Bitext:
         if not is_stream(output):
             with open_output(f"{os.fspath(output)}.json") as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
+
+    def plot(self) -> Figure:
+        """Draw the scores and the threshold; of rescored pairs also the expected precision of those above each score.
+
+        The score of a rescored pair is the log odds that it is a translation.
+        """
+        figure, axes = new_figure()
+        axes.hist(self.score, bins=50, color="#4477aa", label="pairs")
+        axes.set_xlabel("score")
+        axes.set_ylabel("pairs")
+        if self.threshold is not None:
+            axes.axvline(self.threshold, color="#bb5566", label="threshold")
+        if "|scorer:" in self.signature and len(self):
+            expected = np.cumsum(1 / (1 + np.exp(-self.score))) / np.arange(1, len(self) + 1)
+            right = axes.twinx()
+            right.plot(self.score, expected, color="#228833")
+            right.set_ylabel("expected precision above", color="#228833")
+        axes.legend()
+        return figure
 
     def discard_checkpoint(self) -> None:
         """Remove the checkpoint of the search, once this result is safe."""

@@ -1,21 +1,27 @@
-"""`bitextmine.score`: the columns of the command ``score`` as a frame."""
+"""`bitextmine.score` and `bitextmine.filter`: what the commands do, on pairs and frames."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bitextmine.arguments import language_code
+from bitextmine.console import counted
+from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
+from bitextmine.scoring.columns.duplicate import pair_hash
 from bitextmine.scoring.request import WINDOW, Request, column_names
+from bitextmine.scoring.rules import Rule, choose_rules
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
     from bitextmine.encoder import Encoder
 
@@ -73,6 +79,125 @@ def score(
         },
         index=index,
     )
+
+
+@dataclass(frozen=True, repr=False)
+class FilteredPairs(Shown):
+    """The result of `filter`.
+
+    Attributes:
+        kept, rejected: frames of pairs with the columns of the rules; rejected has the column reason as well.
+        rules: the rules in the order of testing.
+    """
+
+    kept: pandas.DataFrame
+    rejected: pandas.DataFrame
+    rules: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<FilteredPairs: {counted(len(self.kept), 'pair')} kept, {len(self.rejected):,} rejected>"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the pairs that were kept."""
+        return self.kept
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Pairs rejected by reason, in the order of testing."""
+        found = self.rejected["reason"].value_counts()
+        return {reason: int(found.get(reason, 0)) for reason in (*self.rules, "duplicate")}
+
+    def plot(self) -> Figure:
+        """Draw the number of pairs rejected for each reason, and kept."""
+        figure, axes = new_figure()
+        bars = {"kept": len(self.kept), **self.counts}
+        names, values = list(bars)[::-1], list(bars.values())[::-1]
+        axes.bar_label(axes.barh(names, values), padding=3)
+        axes.set_xlabel("pairs")
+        return figure
+
+
+def filter(
+    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
+    *,
+    preset: str | None = None,
+    rules: str | os.PathLike[str] | None = None,
+    min: Mapping[str, float] | None = None,
+    max: Mapping[str, float] | None = None,
+    equal: Mapping[str, str] | None = None,
+    duplicates: str | None = None,
+    src_lang: str = "",
+    tgt_lang: str = "",
+    model: str | os.PathLike[str] | Encoder = "default",
+    device: str = "auto",
+) -> FilteredPairs:
+    """Keep the pairs that pass every rule, as the command ``filter`` does after ``score``.
+
+    Columns that a frame has are used; others are computed. Without languages the rule of a preset on lang is skipped.
+
+    Args:
+        pairs: as for `score`.
+        preset: cheap, mild (the default, unless there are other rules), strict or none.
+        rules: a TOML file of rules.
+        min: rules, from a column to its least value.
+        max: likewise, to its greatest value.
+        equal: likewise, to its text.
+        duplicates: exact, near or none (default: as the preset has it).
+        src_lang: the language that the sources should be in.
+        tgt_lang: that of the targets.
+        model: the encoder, as for `score`.
+        device: auto, cpu, cuda or cuda:N.
+
+    Raises:
+        BitextmineError: an unknown preset or column, or a pair that is not two texts.
+
+    >>> pairs = [("Room 12 is free.", "La chambre 12 est libre."), ("Room 7 is free.", "La chambre 8 est libre.")]
+    >>> found = filter(pairs, min={"numbers": 0.5})
+    >>> found
+    <FilteredPairs: 1 pair kept, 1 rejected>
+    >>> found.rejected["reason"].tolist()
+    ['numbers >= 0.5']
+    """
+    import pandas
+
+    limits = {kind: (given or {}).items() for kind, given in (("min", min), ("max", max), ("equal", equal))}
+    chosen = choose_rules(preset, rules, limits, duplicates)
+    src, tgt, index = _both_sides(pairs)
+    there: Any = pairs if index is not None else pandas.DataFrame({"src": src, "tgt": tgt})
+    tested = [
+        rule
+        for rule in chosen.rules
+        if rule.column in there
+        or src_lang
+        or rule.column not in chosen.if_present
+        or not COLUMNS[rule.column].languages
+    ]
+    missing = [name for name in dict.fromkeys(rule.column for rule in tested) if name not in there]
+    if missing:
+        found = score(
+            there, columns=missing, src_lang=src_lang, tgt_lang=tgt_lang, model=model, device=device
+        )
+        there = there.join(found)
+    reason = np.full(len(there), "", dtype=object)
+    for rule in reversed(tested):  # the first that fails is the reason
+        reason[~_passes(rule, there[rule.column])] = str(rule)
+    if chosen.duplicates != "none":
+        seen: set[int] = set()
+        for at in np.flatnonzero(reason == "").tolist():
+            key = pair_hash(src[at], tgt[at], chosen.duplicates)
+            if key in seen:
+                reason[at] = "duplicate"
+            seen.add(key)
+    kept = reason == ""
+    rejected = there[~kept].assign(reason=reason[~kept])
+    return FilteredPairs(there[kept], rejected, tuple(map(str, tested)))
+
+
+def _passes(rule: Rule, column: pandas.Series) -> Any:
+    if isinstance(rule.value, str):
+        return (column.astype(str) == rule.value).to_numpy()
+    values = column.to_numpy(dtype=np.float64)
+    return values >= rule.value if rule.kind == "min" else values <= rule.value
 
 
 def _both_sides(

@@ -1,0 +1,61 @@
+"""`bitextmine.train`: what the command ``train`` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bitextmine.arguments import a_path
+from bitextmine.errors import UsageError
+from bitextmine.files.formats.names import TwoFiles
+from bitextmine.run import Run
+from bitextmine.training.recipe import load_recipe, recipe_from_pairs, start_name
+
+
+def train(
+    out: str | os.PathLike[str],
+    recipe: str | os.PathLike[str] | None = None,
+    *,
+    pairs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    start: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    data: str | os.PathLike[str] | None = None,
+    run: Run | None = None,
+    force: bool = False,
+) -> Path:
+    """Train an encoder on sentence pairs, as the command ``train`` does, and return its folder, for `load_encoder`.
+
+    The same call resumes an interrupted training.
+
+    Args:
+        out: the model folder.
+        recipe: a TOML file, the recipe.json of a model, or the name of a built-in recipe.
+        pairs: files named after their languages (pairs.en-fr.tsv), or `TwoFiles`, in place of the recipe's.
+        start: an encoder to start from.
+        settings: keys of the recipe, such as ``{"train.epochs": 3}``.
+        data: the folder of the recipe's corpora.
+        run: device and progress.
+        force: overwrite a finished model or files of other programs.
+
+    Raises:
+        UsageError: neither a recipe nor pairs.
+        BitextmineError: the recipe, the corpora or the disk are at fault.
+    """
+    given = [pairs] if isinstance(pairs, (str, os.PathLike)) else list(pairs)
+    if recipe is None and not given:
+        raise UsageError("train: give a recipe, pairs, or both")
+    sources = [name if isinstance(name, TwoFiles) else os.fspath(name) for name in given]
+    overrides = dict(settings or {})
+    if start is not None:
+        overrides["model.start_from"] = start_name(os.fspath(start))
+    folder = None if data is None else Path(data)
+    if recipe is None:
+        plan = recipe_from_pairs(sources, overrides, folder=folder)
+    else:
+        plan = load_recipe(os.fspath(recipe), overrides, pairs=sources, folder=folder)
+
+    from bitextmine.training import trainer  # loads torch
+
+    return trainer.train(plan, Path(a_path("out", out)), run, force=force)
