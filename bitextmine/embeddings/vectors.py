@@ -65,6 +65,7 @@ def adopt_vectors(
     if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
     matrix = open_precomputed(vectors, len(text), dim)
+    before = Path(vectors).stat()
     if not options.force:
         check_place(npy, matrix.shape[1])
     with open(vectors, "rb") as file:
@@ -78,6 +79,10 @@ def adopt_vectors(
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
+            if _size_and_time(Path(vectors).stat()) != _size_and_time(
+                before
+            ):  # a map of a file that shrinks is fatal
+                raise BitextmineError(f"{vectors}: changed while it was read; run the same command again")
             wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             if len(wrong):
                 writer.discard()  # of these vectors nothing will ever come
@@ -99,8 +104,12 @@ def adopt_vectors(
     return npy
 
 
+def _size_and_time(found: os.stat_result) -> tuple[int, int]:
+    return found.st_size, found.st_mtime_ns
+
+
 def _has_header(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a .npy."""
+    """Return True for a .npy."""
     with open(path, "rb") as file:
         return file.read(6) == b"\x93NUMPY"
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine import compiled
+from bitextmine.search.options import InstructionSet
 
-ISA = {"portable": 1, "neon": 2, "dotprod": 3, "avx2": 4, "avxvnni": 5, "avx512vnni": 6, "amx": 7}
+ISA = {each.value: code for code, each in enumerate(InstructionSet, 1)}  # as in fused.c
 ISA_NAMES = {code: name for name, code in ISA.items()}
 
 

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from bitextmine.errors import UsageError
-from bitextmine.search.native import ISA
-from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 
 
 @pytest.mark.parametrize(
@@ -43,10 +42,6 @@ from bitextmine.search.options import Arithmetic, Engine, InstructionSet, Search
 def test_options_that_go_nowhere(options, message):
     with pytest.raises(UsageError, match=message):
         SearchOptions(**options)
-
-
-def test_the_compiled_search_knows_these_instruction_sets():
-    assert list(InstructionSet) == list(ISA)
 
 
 def test_results_and_options_are_imported_without_engines():
