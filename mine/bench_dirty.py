@@ -1,145 +1,358 @@
-"""Dirty corpora: what do `mine` and its estimates make of them, with and without --clean?
+"""Measure the default threshold, the estimated precision and the scores of `mine` where the truth is known.
 
-    python mine/bench_dirty.py CORPUS.en CORPUS.fr GOLD.tsv OTHER.txt OTHER2.txt [--lines N] [--pairs N]
+    python mine/bench_dirty.py DATA [--only WORD] [--seed N] [--mine "--threshold precision=0.95"]
 
-Out of two corpora with gold, and of text in two other languages, four dirty mixtures are made: copies of either side on
-the other; junk and boilerplate, 200,000 lines of it; text in other languages, part of it the same on both sides; and
-all of that where translations are rare. Each is mined by the real command, at the threshold that it chooses and at an
-estimated precision of 95%. Prints a Markdown table: precision, estimated and true (a pair is right if it is gold), and
-the share of the gold that is found.
+DATA is a folder of benchmarks: mining.en-fr (corpora and gold), news, everyday, ntrex, flores and retrieval
+(sentences in several languages), and train (pairs). Makes these corpora, half of them to choose rules on, the others
+to report:
+
+    benchmark  the corpora of mining.en-fr as they are
+    share      1%, 10% or 50% of the lines translated: Europarl and news
+    dirty      Europarl with copies of the other side, 200,000 lines of junk, other languages, and all three
+    crawl      30,000 lines a side from ten sources, 3,000 of them translated, with boilerplate, other languages, HTML,
+               copies, list marks and changed case
+
+Mines each with the real command and prints a Markdown table: pairs kept, precision as estimated and in truth, recall,
+F1 in percent, the F1 of the best threshold, and the expected calibration error of the scores (bins of 0.1). A pair is
+right if gold has it, or if it joins variants of the sentences of a gold pair.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bitextmine.files.corpora import corpus_language
-from bitextmine.files.lines import read_lines
+import numpy as np
 
-JUNK = (
-    "x",
-    "a b c",
-    "lorem ipsum",
-    "Lorem ipsum dolor sit amet",
-    "-----",
-    "*** *** ***",
-    "1 2 3",
-    "aaaaaaaaaaaaaaaa",
+from bitextmine.evaluation.pools import read_queries
+from bitextmine.files.lines import read_lines
+from bitextmine.mining.dedup import line_key
+
+JUNK = ("x", "a b c", "lorem ipsum", "Lorem ipsum dolor sit amet", "-----", "*** *** ***", "1 2 3", "a" * 16)
+BOILERPLATE = (
+    "Home | About us | Contact | Privacy policy | Terms of use",
+    "© {year} All rights reserved.",
+    "Read more »",
+    "{n} comments",
+    "Posted on {year}-{month}-{day} by admin",
+    "Share on Facebook Share on Twitter",
+    "Page {n} of {m}",
+    "Version {month}.{day}.{n} released",
+    "Copyright © {year} Example Inc. Powered by WordPress",
+    "Skip to main content",
+    "Log in or register to post comments",
 )
-RUNS = (("--no-clean",), ("--clean",), ("--clean", "--threshold", "precision=0.95"))
+OTHER_LANGUAGES = {"de": ("fr", "es"), "fr": ("de", "it"), "es": ("it", "fr"), "it": ("es", "de")}
+TRAINING = ("games", "apps", "devdocs", "business")
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Two dirty sides, and where the gold pairs are: line numbers from 1."""
+    """Two sides, and for each line the number of the sentence that it says (-1: no translation on the other side)."""
 
+    langs: tuple[str, str]
     src: list[str]
     tgt: list[str]
-    gold: set[tuple[int, int]]
+    meaning: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def pairs(self) -> int:
+        """The number of translated sentences."""
+        return len(set(self.meaning[0][self.meaning[0] >= 0].tolist()))
 
 
-def mix(pairs: list[tuple[str, str]], src: list[str], tgt: list[str], seed: int) -> Mixture:
-    """The pairs and what has no partner, in random order."""
+def mix(
+    langs: tuple[str, str], pairs: list[tuple[str, str]], src: list[str], tgt: list[str], seed: int
+) -> Mixture:
+    """Put pairs and lines without a partner in random order."""
     rng = random.Random(seed)
-    sides = [[pair[side] for pair in pairs] + more for side, more in ((0, src), (1, tgt))]
-    orders = [rng.sample(range(len(side)), len(side)) for side in sides]
-    place = [{old: new for new, old in enumerate(order, start=1)} for order in orders]
-    mixed = [[side[i] for i in order] for side, order in zip(sides, orders, strict=True)]
-    return Mixture(mixed[0], mixed[1], {(place[0][i], place[1][i]) for i in range(len(pairs))})
-
-
-def mixtures(
-    pairs: list[tuple[str, str]], src: list[str], tgt: list[str], others: list[list[str]], seed: int
-) -> dict[str, Mixture]:
-    """pairs: gold; src, tgt: lines without a partner; others: lines in other languages."""
-    rng = random.Random(seed)
-    tenth = (len(pairs) + len(src)) // 10
-    copies = ([*src, *tgt[:tenth]], [*tgt, *src[: 2 * tenth]])
-    pages = [f"Page {i} of {i + rng.randrange(900)}" for i in range(tenth)]
-    junk = [[*(rng.choice(JUNK) for _ in range(200_000)), *pages] for _ in range(2)]
-    both = others[0][:tenth]
-    foreign = (others[0][tenth : 2 * tenth] + both, others[1][:tenth] + both)
-    return {
-        "copies of the other side": mix(pairs, *copies, seed),
-        "200,000 lines of junk": mix(pairs, src + junk[0], tgt + junk[1], seed),
-        "other languages": mix(pairs, src + foreign[0], tgt + foreign[1], seed),
-        "all three, few pairs": mix(
-            pairs[: len(pairs) // 10],
-            copies[0] + junk[0] + foreign[0],
-            copies[1] + junk[1] + foreign[1],
-            seed,
-        ),
-        "clean": mix(pairs, src, tgt, seed),
-    }
-
-
-def mined(folder: Path, langs: list[str], mixture: Mixture, options: tuple[str, ...]) -> list[str]:
-    """Cells of the table: pairs kept, precision estimated with its interval, and true; gold found."""
-    command = [sys.executable, "-m", "bitextmine", "mine", "--ids", *options]
-    subprocess.run(
-        [*command, "--src", langs[0], "--tgt", langs[1], "-o", "mined.tsv"], check=True, cwd=folder
-    )
-    manifest = json.loads((folder / "mined.tsv.json").read_text(encoding="utf-8"))
-    with open(folder / "mined.tsv", encoding="utf-8", newline="\n") as file:
-        found = [tuple(map(int, line.split("\t")[1:3])) for line in file]
-    right = sum(pair in mixture.gold for pair in found)
-    low, high = manifest["null"]["precision_interval"]
-    return [
-        " ".join(options),
-        f"{len(found):,}",
-        f"{100 * manifest['null']['precision']:.1f} [{100 * low:.0f}, {100 * high:.0f}]",
-        f"{100 * right / max(1, len(found)):.1f}",
-        f"{100 * right / len(mixture.gold):.1f}",
+    sides = [
+        [(pair[side], i) for i, pair in enumerate(pairs)] + [(line, -1) for line in alone]
+        for side, alone in ((0, src), (1, tgt))
     ]
+    return shuffled(langs, sides, rng)
+
+
+def shuffled(langs: tuple[str, str], sides: list[list[tuple[str, int]]], rng: random.Random) -> Mixture:
+    """Put the lines of both sides in random order."""
+    for side in sides:
+        rng.shuffle(side)
+    src, tgt = ([line for line, _ in side] for side in sides)
+    left, right = (np.array([meaning for _, meaning in side]) for side in sides)
+    return Mixture(langs, src, tgt, (left, right))
+
+
+class Data:
+    """The benchmark folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def table(self, name: str, lang: str) -> list[tuple[str, str]]:
+        """Return the English and foreign sentences of a table with a header."""
+        sentences = read_queries(next(self.folder.glob(f"bench/{name}"))).sentences
+        return list(zip(sentences["en"], sentences[lang], strict=True))
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines of a file, whatever its compression."""
+        return read_lines(next(self.folder.glob(f"{name}*")))
+
+    def training(self, name: str, lang: str) -> list[tuple[str, str]]:
+        """Return pairs of a training file."""
+        rows = (line.split("\t") for line in self.lines(f"train/{name}.en-{lang}.tsv"))
+        return [(row[0], row[1]) for row in rows if len(row) > 1]
+
+    def europarl(self, half: int) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+        """Return gold pairs and lines without a partner of one half of the mining benchmark."""
+        lines = [self.lines(f"bench/mining.en-fr/corpus.{lang}") for lang in ("en", "fr")]
+        gold = [tuple(map(int, row.split("\t"))) for row in self.lines("bench/mining.en-fr/gold.tsv")]
+        alone = []
+        for side in (0, 1):
+            partnered = {pair[side] - 1 for pair in gold}
+            alone.append([line for i, line in enumerate(lines[side]) if i not in partnered][half::2])
+        random.Random(1).shuffle(gold)
+        return [(lines[0][s - 1], lines[1][t - 1]) for s, t in gold[half::2]], alone[0], alone[1]
+
+
+def benchmark(data: Data, seed: int) -> Mixture:
+    """The mining benchmark as it is."""
+    one, other = data.europarl(0), data.europarl(1)
+    return mix(("en", "fr"), one[0] + other[0], one[1] + other[1], one[2] + other[2], seed)
+
+
+def share(data: Data, lang: str, lines: int, pairs: int, half: int, seed: int) -> Mixture:
+    """Lines of Europarl (en-fr) or news, a few of them translated; which half counts for Europarl only."""
+    if lang == "fr":
+        gold, src, tgt = data.europarl(half)
+    else:
+        gold = data.table("news/queries.tsv*", lang)
+        random.Random(seed).shuffle(gold)
+        alone = gold[pairs:]
+        src = [pair[0] for pair in alone[::2]] + data.lines("bench/news/distractors.en")[:3750]
+        tgt = [pair[1] for pair in alone[1::2]] + data.lines(f"bench/news/distractors.{lang}")[3750:]
+    gold = gold[:pairs]
+    return mix(("en", lang), gold, src[: lines - len(gold)], tgt[: lines - len(gold)], seed)
+
+
+def dirty(data: Data, kind: str, half: int, seed: int) -> Mixture:
+    """20,000 lines of Europarl, 4,000 of them translated (400 with all dirt), and dirt."""
+    rng = random.Random(seed)
+    pairs, src, tgt = data.europarl(half)
+    pairs, src, tgt = pairs[:4000], src[:16_000], tgt[:16_000]
+    others = [data.lines(f"bench/retrieval/distractors.{lang}") for lang in ("de", "it")]
+    junk = [
+        [
+            *(rng.choice(JUNK) for _ in range(200_000)),
+            *(f"Page {i} of {i + rng.randrange(900)}" for i in range(2000)),
+        ]
+        for _ in range(2)
+    ]
+    both = others[0][:2000]
+    dirt: dict[str, tuple[list[str], list[str]]] = {
+        "copies": (tgt[:2000], src[:4000]),
+        "junk": (junk[0], junk[1]),
+        "languages": (others[0][2000:4000] + both, others[1][:2000] + both),
+    }
+    if kind == "all":
+        pairs = pairs[:400]
+        more = tuple([line for some in dirt.values() for line in some[side]] for side in (0, 1))
+    else:
+        more = dirt[kind]
+    return mix(("en", "fr"), pairs, src + more[0], tgt + more[1], seed)
+
+
+def crawl(data: Data, lang: str, seed: int) -> Mixture:
+    """30,000 lines a side from many sources, 3,000 translated."""
+    rng = random.Random(seed)
+    sources = [
+        data.table("news/queries.tsv*", lang),
+        data.table(f"everyday/queries.en-{lang}.tsv*", lang),
+        *(
+            list(zip(*(data.lines(f"bench/{name}.{one}.txt") for one in ("en", lang)), strict=True))
+            for name in ("ntrex/ntrex", "flores/devtest")
+        ),
+        *(
+            data.training(name, lang)
+            for name in TRAINING
+            if list(data.folder.glob(f"train/{name}.en-{lang}.tsv*"))
+        ),
+    ]
+    sizes = [600, 900, 300, 200, *[250] * (len(sources) - 4)]
+    pairs: list[tuple[str, str]] = []
+    alone: list[list[str]] = [[], []]
+    for some, size in zip(sources, sizes, strict=True):
+        distinct = {
+            line_key(pair[1], "near"): pair for pair in {line_key(p[0], "near"): p for p in some}.values()
+        }
+        some = list(distinct.values())
+        rng.shuffle(some)
+        pairs += some[:size]
+        for side in (0, 1):  # a sentence stays on one side
+            alone[side] += [pair[side] for pair in some[size + side : 14_000 + size : 2]]
+    for side in (0, 1):
+        rng.shuffle(alone[side])
+    dirt = [list(_dirt(data, lang, side, alone, pairs, rng)) for side in (0, 1)]
+    sides = []
+    for side in (0, 1):
+        own = [(pair[side], i) for i, pair in enumerate(pairs)] + dirt[side]
+        own += [(line, -1) for line in alone[side][: 30_000 - len(own)]]
+        sides.append([(_dressed(line, rng), meaning) for line, meaning in own])
+    return shuffled(("en", lang), sides, rng)
+
+
+def _dirt(
+    data: Data, lang: str, side: int, alone: list[list[str]], pairs: list[tuple[str, str]], rng: random.Random
+) -> Iterator[tuple[str, int]]:
+    """Yield a quarter of a side: boilerplate, copies of the other side, variants of its own lines, other languages."""
+    for _ in range(2500):
+        line = rng.choice(BOILERPLATE).format(
+            n=rng.randrange(300),
+            m=rng.randrange(900),
+            year=rng.randrange(1999, 2026),
+            month=rng.randrange(1, 13),
+            day=rng.randrange(1, 29),
+        )
+        yield line, -1
+    for line in rng.sample(alone[1 - side][-8000:], 1500):
+        yield line, -1
+    for line in rng.sample(alone[side][:10_000], 1000):
+        yield _marked(line, rng), -1
+    for i in rng.sample(range(len(pairs)), 150):
+        yield _marked(pairs[i][side], rng), i
+    for other in OTHER_LANGUAGES[lang]:
+        for line in rng.sample(data.lines(f"bench/retrieval/distractors.{other}"), 1000):
+            yield line, -1
+
+
+def _marked(line: str, rng: random.Random) -> str:
+    """Return a variant of a line: with a list mark, a number, other case or markup."""
+    ways: list[Callable[[str], str]] = [
+        lambda s: f"  - {s}",
+        lambda s: f"{rng.randrange(1, 40)}. {s}",
+        lambda s: f"* {s}",
+        str.upper,
+        str.lower,
+        lambda s: f"<li>{s}</li>",
+        lambda s: f'<a href="/p{rng.randrange(999)}">{s}</a>',
+    ]
+    return rng.choice(ways)(line)
+
+
+def _dressed(line: str, rng: random.Random) -> str:
+    """Return a line as a crawler finds it: one in ten with markup, one in twenty in other case."""
+    chance = rng.random()
+    if chance < 0.1:
+        tag = rng.choice(("p", "li", "span", "h2", "td"))
+        return (
+            f"<{tag}>{line}</{tag}>"
+            if chance < 0.07
+            else line.replace(" ", "&nbsp;", 1).replace("'", "&#39;")
+        )
+    return line.upper() if chance < 0.125 else line.lower() if chance < 0.15 else line
+
+
+# To choose rules on, and to report.
+CORPORA: dict[str, Callable[[Data, int], Mixture]] = {
+    "choose: news en-de 1%": lambda data, seed: share(data, "de", 8000, 80, 0, seed),
+    "choose: news en-de 10%": lambda data, seed: share(data, "de", 8000, 800, 0, seed),
+    "choose: Europarl 50%": lambda data, seed: share(data, "fr", 10_000, 5000, 0, seed),
+    "choose: Europarl 1%": lambda data, seed: share(data, "fr", 20_000, 200, 0, seed),
+    **{
+        f"choose: dirty, {kind}": lambda data, seed, kind=kind: dirty(data, kind, 0, seed)
+        for kind in ("copies", "junk", "languages", "all")
+    },
+    "choose: crawl en-de": lambda data, seed: crawl(data, "de", seed),
+    "choose: crawl en-it": lambda data, seed: crawl(data, "it", seed),
+    "benchmark": benchmark,
+    "Europarl 1%": lambda data, seed: share(data, "fr", 20_000, 200, 1, seed),
+    "Europarl 10%": lambda data, seed: share(data, "fr", 20_000, 2000, 1, seed),
+    "news en-es 50%": lambda data, seed: share(data, "es", 5000, 2500, 1, seed),
+    **{
+        f"dirty, {kind}": lambda data, seed, kind=kind: dirty(data, kind, 1, seed)
+        for kind in ("copies", "junk", "languages", "all")
+    },
+    "crawl en-fr": lambda data, seed: crawl(data, "fr", seed),
+    "crawl en-es": lambda data, seed: crawl(data, "es", seed),
+}
+
+
+def right(mixture: Mixture, src: np.ndarray, tgt: np.ndarray) -> np.ndarray:
+    """Return a mask of the pairs (line numbers from 0, best first) that are right, each sentence once."""
+    left, same = mixture.meaning[0][src], mixture.meaning[1][tgt]
+    return (left >= 0) & (left == same)
+
+
+def mined(folder: Path, mixture: Mixture, options: list[str]) -> tuple[np.ndarray, np.ndarray, dict]:
+    """Return scores, a mask of the right pairs, and the manifest of the real command."""
+    command = [sys.executable, "-m", "bitextmine", "mine", "--ids", *options]
+    command += ["--src", mixture.langs[0], "--tgt", mixture.langs[1], "-o", "mined.tsv"]
+    subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
+    rows = [line.split("\t")[:3] for line in read_lines(folder / "mined.tsv")]
+    numbers = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 2) - 1
+    manifest = json.loads((folder / "mined.tsv.json").read_text(encoding="utf-8"))
+    return np.array([float(row[0]) for row in rows]), right(mixture, numbers[:, 0], numbers[:, 1]), manifest
+
+
+def f1(correct: int, kept: int, gold: int) -> float:
+    """Return F1 in percent."""
+    return 200 * correct / max(1, kept + gold)
+
+
+def calibration_error(score: np.ndarray, true: np.ndarray) -> float:
+    """Return the expected calibration error of log odds, in ten bins of equal width."""
+    p = 1 / (1 + np.exp(-score))
+    where = np.minimum((p * 10).astype(int), 9)
+    return float(np.abs(np.bincount(where, p - true, 10)).sum() / max(1, len(p)))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpora", nargs=2, metavar="CORPUS")
-    parser.add_argument("gold", type=Path)
-    parser.add_argument("others", nargs=2, metavar="OTHER", help="text in other languages")
-    parser.add_argument("--lines", type=int, default=20_000, help="lines of a side before dirt")
-    parser.add_argument("--pairs", type=int, default=4_000, help="gold pairs among them")
-    parser.add_argument("--only", metavar="WORD", default="", help="mixtures whose names have it")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-
-    langs = [corpus_language(path) for path in options.corpora]
-    lines = [read_lines(path) for path in options.corpora]
-    with open(options.gold, encoding="utf-8", newline="") as file:
-        gold = [(int(source), int(target)) for source, target in csv.reader(file, delimiter="\t")]
-    random.Random(options.seed).shuffle(gold)
-    partnered = [{pair[side] for pair in gold} for side in (0, 1)]
-    alone = [
-        [line for number, line in enumerate(lines[side], start=1) if number not in partnered[side]]
-        for side in (0, 1)
-    ]
-    pairs = [(lines[0][s - 1], lines[1][t - 1]) for s, t in gold[: options.pairs]]
-    src, tgt = (some[: options.lines - len(pairs)] for some in alone)
-    made = mixtures(pairs, src, tgt, [read_lines(path) for path in options.others], options.seed)
-    print(
-        "| mixture | lines | true pairs | run | pairs kept | precision estimated, % | true, % | recall, % |"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for name, mixture in made.items():
-        if options.only not in name:
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--only", metavar="WORD", default="", help="corpora whose names have it")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mine", default="", help="options of mine")
+    args = parser.parse_args()
+    print("| corpora | lines | true pairs | kept | precision: estimated | true | recall | F1 | best | ECE |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for name, make in CORPORA.items():
+        if args.only not in name:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            for lang, side in zip(langs, (mixture.src, mixture.tgt), strict=True):
-                text = "".join(f"{line}\n" for line in side)
-                (Path(folder) / f"text.{lang}").write_text(text, encoding="utf-8", newline="\n")
-            size = f"{len(mixture.src):,} x {len(mixture.tgt):,}"
-            for run in RUNS:
-                cells = mined(Path(folder), langs, mixture, run)
-                print(f"| {' | '.join((name, size, f'{len(mixture.gold):,}', *cells))} |", flush=True)
+        mixture = make(Data(args.data), args.seed)
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            for lang, side in zip(mixture.langs, (mixture.src, mixture.tgt), strict=True):
+                (folder / f"text.{lang}").write_text(
+                    "".join(f"{line}\n" for line in side), "utf-8", newline="\n"
+                )
+            options = shlex.split(args.mine)
+            score, true, _ = mined(folder, mixture, [*options, "--threshold", "none"])
+            kept, correct, manifest = mined(folder, mixture, options)
+        gold, hits = mixture.pairs, int(correct.sum())
+        best = max((f1(found, at, gold) for at, found in enumerate(np.cumsum(true), 1)), default=0.0)
+        low, high = (100 * share for share in manifest["estimate"]["precision_interval"])
+        cells = (
+            name,
+            f"{len(mixture.src):,} x {len(mixture.tgt):,}",
+            f"{gold:,}",
+            f"{len(kept):,}",
+            f"{100 * manifest['estimate']['precision']:.1f} [{low:.0f}, {high:.0f}]",
+            f"{100 * hits / max(1, len(kept)):.1f}",
+            f"{100 * hits / gold:.1f}",
+            f"{f1(hits, len(kept), gold):.1f}",
+            f"{best:.1f}",
+            f"{calibration_error(score, true):.3f}",
+        )
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import read_lines
 
 COLUMNS = ("true pairs", "threshold", "pairs", "correct", "precision", "estimated precision", "recall")
-RATES = ("0.01", "0.00002")
+RULES = ("f4", "f1", "f0.25")
 
 
 def write_without(path: Path, lines: list[str], gone: set[int]) -> list[int]:
@@ -66,8 +66,8 @@ def main() -> None:
             folder = Path(name)
             gone = {source for source, _ in lost[:half]}, {target for _, target in lost[half:]}
             old = [write_without(folder / f"text.{langs[i]}", lines[i], gone[i]) for i in (0, 1)]
-            # A low rate asks for estimates further up.
-            counts = [mine(folder, langs, options.model, "--fpr", rate)[1]["counts"] for rate in RATES]
+            # Each rule gives estimates around another score.
+            counts = [mine(folder, langs, options.model, "--threshold", rule)[1]["counts"] for rule in RULES]
             estimates = {row["threshold"]: row["precision"] for some in counts for row in some}
             mined, manifest = mine(folder, langs, options.model, "--threshold", "none")
         signatures.append(f"# {len(true)} true pairs: {manifest['signature']}")

@@ -34,15 +34,16 @@ if TYPE_CHECKING:
 @options.margin("How a pair is scored.")
 @options.choice("--retrieval", Retrieval, Retrieval.MAX, "Which pairs are kept.")
 @options.threshold(
-    "Lowest score to keep. auto: the best F1 on --gold or, without it, the score that a share --fpr of the lines "
-    "without a translation would reach. precision=0.95: the lowest score at which an estimated 95% of the pairs are "
-    "true.",
-    precision=True,
+    "Lowest score to keep. auto: the best F1 on --gold or, without it, f1. f1, f0.5, ...: the best expected F-measure, "
+    "estimated from the corpora; f0.5 prefers precision. precision=0.95: the lowest score at which an estimated 95% of "
+    "the pairs are true. fpr=0.01: the score that an estimated 1% of the lines without a translation reach.",
+    estimated=True,
 )
 @options.text(
-    "--gold", "FILE", "Known pairs to tune --threshold auto on: source line, tab, target line, from 1."
+    "--gold",
+    "FILE",
+    "Known pairs to tune --threshold auto on, all or a sample: source line, tab, target line, from 1.",
 )
-@options.number("--fpr", "False-positive rate for --threshold auto.", **options.SHARE, default=0.01)
 @click.option(
     "--rescore/--no-rescore",
     default=None,

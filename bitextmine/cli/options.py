@@ -77,10 +77,10 @@ def seed(help: str = "Random seed.", **more: Any) -> Decorator:
     return count("--seed", help, **{"default": 1, "least": 0, "most": 2**32 - 1, **more})
 
 
-def threshold(help: str, precision: bool = False) -> Decorator:
-    """Make --threshold; `precision` allows precision=X."""
-    metavar = "NUMBER|auto|none" + "|precision=X" * precision
-    return text("--threshold", metavar, help, shown="auto", type=types.threshold(precision))
+def threshold(help: str, estimated: bool = False) -> Decorator:
+    """Make --threshold; `estimated` allows the rules that need an estimate."""
+    metavar = "NUMBER|auto|none" + "|fBETA|precision=X|fpr=X" * estimated
+    return text("--threshold", metavar, help, shown="auto", type=types.threshold(estimated))
 
 
 def memory(help: str, default: str | None = None) -> Decorator:

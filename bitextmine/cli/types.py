@@ -46,19 +46,17 @@ def ray_address(value: str) -> str:
     return value
 
 
-def threshold(precision: bool) -> Callable[[str], str]:
-    """Return a type that accepts a finite number, auto, none and, if allowed, precision=X."""
+def threshold(estimated: bool) -> Callable[[str], str]:
+    """Return a type that accepts a finite number, auto, none and, if allowed, the rules that need an estimate."""
 
     def check(value: str) -> str:
-        word, equals, share = value.strip().lower().partition("=")
-        if precision and word == "precision" and equals:
-            if not _is_finite(share) or not 0 < float(share) < 1:
-                raise click.BadParameter(
-                    f"{value!r}: the precision must be between 0 and 1, as in precision=0.95."
-                )
-        elif value.strip().lower() not in ("auto", "none") and not _is_finite(value):
-            also = ", nor precision=0.95" if precision else ""
-            raise click.BadParameter(f"{value!r} is not a number, auto or none{also}.")
+        from bitextmine.errors import UsageError
+        from bitextmine.mining.threshold import parse_threshold
+
+        try:
+            parse_threshold(value, estimated=estimated)
+        except UsageError as error:
+            raise click.BadParameter(f"{str(error).removeprefix('threshold: ')}.") from None
         return value
 
     return check

@@ -23,7 +23,6 @@ class MiningKeywords(ExecutorKeywords, total=False):
     margin: str
     retrieval: str
     threshold: float | str | None
-    fpr: float
     gold: str | os.PathLike[str] | None
     rescore: bool | None
     clean: bool
@@ -63,7 +62,7 @@ def mine(
         tgt_lang: the same for the target.
         model: an encoder, or the name of one for `load_encoder`.
         options: the fields of `MiningOptions` (with defaults k=4, margin="ratio", retrieval="max", threshold="auto",
-            fpr=0.01, gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
+            gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
             memory=None, threads=None, batch_tokens=None, errors="strict", show_progress=None) and of `WorkOptions`
             (search="auto", force=False, cache=None, wait=True); a cluster is
             named by the keywords of `bitextmine.distributed.options.ExecutorKeywords`.

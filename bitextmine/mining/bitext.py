@@ -226,8 +226,8 @@ class Bitext(Shown):
         header = {
             "threshold": ("threshold", "{:g}"),
             "pairs": ("pairs", "{:,}"),
-            "false_positive_rate": ("est. false positives", "{:.2%}"),
             "precision": ("est. precision", "{:.1%}"),
+            "recall": ("est. recall", "{:.1%}"),
         }
         counts = self.details.get("counts", [])
         columns = [key for key in header if counts and key in counts[0]]

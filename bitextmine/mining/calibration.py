@@ -1,45 +1,66 @@
-"""Scores that mean the same in every corpus: the share of true pairs, and the odds that it makes.
+"""Calibrate log odds to a corpus: the share of true pairs, and the noise that decoys show.
 
-A scorer is fitted where a known share of the candidates are pairs. With another share the odds of every candidate are
-others by one factor. The share is the one of the highest likelihood given the scores, which is where the
+A scorer is fitted where a known share of the candidates are pairs. With another share the odds of every candidate
+change by one factor. The share is the one of highest likelihood given the scores, to which the
 expectation-maximisation of Saerens, Latinne and Decaestecker (2002, "Adjusting the outputs of a classifier to new a
-priori probabilities") comes to rest:
+priori probabilities") converges:
 
     share = mean of p over the candidates, odds p / (1 - p) = likelihood ratio * share / (1 - share)
 
-This takes for granted that a true pair scores as true pairs did where the scorer was fitted, and noise as noise.
+This assumes that noise scores as it did where the scorer was fitted. In a crawl it scores higher: manuals and games
+repeat themselves with one word changed. Sentences of the same language (decoys, see `noise`) show how much higher,
+because the scores of the best wrong pairs across languages have the distribution of those within a language, up to a
+factor in their number. The factor comes from scores so low that nearly all candidates are noise. A slope and a shift
+of the log odds then make the expected number of wrong pairs agree with the decoys in every bin of scores, weighted by
+the uncertainty of each number, with the scorer's own slope and shift as prior.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.mining.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike, Rescore
-from bitextmine.mining.choices import Retrieval
+from bitextmine.mining.choices import Margin, Retrieval
+from bitextmine.mining.cleaning import near_copy
 from bitextmine.mining.margin import LOG_ODDS
+from bitextmine.mining.noise import MIN_LINES, search_within
 from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.scorer import NEIGHBOURS, Rescorer, pair_cosines
+from bitextmine.mining.sides import Side
 
-# So many candidates, with the share of the fit, count as if they had been seen: a handful says little.
+# The prior share counts as this many candidates, so that a handful does not determine it.
 PRIOR_CANDIDATES = 2.0
-# One score cannot say more than this: no single candidate settles the share.
+# Limit of the evidence of one score: no single candidate settles the share.
 MOST_LOG_RATIO = 15.0
 HALVINGS = 60
 
+# Candidates of these probabilities are noise but for a few, and enough to count.
+_LEAST, _MOST = 0.02, 0.1
+_BINS = 24
+# Standard deviations: of the prior of slope and shift, and, relative, of the number of decoys, which model noise.
+_SLOPE, _SHIFT, _MODEL = 0.15, 0.7, 0.2
+_ROUNDS = 2
+# Rows sampled from a side for decoys, which cost a search and a comparison each.
+_SAMPLE = 12_000
+# Decoys below these log odds count in no bin; no need to find the copies among them.
+_LOWEST = -5.0
+
 
 def probability(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) p of the logarithms of p / (1 - p)."""
+    """Return p (n,) from the logarithms of p / (1 - p)."""
     found: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
     return found
 
 
 def pair_share(log_odds: NDArray[np.float64], share: float) -> float:
-    """The share of true pairs among candidates, from their log odds (n,) where ``share`` of them are true.
+    """Return the share of true pairs among candidates, from log odds (n,) that hold where `share` of them are true.
 
-    The likelihood is concave in the share, so that halving an interval finds what the iteration converges to.
+    The likelihood is concave in the share, so halving an interval finds the limit of the iteration.
     """
     excess = np.expm1(np.clip(log_odds - _logit(share), -MOST_LOG_RATIO, MOST_LOG_RATIO))
     low, high = 0.0, 1.0
@@ -62,36 +83,133 @@ def calibration_error(p: NDArray[np.float64], true: NDArray[np.bool_], bins: int
     return float(np.abs(gaps).sum() / max(1, len(p)))
 
 
-@dataclasses.dataclass(frozen=True)
+def fit_line(
+    score: NDArray[np.float64], share: float, decoys: Sequence[NDArray[np.float64]] = ()
+) -> tuple[float, float]:
+    """Return slope and shift that turn a scorer's log odds into those of a corpus.
+
+    Args:
+        score: log odds of the one-to-one candidates (n,).
+        share: the share of true pairs for which they hold.
+        decoys: log odds of the best wrong pairs within each language.
+    """
+    prior = _logit(pair_share(score, share)) - _logit(share)
+    slope, shift = 1.0, prior
+    if not decoys or not len(score):
+        return slope, shift
+    for _ in range(_ROUNDS):
+        lowest, highest = ((_logit(p) - shift) / slope for p in (_LEAST, _MOST))
+        doubtful = score[(score >= lowest) & (score < highest)]
+        among = np.mean([((some >= lowest) & (some < highest)).sum() for some in decoys])
+        factor = float(((1 - probability(slope * doubtful + shift)).sum() + 1) / (among + 1))
+        high = score[score >= lowest]
+        if not len(high):
+            break
+        edges = np.unique(np.quantile(high, np.linspace(0, 1, _BINS + 1)))
+        edges[-1] = np.inf
+        if len(edges) < 2:
+            break
+        expected = factor * np.mean([np.histogram(some, edges)[0] for some in decoys], axis=0)
+        deviation = np.sqrt(factor * expected + factor**2 + 1 + (_MODEL * expected) ** 2)
+        slope, shift = _least_squares(high, edges, expected, deviation, (slope, shift), (1.0, prior))
+    return slope, shift
+
+
+def decoy_log_odds(rescorer: Rescorer, sides: Sequence[Side]) -> list[NDArray[np.float64]]:
+    """Return the scorer's log odds of the decoys of each side; none for sides of fewer than MIN_LINES rows.
+
+    Copies and near copies are left out: across languages they are no candidates.
+    """
+    sizes = tuple(len(side.unique.rows) for side in sides)
+    if min(sizes) < MIN_LINES:
+        return []
+    found = []
+    for number, side in enumerate(sides):
+        within = search_within(side.vectors, NEIGHBOURS, Margin.RATIO, _SAMPLE)
+        rows = np.flatnonzero(within.best.id >= 0)
+        others = within.best.id[rows]
+        # Two rows that are each other's best are compared once.
+        codes = np.minimum(rows, others) * len(within.rows) + np.maximum(rows, others)
+        _, first, pair = np.unique(codes, return_index=True, return_inverse=True)
+        one, other = rows[first], others[first]
+        near = within.neighbours
+        cosine = pair_cosines(one, other, near.fwd_sim, near.fwd_id)
+        score = rescorer.within(number, within.rows).scores(one, other, cosine, near, NEIGHBOURS)
+        high = np.flatnonzero(score >= _LOWEST)
+        left, right = (side.text.take(side.unique.rows[within.rows[ends[high]]]) for ends in (one, other))
+        same = (near_copy(a, b, fewest=0) for a, b in zip(left, right, strict=True))
+        score[high[np.fromiter(same, dtype=bool, count=len(high))]] = -np.inf
+        found.append(score[pair])
+    return found
+
+
+def _least_squares(
+    score: NDArray[np.float64],
+    edges: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    deviation: NDArray[np.float64],
+    start: tuple[float, float],
+    prior: tuple[float, float],
+) -> tuple[float, float]:
+    """Return slope and shift with which the numbers of wrong pairs in the bins come closest to the expected ones."""
+    from scipy.optimize import least_squares
+
+    where = np.searchsorted(edges, score, side="right") - 1
+
+    def residuals(line: NDArray[np.float64]) -> NDArray[np.float64]:
+        wrong = np.bincount(where, 1 - probability(line[0] * score + line[1]), len(expected))
+        apart = (line - prior) / (_SLOPE, _SHIFT)
+        found: NDArray[np.float64] = np.concatenate([(wrong - expected) / deviation, apart])
+        return found
+
+    found = least_squares(residuals, start, bounds=((0.05, -np.inf), (5, np.inf))).x
+    return round(float(found[0]), 6), round(float(found[1]), 6)
+
+
+@dataclass(frozen=True)
 class Calibrated:
-    """A rescorer whose log odds are shifted by a constant.
+    """A rescorer with calibrated log odds.
 
     Attributes:
-        rescore: gives the log odds.
-        by: the constant.
+        rescore: gives the scorer's own log odds.
+        slope: factor of these.
+        shift: constant added then.
         share: true pairs among the candidates.
     """
 
     rescore: Rescore
-    by: float
+    slope: float
+    shift: float
     share: float
 
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
-        """Return the candidates with shifted log odds."""
+        """Return the candidates with calibrated log odds."""
         found = self.rescore(best, neighbours, k)
         return BestBothWays(self._moved(found.forward), self._moved(found.backward))
 
+    def details(self) -> dict[str, float]:
+        """Return the calibration, ready for JSON."""
+        return {"share_of_pairs": self.share, "slope": self.slope, "shift": self.shift}
+
     def _moved(self, one: BestCandidates) -> BestCandidates:
-        return BestCandidates(one.id, np.round(one.score + self.by, SCORE_DECIMALS) + 0.0)  # no -0.0
+        score = self.slope * one.score + self.shift
+        return BestCandidates(one.id, np.round(score, SCORE_DECIMALS) + 0.0)  # no -0.0
 
 
 def calibrated(
-    rescore: Rescore, share: float, best: BestBothWays, neighbours: NeighboursLike, k: int
+    rescore: Rescore,
+    share: float,
+    best: BestBothWays,
+    neighbours: NeighboursLike,
+    k: int,
+    decoys: Sequence[NDArray[np.float64]] = (),
 ) -> Calibrated:
-    """Shift log odds that were fitted to a ``share`` of true one-to-one candidates to these corpora."""
-    pairs = retrieve(rescore(best, neighbours, k), Retrieval.MAX, LOG_ODDS)
-    here = pair_share(pairs.score, share)
-    return Calibrated(rescore, _logit(here) - _logit(share), here)
+    """Calibrate log odds that were fitted to a `share` of true one-to-one candidates to these corpora."""
+    score = retrieve(rescore(best, neighbours, k), Retrieval.MAX, LOG_ODDS).score
+    slope, shift = fit_line(score, share, decoys)
+    return Calibrated(
+        rescore, slope, shift, float(probability(slope * score + shift).mean()) if len(score) else share
+    )
 
 
 def _logit(share: float) -> float:

@@ -15,12 +15,15 @@ own side go to the identifier (the extra ``languages``), as do all lines if it f
 Without the identifier, a line is left out if it is clearly typical of the other side, or has 8 words and no side. Words
 are weighed only in corpora of 1,000 lines or more.
 
-One rule on pairs, after the search: ``near_copy``, both sides have 4 words or more and 7 in 10 of them are the same.
+One rule on pairs, after the search: ``near_copy``, both sides have the same 3 words or more, or 4 or more with 7 in
+10 the same.
+Markup, list marks, numbers, punctuation and case do not count.
 """
 
 from __future__ import annotations
 
 import hashlib
+import html
 import itertools
 import logging
 import math
@@ -46,12 +49,14 @@ from bitextmine.mining.sides import Side
 log = logging.getLogger(__name__)
 
 # The version of the rules, for signatures.
-VERSION = "1"
+VERSION = "2"
 
 RULES = ("no_letters", "repeated", "boilerplate", "language", "copy")
 _NUMBER = {rule: number for number, rule in enumerate(RULES, start=1)}
 
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_TAG = re.compile(r"<[^<>]{1,300}>")
 _CHARACTERS, _WORDS = 8, 6  # the shortest line that counts as repeated
 _VARIED = 16  # different characters at the beginning; with more of them none is over half of a usual line
 _BEGINNING = 80  # characters: as telling as the whole line, in a third of the time
@@ -101,9 +106,21 @@ def is_junk(line: str) -> str | None:
     return None
 
 
-def near_copy(src: str, tgt: str) -> bool:
-    """Return whether 7 in 10 words of the longer side occur on the other one, up to case, of 4 or more on each."""
-    one, other = src.lower().split(), tgt.lower().split()
+def bare_words(line: str) -> list[str]:
+    """Return the words of a line without markup, list marks, numbers, punctuation and case."""
+    if "<" in line or "&" in line:
+        line = html.unescape(_TAG.sub(" ", line))
+    return _LETTERS.findall(line.lower())
+
+
+def near_copy(src: str, tgt: str, fewest: int = 3) -> bool:
+    """Return True if both have the same `bare_words`, or 4 or more each and 7 in 10 of the longer in common.
+
+    Fewer equal words than `fewest` may be a name, which translations keep.
+    """
+    one, other = bare_words(src), bare_words(tgt)
+    if one == other:
+        return len(one) >= fewest
     enough = _COPY_SHARE * max(len(one), len(other))
     if min(len(one), len(other)) < _COPY_WORDS or sum(map(set(other).__contains__, one)) < enough:
         return False  # most pairs; counting occurrences takes ten times as long

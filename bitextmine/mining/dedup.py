@@ -1,4 +1,4 @@
-"""Equal lines, collapsed before the search.
+"""Equal lines: one row for all of them before the search, pairs of lines again after it.
 
 A repeated line would fill its own neighbourhood, which leaves no margin.
 """
@@ -10,13 +10,16 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.normalize import normal_pieces
 from bitextmine.mining.choices import Dedup
+from bitextmine.mining.retrieval import ScoredPairs, ordered
 
 __all__ = ["Dedup", "Unique", "line_key", "unique_lines"]
 
@@ -26,14 +29,16 @@ _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\0"
 _DIGITS = re.compile(r"\d+")
 _NOT_WORD = re.compile(r"[\W_]+")
 _ZEROS, _SPACES = re.compile("00+"), re.compile("  +")
+_MEMBERS = 256  # of a group of nearly equal lines are compared
 
 
 @dataclass(frozen=True)
 class Unique:
-    """The rows of a corpus after deduplication, and the way between rows and lines.
+    """The rows of a corpus after deduplication.
 
-    rows: int64 (u,), ascending; the line number (from 0) of each row's representative, its first line.
-    line_to_row: int64 (n,); the row of each line, -1 for a line that is never mined (empty or blank).
+    Attributes:
+        rows: int64 (u,), ascending; the number (from 0) of the first line of each row.
+        line_to_row: int64 (n,); the row of each line, -1 for a line that is never mined (empty or blank).
     """
 
     rows: NDArray[np.int64]
@@ -41,39 +46,39 @@ class Unique:
 
     @property
     def lines(self) -> int:
-        """How many lines the corpus has."""
+        """The number of lines of the corpus."""
         return len(self.line_to_row)
 
     @property
     def empty(self) -> int:
-        """How many lines are empty or blank."""
+        """The number of empty or blank lines."""
         return int((self.line_to_row < 0).sum())
 
     @property
     def repeated(self) -> int:
-        """How many lines repeat an earlier one."""
+        """The number of lines that repeat an earlier one."""
         return self.lines - self.empty - len(self.rows)
 
     def without(self, dropped: NDArray[np.bool_]) -> Unique:
-        """The same, less the rows where the mask `dropped` (u,) is true; their lines are mined no more."""
+        """Return the rows without those where the mask `dropped` (u,) is true."""
         new_row = np.where(dropped, -1, np.cumsum(~dropped) - 1)
         padded = np.append(new_row, -1)  # line_to_row -1 reads the last entry
         return Unique(self.rows[~dropped], padded[self.line_to_row])
 
     def lines_by_row(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All lines grouped by row, each group ascending: (line numbers, start of each row's group; u + 1)."""
+        """Return the line numbers grouped by row, ascending, and the start of each group (u + 1,)."""
         order = np.argsort(self.line_to_row, kind="stable")
         first = np.searchsorted(self.line_to_row[order], np.arange(len(self.rows) + 1))
         return order, first.astype(np.int64)
 
 
 def line_key(line: str, level: str = Dedup.EXACT) -> str:
-    """What two lines share when they count as the same line; empty for a line that is never mined.
+    """Return the key that equal lines share; empty for a line that is never mined.
 
-    ``exact``: Unicode NFC, white space runs made one space, none at the ends. ``near``: besides,
-    compatibility forms (NFKC), case and punctuation ignored and every number taken for every other one; a
-    line of punctuation alone keeps its exact key. More than 30 combining marks in a row, in a line of more than 1,000
-    characters, are put in order 30 at a time (`normal_pieces`). ``none``: the line itself, or nothing when it is blank.
+    ``exact``: Unicode NFC, runs of white space as one space, none at the ends. ``near``: also NFKC, without case and
+    punctuation, all numbers alike; a line of punctuation alone keeps its exact key. More than 30 combining marks in a
+    row, in a line of more than 1,000 characters, are put in order 30 at a time (`normal_pieces`). ``none``: the line
+    itself, or nothing if it is blank.
     """
     if level not in tuple(Dedup):
         raise BitextmineError(f"deduplication: unknown level {level!r}; choose one of {', '.join(Dedup)}")
@@ -104,7 +109,7 @@ def _near(line: str) -> str:
 
 
 def unique_lines(lines: Iterable[str], level: str = Dedup.EXACT) -> Unique:
-    """Group the lines of a corpus by `line_key`; each group's first line stands for it.
+    """Group the lines of a corpus by `line_key`; the first line of a group represents it.
 
     Reads `lines` once and keeps 24 bytes per line (a 128-bit digest of the key, not the text).
     """
@@ -135,3 +140,101 @@ def unique_lines(lines: Iterable[str], level: str = Dedup.EXACT) -> Unique:
     row_of_group = np.searchsorted(rows, first_of_group)
     line_to_row[candidates[order]] = row_of_group[np.cumsum(starts) - 1]
     return Unique(rows, line_to_row)
+
+
+def first_lines(pairs: ScoredPairs, src: Unique, tgt: Unique) -> ScoredPairs:
+    """Turn pairs of rows into pairs of their first lines, in the same order."""
+    return ScoredPairs(src.rows[pairs.src], tgt.rows[pairs.tgt], pairs.score)
+
+
+def every_line(pairs: ScoredPairs, src: Unique, tgt: Unique) -> ScoredPairs:
+    """Turn pairs of rows into pairs of lines in which each repetition of a mined line has its own pair.
+
+    Of a lines equal to the source and b lines equal to the target, the first is paired with the first, the second with
+    the second, and so on; the rest of the longer group with the first line of the other: max(a, b) pairs.
+    """
+    src_lines, src_start = src.lines_by_row()
+    tgt_lines, tgt_start = tgt.lines_by_row()
+    a = (src_start[1:] - src_start[:-1])[pairs.src]
+    b = (tgt_start[1:] - tgt_start[:-1])[pairs.tgt]
+    times = np.maximum(a, b)
+    pair = np.repeat(np.arange(len(pairs)), times)
+    nth = np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
+    s = src_lines[src_start[pairs.src][pair] + np.where(nth < a[pair], nth, 0)]
+    t = tgt_lines[tgt_start[pairs.tgt][pair] + np.where(nth < b[pair], nth, 0)]
+    return ordered(ScoredPairs(s, t, pairs.score[pair]))
+
+
+def closest_lines(
+    pairs: ScoredPairs,
+    src: Unique,
+    tgt: Unique,
+    src_vectors: NDArray[Any] | VectorFile,
+    tgt_vectors: NDArray[Any] | VectorFile,
+    *,
+    every: bool = False,
+) -> ScoredPairs:
+    """Turn pairs of rows into pairs of lines, for groups of nearly equal lines.
+
+    "Article 5" and "Article 6" are one row, and so are their translations. Each pair of groups gives the two lines of
+    the highest cosine (of equal ones the first), or with `every` a pair for each line: the closest two, then the
+    closest two of the rest, and the remainder of the longer group with the closest of the other. Of a group of more
+    than 256 lines the first 256 are compared; with `every` the others are paired with the first line of the other side.
+
+    Args:
+        pairs: of rows.
+        src: the source rows.
+        tgt: the target rows.
+        src_vectors: vectors of all source lines (lines, d).
+        tgt_vectors: vectors of all target lines.
+        every: return a pair for each line.
+    """
+    src_lines, src_start = src.lines_by_row()
+    tgt_lines, tgt_start = tgt.lines_by_row()
+    s_out: list[int] = []
+    t_out: list[int] = []
+    score: list[float] = []
+    plain = (src_start[pairs.src + 1] - src_start[pairs.src] == 1) & (
+        tgt_start[pairs.tgt + 1] - tgt_start[pairs.tgt] == 1
+    )
+    for s, t, value in zip(pairs.src[~plain], pairs.tgt[~plain], pairs.score[~plain], strict=True):
+        left = src_lines[src_start[s] : src_start[s + 1]]
+        right = tgt_lines[tgt_start[t] : tgt_start[t + 1]]
+        near_left, near_right = left[:_MEMBERS], right[:_MEMBERS]
+        cos = src_vectors[near_left].astype(np.float64) @ tgt_vectors[near_right].astype(np.float64).T
+        chosen = _assigned(np.round(cos, 6), every)
+        found = [(near_left[i], near_right[j]) for i, j in chosen]
+        if every:
+            found += [(i, right[0]) for i in left[_MEMBERS:]] + [(left[0], j) for j in right[_MEMBERS:]]
+        s_out += [int(i) for i, _ in found]
+        t_out += [int(j) for _, j in found]
+        score += [float(value)] * len(found)
+    alone = first_lines(pairs.take(plain), src, tgt)
+    return ordered(
+        ScoredPairs(
+            np.concatenate([alone.src, np.array(s_out, dtype=np.int64)]),
+            np.concatenate([alone.tgt, np.array(t_out, dtype=np.int64)]),
+            np.concatenate([alone.score, np.array(score, dtype=np.float64)]),
+        )
+    )
+
+
+def _assigned(cos: NDArray[np.float64], every: bool) -> list[tuple[int, int]]:
+    """Return the place of the highest cosine (a, b), or with `every` one place for each row and column.
+
+    Pairs are taken greedily, highest first; ties go to the lower row, then the lower column.
+    """
+    best_first = np.argsort(-cos, axis=None, kind="stable")
+    if not every:
+        return [divmod(int(best_first[0]), cos.shape[1])]
+    rows: set[int] = set()
+    columns: set[int] = set()
+    chosen = []
+    for at in best_first.tolist():
+        i, j = divmod(at, cos.shape[1])
+        if i not in rows and j not in columns:
+            rows.add(i)
+            columns.add(j)
+            chosen.append((i, j))
+    chosen += [(i, int(cos[i].argmax())) for i in range(cos.shape[0]) if i not in rows]
+    return chosen + [(int(cos[:, j].argmax()), j) for j in range(cos.shape[1]) if j not in columns]

@@ -1,4 +1,4 @@
-"""Gold standards: which lines of two corpora are translations of each other."""
+"""Gold standards: the known translations between two corpora, as line numbers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.files.lines import iter_lines
+from bitextmine.mining.sides import Side
 
 _NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
 
@@ -30,8 +31,10 @@ class Gold:
 def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
     """Read a gold file: per line a source line number, a tab, a target line number, both counted from 1.
 
-    Further columns are ignored, blank lines too, and a repeated pair counts once. Raises BitextmineError,
-    naming the line, for anything else and for a file without a pair.
+    Further columns and blank lines are ignored, and a repeated pair counts once.
+
+    Raises:
+        BitextmineError: a line has another shape, or the file holds no pair; the message names the line.
     """
     src: list[int] = []
     tgt: list[int] = []
@@ -52,6 +55,26 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
         raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
     pairs = np.unique(np.array([src, tgt], dtype=np.int64), axis=1)
     return Gold(pairs[0], pairs[1])
+
+
+def gold_in_rows(
+    gold: Gold, sides: tuple[Side, Side], path: str | os.PathLike[str]
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
+    """Return the rows of both ends of the gold pairs, and the codes of the distinct pairs.
+
+    Pairs with a line that is not mined have codes below 0.
+
+    Raises:
+        BitextmineError: a line number is beyond the end of a corpus.
+    """
+    for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
+        check_line_numbers(os.fspath(path), lines, side.text.name, side.unique.lines)
+    src, tgt = (
+        side.unique.line_to_row[lines] for side, lines in zip(sides, (gold.src, gold.tgt), strict=True)
+    )
+    codes = pair_codes(src, tgt, len(sides[1].unique.rows))
+    lost = (src < 0) | (tgt < 0)
+    return (src[src >= 0], tgt[tgt >= 0]), np.unique(np.where(lost, -1 - np.arange(len(codes)), codes))
 
 
 def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: int) -> None:

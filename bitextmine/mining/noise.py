@@ -1,32 +1,35 @@
-"""How noise scores: the false-positive rate of a threshold, estimated from the corpora themselves.
+"""The scores of noise: false-positive rates and decoys, estimated from the corpora themselves.
 
-The question is what share of the lines *without* a translation would get a pair at a given threshold.
-Nobody knows which lines those are, and a table of noise scores does not travel between corpora, encoders or
-k. But a line that has a translation shows what it would have scored without one: take its pair away (the
-neighbour goes from both neighbourhoods, and the next one moves up), mine again, and see what it gets. So
-each line has two scores, s1 with its pair and s2 without, and
+What share of the lines *without* a translation would get a pair at a given threshold? Those lines are unknown, and
+noise scores differ between corpora, encoders and k. But a line that has a translation shows its score without one:
+remove the pair (the neighbour leaves both neighbourhoods, the next one moves up), mine again, and look. So each line
+has two scores, s1 with its pair and s2 without, and
 
     s1 = a mixture: with share pi from true pairs, with share 1 - pi from noise
     s2 = noise, for lines whose pair was true; less than noise, for lines whose pair was noise itself
 
-The second kind must not count with s2 (that alone makes the estimate two to ten times too low) but with s1.
-Which lines they are is found by iteration (expectation-maximisation on a histogram): with p(s) the
-probability that a pair of score s is true,
+Lines of the second kind must count with s1, not s2 (which alone makes the estimate two to ten times too low). They
+are found by expectation-maximisation on a histogram, with p(s) the probability that a pair of score s is true:
 
     noise = every line with weight 1 - p at its s1 and weight p at its s2
-    1 - pi = how many lines score low, where true pairs are rare, over how many noise alone would put there
-    p(s) = 1 - (1 - pi) noise(s) / observed(s), made never to fall as s rises
+    1 - pi = the number of lines with low scores, where true pairs are rare, over the number by noise alone
+    p(s) = 1 - (1 - pi) noise(s) / observed(s), made monotone in s
 
-Where translations are plenty, that is all. Where they are few, a histogram that may take any shape leaves
-it open: that all is true and that all is noise both reproduce themselves. What closes it is a shape for the
-upper half of noise, through its 50% and 80% points: that of decoys, the best margins within each language
-(`decoys`). Without decoys it is Gumbel's distribution, as a line's best noise score is the maximum over a pool
-of many. That is too thin far out; so the iteration is then run twice, from p = 1, and from p = 0 with a slack
-(what is up to 3% above the curve is noise), and p is the average. The shape decides p alone; the rate itself is
-counted from the scores.
+Where translations are frequent, this is enough. Where they are rare, a histogram of free shape does not determine p:
+"all pairs are true" and "all are noise" both reproduce themselves. So the upper half of noise gets a shape, fitted to
+its 50% and 80% points: that of decoys. Without decoys it is Gumbel's distribution, since a line's best noise score is
+a maximum over many. That is too thin far out; so the iteration runs twice, from p = 1, and from p = 0 with a slack
+(up to 3% above the curve is noise), and p is the average. The shape determines p alone; the rate is counted from the
+scores.
 
-p is found on the best candidate of each line, the rate counted on what the retrieval keeps. Pairs are taken
-away a fifth of them at a time, so that the others still hold the lines they hold.
+p is found on the best candidate of each line, the rate counted on the pairs of the retrieval. A fifth of the pairs is
+removed at a time, so that the others still occupy their lines.
+
+Decoys are the best wrong pairs within one language: a corpus mined against itself, without each sentence's own row.
+They show the near-paraphrases of a text, which a smooth curve through the bulk of wrong pairs does not. This is
+target-decoy search (Elias and Gygi, 2007) with sentences of the same language as decoys. Their margins follow the
+distribution of wrong pairs across languages up to a shift and a scale (`Decoys.above`), their log odds up to a factor
+in number (`calibration`).
 """
 
 from __future__ import annotations
@@ -39,13 +42,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import BestBothWays, NeighboursLike, Rescore, candidates
-from bitextmine.mining.decoys import SAMPLE, Decoys
-from bitextmine.mining.margin import LOG_ODDS
+from bitextmine.mining.candidates import (
+    BestBothWays,
+    BestCandidates,
+    NeighboursLike,
+    Rescore,
+    best_candidates,
+    candidates,
+)
+from bitextmine.mining.margin import LOG_ODDS, neighbourhood_mean
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs, retrieve
+from bitextmine.search.exact import search_both
 
-# Fewer lines than this say nothing about a rate of a few percent.
+# Fewer lines than this give no rate of a few percent.
 MIN_LINES = 200
+# Rows sampled from a side for decoys by margin. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000;
+# with 16,384 the tail of 55,500 lines came out thinner, and precision up to 6 points higher.
+SAMPLE = 24_000
 
 _FOLDS = 5
 _BINS = 150
@@ -53,15 +66,14 @@ _LOW = 0.5
 _UPPER = 0.8
 _SLACK = 0.03
 _ROUNDS = 300
-# Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
-# logarithm of their ratio): mine/dirty.md.
-_ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
-_MODEL = 0.2
-_NOTHING = -np.inf  # the score of a line that gets no pair
+_NOTHING = -np.inf  # the score of a line without a pair
+_TAIL = 5  # the number of best decoys that the tail above them is extrapolated from
 
 
 @dataclass(frozen=True)
-class _Neighbours:
+class Neighbours:
+    """Neighbours in memory; see `NeighboursLike`."""
+
     fwd_sim: NDArray[Any]
     fwd_id: NDArray[Any]
     bwd_sim: NDArray[Any]
@@ -69,7 +81,7 @@ class _Neighbours:
 
 
 def without_pairs(neighbours: NeighboursLike, pairs: ScoredPairs, k: int) -> NeighboursLike:
-    """The k nearest neighbours as they would be if these one-to-one pairs were not neighbours of each other.
+    """Return the k nearest neighbours as if these one-to-one pairs were not neighbours of each other.
 
     Needs k + 1 columns: where a pair goes, the next neighbour moves up.
     """
@@ -77,9 +89,8 @@ def without_pairs(neighbours: NeighboursLike, pairs: ScoredPairs, k: int) -> Nei
     bwd_partner = np.full(len(neighbours.bwd_id), -2, dtype=np.int64)
     fwd_partner[pairs.src] = pairs.tgt
     bwd_partner[pairs.tgt] = pairs.src
-    fwd_sim, fwd_id = _closed_up(neighbours.fwd_sim, neighbours.fwd_id, fwd_partner, k)
-    bwd_sim, bwd_id = _closed_up(neighbours.bwd_sim, neighbours.bwd_id, bwd_partner, k)
-    return _Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)
+    forward = _closed_up(neighbours.fwd_sim, neighbours.fwd_id, fwd_partner, k)
+    return Neighbours(*forward, *_closed_up(neighbours.bwd_sim, neighbours.bwd_id, bwd_partner, k))
 
 
 def _closed_up(
@@ -97,18 +108,94 @@ def _closed_up(
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """What `fit_mixture` found: bins of scores, and for each the probability that a pair in it is true.
+class Within:
+    """A sample of a side searched against itself.
 
-    edges: ascending, float64 (b - 1,); bin i holds edges[i - 1] <= s < edges[i]. true: float64 (b,), never
-    falling.
+    Attributes:
+        rows: the sampled rows (n,), ascending.
+        neighbours: the k nearest other rows of the sample, both ways the same.
+        best: the best candidate of each.
+    """
+
+    rows: NDArray[np.int64]
+    neighbours: Neighbours
+    best: BestCandidates
+
+    @property
+    def margins(self) -> Decoys:
+        """The decoys by margin."""
+        score = self.best.score
+        return Decoys(np.sort(score[np.isfinite(score)]), max(1, len(self.rows) - 1))
+
+
+def search_within(vectors: NDArray, k: int, margin: str, sample: int = SAMPLE, seed: int = 1) -> Within:
+    """Return the best margins of rows of a matrix, float16 (n, d), with other rows of the same one.
+
+    Margins are taken over the k nearest other rows of both; `seed` draws the sample.
+    """
+    rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:sample])
+    some = np.ascontiguousarray(vectors[rows])
+    n = len(some)
+    found = search_both(some, some, min(k + 1, n))
+    own = found.fwd_id == np.arange(n)[:, None]
+    own[~own.any(axis=1), -1] = True  # many equal rows: itself is not among them, and the last goes
+    sim, ids = (array[~own].reshape(n, -1) for array in (found.fwd_sim, found.fwd_id))
+    mean = neighbourhood_mean(sim, ids)
+    return Within(rows, Neighbours(sim, ids, sim, ids), best_candidates(sim, ids, mean, mean, margin))
+
+
+@dataclass(frozen=True)
+class Decoys:
+    """The margins of decoys.
+
+    Attributes:
+        score: ascending, float64 (n,), n >= 2.
+        pool: the number of sentences that each decoy was the best of.
+    """
+
+    score: NDArray[np.float64]
+    pool: int
+
+    def above(
+        self, score: NDArray[np.float64], shares: tuple[float, float], at: NDArray[np.float64], pool: int
+    ) -> NDArray[np.float64]:
+        """Return the share (n,) of wrong pairs at or above scores (n,).
+
+        The best of c times as many independent sentences has the distribution F ** c. Above the highest decoys the tail
+        is exponential.
+
+        Args:
+            score: the scores.
+            shares: two shares of wrong pairs.
+            at: the scores below which these shares lie, (2,); the decoys are shifted and scaled to agree there.
+            pool: the number of sentences that each pair is the best of.
+        """
+        n = len(self.score)
+        below = ((np.arange(n) + 0.5) / n) ** (pool / self.pool)
+        own = np.interp(shares, below, self.score)
+        z = (score - at[0]) * (own[1] - own[0]) / max(at[1] - at[0], 1e-9) + own[0]
+        top = max(_TAIL, n // 5000)
+        start = self.score[max(0, n - top)]
+        scale = max(float(self.score[-top:].mean() - start), 1e-9)
+        thin = (1 - np.interp(start, self.score, below)) * np.exp(-np.maximum(z - start, 0) / scale)
+        found: NDArray[np.float64] = np.where(z > start, thin, 1 - np.interp(z, self.score, below, left=0.0))
+        return found
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Bins of scores, and the probability that a pair in each is true.
+
+    Attributes:
+        edges: ascending, float64 (b - 1,); bin i holds edges[i - 1] <= s < edges[i].
+        true: float64 (b,), never falling.
     """
 
     edges: NDArray[np.float64]
     true: NDArray[np.float64]
 
     def probability(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability that a pair of this score is true."""
+        """Return the probability that pairs of these scores are true."""
         return self.true[np.searchsorted(self.edges, score, side="right")]
 
 
@@ -118,10 +205,13 @@ def fit_mixture(
     decoys: Callable[[], Sequence[Decoys]] = tuple,
     pool: int = 1,
 ) -> Mixture:
-    """Tell true pairs from noise by the best score of each line with (s1) and without (s2) its pair; -inf: none.
+    """Tell true pairs from noise, as the module describes.
 
-    decoys: makes those of both languages, where they are needed; pool: how many lines the other side has. See the
-    module's text. Deterministic; n >= 1 lines, float64 (n,) each.
+    Args:
+        s1: the best score of each line with its pair, float64 (n,); -inf for none.
+        s2: the same without the pair.
+        decoys: makes the decoys of both languages, where they are needed.
+        pool: lines of the other side.
     """
     both = np.concatenate([s1, s2])
     finite = both[np.isfinite(both)]
@@ -151,11 +241,10 @@ def fit_mixture(
 
 
 def _plenty(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> bool:
-    """Whether more than about a third of the lines are translated.
+    """Return True if more than about a third of the lines are translated.
 
-    Were all pairs noise, with F the distribution of a line's best score, the second best would have F (1 -
-    ln F), which at the median is 0.85; with pairs that depend on each other it is less. What is found there
-    above 0.5 (1 - ln 0.5 + x) grows with pi, and at x = 0 already takes pi > 0.25 or so.
+    Were all pairs noise, with F the distribution of a line's best score, the second best would have F (1 - ln F), which
+    is 0.85 at the median, and less for pairs that depend on each other. A higher share takes pi > 0.25 or so.
     """
     middle = np.quantile(s1, 0.5, method="higher")
     return bool((s2 <= middle).mean() > (s1 <= middle).mean() * (1 - np.log(0.5)))
@@ -199,7 +288,7 @@ def _iterate(
 
 
 def _gumbel(edges: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share above each edge (b,) under the Gumbel distribution through the points at _LOW and _UPPER."""
+    """Return the share above each edge (b,) of the Gumbel distribution through the points at _LOW and _UPPER."""
     reduced = -np.log(-np.log([_LOW, _UPPER]))
     scale = max((at[1] - at[0]) / (reduced[1] - reduced[0]), 1e-9)
     z = np.clip((edges - at[0]) / scale + reduced[0], -30, 700)
@@ -215,7 +304,7 @@ def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _falling(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest sequence that never rises, by weighted least squares (pool adjacent violators)."""
+    """Return the nearest sequence that never rises, by weighted least squares (pool adjacent violators)."""
     pooled: list[tuple[float, float, int]] = []
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         block = (value, weight, 1)
@@ -229,13 +318,16 @@ def _falling(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArr
 
 @dataclass(frozen=True)
 class NullFit:
-    """The noise of a mining run, as seen from its lines.
+    """The noise of a mining run.
 
-    score, weight: descending scores and their weights, the weighted sample of noise (its weights sum to 1
-    together with the lines that get no pair). s1, true: the score of each line's pair, descending, and the
-    probability that it is true. lines: how many; noise_share: of them without a translation; side: "source"
-    or "target", whose lines. bounded: whether scores cannot rise for ever, as those of a scorer cannot. sample: how
-    many lines the noise was learned from.
+    Attributes:
+        score: scores of noise, descending.
+        weight: their weights; with the lines that get no pair they sum to 1.
+        s1: the score of each line's pair, descending.
+        true: the probability, by margin, that it is true.
+        lines: the number of lines.
+        side: "source" or "target", whose lines these are.
+        bounded: tells that scores cannot rise for ever, as those of a scorer cannot.
     """
 
     score: NDArray[np.float64]
@@ -243,24 +335,19 @@ class NullFit:
     s1: NDArray[np.float64]
     true: NDArray[np.float64]
     lines: int
-    noise_share: float
     side: str
     bounded: bool = False
-    sample: int = 0
 
     def rate(self, threshold: float) -> float:
-        """The share of lines without a translation that get a pair of at least this score."""
+        """Return the share of lines without a translation that get a pair of at least this score."""
         return float(self.weight[: np.searchsorted(-self.score, -threshold, side="right")].sum())
 
     def threshold(self, rate: float) -> float:
-        """The lowest score that keeps the false-positive rate at or below `rate` (0 to 1).
+        """Return the lowest score that keeps the false-positive rate at or below `rate` (0 to 1).
 
-        Where the sample is too thin to tell (fewer than fifty lines above, down to a rate of 5%; fewer than ten
-        of bounded scores), the tail is carried on exponentially from where it is thick enough, but that of
-        bounded scores not beyond the highest of the sample.
+        Where the sample is thin (fewer than fifty lines above, down to a rate of 5%; fewer than ten of bounded
+        scores), the tail is extrapolated exponentially, but that of bounded scores not beyond the highest one.
         """
-        if not 0 < rate < 1:
-            raise BitextmineError(f"--fpr: expected a rate between 0 and 1, found {rate}")
         cumulative = np.cumsum(self.weight)
         if not len(cumulative):
             return float(self.s1[-1]) if len(self.s1) else 0.0
@@ -275,7 +362,7 @@ class NullFit:
         return min(further, float(np.nextafter(self.score[0], np.inf))) if self.bounded else further
 
     def _above(self, rate: float, cumulative: NDArray[np.float64]) -> float:
-        """Just above the first score that would exceed the rate; below all when none does."""
+        """Return a score just above the first that would exceed the rate; below all when none does."""
         at = int(np.searchsorted(cumulative, rate, side="right"))
         if at == len(cumulative):
             return float(self.score[-1])
@@ -286,43 +373,10 @@ class NullFit:
             else float(np.nextafter(self.score[at], np.inf))
         )
 
-    def precision(self, threshold: float) -> float:
-        """Return the estimated share of true pairs at or above a score; 1 if no pair reaches it."""
-        kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
-        return float(self.true[:kept].mean()) if kept else 1.0
 
-    def interval(self, threshold: float) -> tuple[float, float]:
-        """Return an interval that holds the precision in about 95 of 100 runs.
-
-        The number of wrong pairs may be 40% off in any run; few lines add the uncertainty of counts (Poisson).
-        """
-        kept = int(np.searchsorted(-self.s1, -threshold, side="right"))
-        if not kept:
-            return 0.0, 1.0
-        wrong = float((1 - self.true[:kept]).sum())
-        spread = 1.96 * np.sqrt(_MODEL**2 + 1 / (wrong * self.sample / self.lines + 1) + 1 / (wrong + 1))
-        low, high = wrong * np.exp(-spread), wrong * np.exp(spread) + 1
-        return max(0.0, float(1 - high / kept)), float(1 - low / kept)
-
-    def _precisions(self) -> NDArray[np.float64]:
-        """Return the estimated precision at each pair's score, (pairs,)."""
-        found: NDArray[np.float64] = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
-        return found
-
-    def at_precision(self, precision: float) -> float | None:
-        """The lowest score of a pair at and above which so large a share (0 to 1) is true, None for no such score."""
-        shares = self._precisions()
-        last = np.append(self.s1[1:] != self.s1[:-1], True)  # equal scores are kept or dropped together
-        reached = np.flatnonzero((shares >= precision - _ROUNDING) & last)
-        return float(self.s1[reached[-1]]) if len(reached) else None
-
-    def highest_precision(self) -> tuple[float, int]:
-        """Return the highest precision of any threshold, and the most pairs that have it; (0, 0) without pairs."""
-        if not len(self.true):
-            return 0.0, 0
-        shares = self._precisions()
-        best = float(shares.max())
-        return best, int(np.flatnonzero(shares >= best - _ROUNDING)[-1]) + 1
+def counts_source(n: int, m: int, retrieval: str) -> bool:
+    """Return True if rates are per source line, not per target line, of corpora of n and m lines."""
+    return retrieval == Retrieval.FORWARD or (retrieval != Retrieval.BACKWARD and n <= m)
 
 
 def fit_null(
@@ -355,7 +409,7 @@ def fit_null(
         BitextmineError: the side has fewer than MIN_LINES lines.
     """
     n, m = len(best.forward.id), len(best.backward.id)
-    by_source = retrieval == Retrieval.FORWARD or (retrieval != Retrieval.BACKWARD and n <= m)
+    by_source = counts_source(n, m, retrieval)
     lines = n if by_source else m
     if lines < MIN_LINES:
         raise BitextmineError(
@@ -373,7 +427,7 @@ def fit_null(
         return scores
 
     def without(pairs: ScoredPairs) -> Iterator[tuple[NDArray[np.int64], NeighboursLike, BestBothWays]]:
-        """Each fold of one-to-one pairs taken away: whose lines they were, what is left, and its candidates."""
+        """Yield the lines of each fold of one-to-one pairs, the neighbours without the fold, and their candidates."""
         fold = np.random.default_rng(seed).integers(0, _FOLDS, len(pairs))
         for f in range(_FOLDS):
             gone = pairs.take(fold == f)
@@ -408,8 +462,6 @@ def fit_null(
         s1=s1[found],
         true=true[found],
         lines=lines,
-        noise_share=1 - float(true.mean()),
         side="source" if by_source else "target",
         bounded=rescore is not None,
-        sample=min(lines, 2 * SAMPLE),
     )

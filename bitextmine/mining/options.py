@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from bitextmine.arguments import a_path, real_number, whole_number, yes_or_no
+from bitextmine.arguments import a_path, whole_number, yes_or_no
 from bitextmine.distributed.options import ExecutorKeywords, take_executor
 from bitextmine.errors import UsageError
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
-from bitextmine.mining.threshold import PRECISION, parse_threshold, wanted_precision
+from bitextmine.mining.threshold import parse_threshold
 from bitextmine.run import Run
 
 __all__ = [
@@ -43,10 +43,10 @@ class MiningOptions:
         k: neighbours per line that a margin is taken over.
         margin: how a pair is compared with its neighbourhood.
         retrieval: which candidates become pairs.
-        threshold: a number; "none" or None; "auto", the best F1 on `gold`, or without gold the score that a share `fpr`
-            of the lines without a translation reach, as estimated from the corpora; or "precision=0.95", the lowest
-            score at and above which an estimated 95% of the pairs are true.
-        fpr: the false-positive rate of "auto".
+        threshold: a number; "none" or None; "auto", the best F1 on `gold`, or without gold the best expected F1, as
+            estimated from the corpora; "f0.5", the best expected F0.5 (any weight of recall); "precision=0.95", the
+            lowest score at and above which an estimated 95% of the pairs are true; or "fpr=0.01", the score that an
+            estimated 1% of the lines without a translation reach.
         gold: a TSV file of known pairs, line numbers from 1.
         rescore: score pairs by the log odds that they are translations, from their margin and the matches of their
             pieces (`scorer`), instead of by their margin. This needs an encoder without layers, and about 300 bytes a
@@ -63,7 +63,6 @@ class MiningOptions:
     margin: Margin = Margin.RATIO
     retrieval: Retrieval = Retrieval.MAX
     threshold: float | str | None = "auto"
-    fpr: float = 0.01
     gold: str | os.PathLike[str] | None = None
     rescore: bool | None = None
     clean: bool = True
@@ -87,10 +86,7 @@ class MiningOptions:
             raise UsageError(
                 "rescore with k=1 (--rescore -k 1): one neighbour gives no margin to start from; use -k 2 or more"
             )
-        object.__setattr__(self, "fpr", real_number("fpr", self.fpr))
-        if not 0 < self.fpr < 1:
-            raise UsageError(f"fpr: expected a rate between 0 and 1, found {self.fpr:g}")
-        rule = parse_threshold(self.threshold, precision=True)
+        rule = parse_threshold(self.threshold, estimated=True)
         object.__setattr__(self, "threshold", rule)
         if self.gold is not None:
             a_path("gold", self.gold)
@@ -101,21 +97,15 @@ class MiningOptions:
 
     @property
     def wants_rescoring(self) -> bool | None:
-        """Whether pairs are rescored; None: if the encoder has a scorer of its own."""
+        """True or False to rescore pairs or not; None: if the encoder has a scorer of its own."""
         if self.rescore is None and (self.k == 1 or self.margin != Margin.RATIO):
             return False
         return self.rescore
 
     @property
     def estimates_noise(self) -> bool:
-        """Whether the threshold is estimated from the corpora, which takes one more neighbour."""
-        return self.gold is None and (self.threshold == "auto" or self.precision is not None)
-
-    @property
-    def precision(self) -> float | None:
-        """The estimated precision that the threshold should give; None for other rules."""
-        rule = self.threshold
-        return wanted_precision(rule) if isinstance(rule, str) and rule.startswith(PRECISION) else None
+        """Tell whether the threshold may be estimated from the corpora, which takes one more neighbour."""
+        return self.gold is None and isinstance(self.threshold, str) and self.threshold != "none"
 
 
 @dataclass(frozen=True)

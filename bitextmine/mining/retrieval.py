@@ -1,4 +1,4 @@
-"""From candidates to sentence pairs: which are kept, and in which order they come."""
+"""Retrieval: the choice of pairs among the candidates, and their order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.mining.candidates import BestBothWays, NeighboursLike, Rescore
 from bitextmine.mining.choices import Margin, Retrieval
 from bitextmine.mining.margin import LOG_ODDS, NEUTRAL
-from bitextmine.mining.matching import heaviest
 
 __all__ = ["Retrieval", "ScoredPairs", "greedy", "ordered", "retrieve", "retrieve_scored"]
 
@@ -30,20 +29,20 @@ class ScoredPairs:
         return len(self.src)
 
     def take(self, which: NDArray) -> ScoredPairs:
-        """The pairs at these positions, or where this mask is true."""
+        """Return the pairs at these positions, or where this mask is true."""
         return ScoredPairs(self.src[which], self.tgt[which], self.score[which])
 
 
 def ordered(pairs: ScoredPairs) -> ScoredPairs:
-    """The pairs by score, highest first, equal scores by source row, then by target row."""
+    """Return the pairs by score, highest first, equal scores by source row, then by target row."""
     return pairs.take(np.lexsort((pairs.tgt, pairs.src, -pairs.score)))
 
 
 def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
-    """One-to-one: go through ordered pairs, keep a pair when neither of its ends (n, m rows) is taken yet.
+    """Return the one-to-one pairs out of ordered ones: each whose ends (n, m rows) no better pair has taken.
 
-    Instead of one pair at a time, each round keeps every pair that comes first for both of its ends, and
-    drops all others that touch a kept one; the outcome is the same. Long chains are finished one by one.
+    Instead of one pair at a time, each round keeps every pair that comes first for both of its ends, and drops all
+    others that touch a kept one; the result is the same. Long chains are finished one by one.
     """
     left = np.arange(len(pairs))
     kept: list[NDArray[np.int64]] = []
@@ -73,6 +72,43 @@ def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
     return pairs.take(np.sort(np.concatenate(kept)))
 
 
+def heaviest(src: NDArray, tgt: NDArray, weight: NDArray, n: int, m: int) -> NDArray[np.int64]:
+    """Return the positions of the candidate pairs with the highest total weight that use no row twice.
+
+    Pairs of weight 0 or less are never taken. The solution is exact, by shortest augmenting paths (Jonker and Volgenant
+    1987, for sparse graphs as in scipy); between matchings of equal weight the order of the candidates decides.
+
+    Args:
+        src: source rows of the distinct candidate pairs, (p,).
+        tgt: their target rows, (p,).
+        weight: their weights, (p,).
+        n: source rows.
+        m: target rows.
+    """
+    useful = np.flatnonzero(weight > 0)
+    if not len(useful):
+        return useful
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    rows, row = np.unique(src[useful], return_inverse=True)
+    columns, column = np.unique(tgt[useful], return_inverse=True)
+    # The solver matches every row: each gets a column of its own, of weight 0, to stand for no partner. It takes
+    # explicit zeros for missing, so all weights are one higher, which adds the same to every matching.
+    own = np.arange(len(rows))
+    graph = csr_array(
+        (
+            np.concatenate([weight[useful], np.zeros(len(rows))]) + 1,
+            (np.concatenate([row, own]), np.concatenate([column, len(columns) + own])),
+        ),
+        shape=(len(rows), len(columns) + len(rows)),
+    )
+    matched_row, matched_column = min_weight_full_bipartite_matching(graph, maximize=True)
+    partner = np.full(len(rows), -1, dtype=np.int64)
+    partner[matched_row] = matched_column
+    return useful[partner[row] == column]
+
+
 def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RATIO) -> ScoredPairs:
     """Return the mined pairs, highest score first; ties go by source row, then by target row.
 
@@ -82,7 +118,7 @@ def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RA
     above the neutral value of ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken).
 
     Raises:
-        BitextmineError: the way is unknown.
+        BitextmineError: `how` is unknown.
     """
     if how not in tuple(Retrieval):
         raise BitextmineError(f"retrieval: unknown way {how!r}; choose one of {', '.join(Retrieval)}")

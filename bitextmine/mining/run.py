@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
@@ -17,20 +18,20 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import output_format
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
-from bitextmine.mining.calibration import calibrated
-from bitextmine.mining.candidates import NeighboursLike, candidates
+from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability
+from bitextmine.mining.candidates import BestBothWays, NeighboursLike, Rescore, candidates
+from bitextmine.mining.choices import Margin
 from bitextmine.mining.cleaning import Cleaning, clean_lines, cleaning_notes, near_copies_of, signed
-from bitextmine.mining.cut import choose_cut
-from bitextmine.mining.dedup import Dedup
-from bitextmine.mining.duplicates import closest_lines, every_line, first_lines
-from bitextmine.mining.gold import Gold, read_gold
+from bitextmine.mining.dedup import Dedup, closest_lines, every_line, first_lines
+from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.noise import without_pairs
+from bitextmine.mining.noise import MIN_LINES, counts_source, fit_null, search_within, without_pairs
 from bitextmine.mining.options import Duplicates, MiningOptions, WorkOptions, check_matching
 from bitextmine.mining.retrieval import ScoredPairs, retrieve_scored
 from bitextmine.mining.scorer import Rescorer, Scoring, Sentences, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, check_two
+from bitextmine.mining.threshold import RATE, Cut, Estimate, cut_by_estimate, cut_by_gold, rule_of
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.signature import signature
 
@@ -289,21 +290,27 @@ def mine_sides(
         if len(copies):
             neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
             best = candidates(neighbours, k, options.margin)
-    log_odds = None if rescore is None else calibrated(rescore, rescore.scorer.share, best, neighbours, k)
+    log_odds = None
+    if rescore is not None:
+        decoys = decoy_log_odds(rescore, (src, tgt))
+        log_odds = calibrated(rescore, rescore.scorer.share, best, neighbours, k, decoys)
     pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, log_odds)
+    found = _Found((src, tgt), neighbours, best, pairs, k, log_odds)
     gold = context.gold
     if gold is None and options.gold is not None:
         gold = read_gold(options.gold)
-    cut = choose_cut(pairs, best, neighbours, (src, tgt), options, k, log_odds, gold)
+    cut = _choose_cut(found, options, gold)
     details: dict[str, Any] = {
         "candidates": len(pairs),
         "threshold": {"value": cut.value, "rule": cut.rule},
         "counts": cut.counts(pairs.score),
         "rows": {"src": src.counts(), "tgt": tgt.counts()},
-        **({} if log_odds is None else {"log_odds": {"share_of_pairs": log_odds.share}}),
-        **cut.sources(options.fpr),
+        **({} if log_odds is None else {"log_odds": log_odds.details()}),
+        **cut.details(),
     }
-    lines = _in_lines(cut.keep(pairs), src, tgt, options.duplicates)
+    if cut.value is not None:
+        pairs = pairs.take(pairs.score >= cut.value)
+    lines = _in_lines(pairs, src, tgt, options.duplicates)
     return Bitext(
         src_index=lines.src,
         tgt_index=lines.tgt,
@@ -323,6 +330,74 @@ def mine_sides(
         notes=(*cleaning_notes((src, tgt)), *cut.notes),
         gold=options.gold,
     )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The scored pairs of a run, before the cut, and their origin."""
+
+    sides: tuple[Side, Side]
+    neighbours: NeighboursLike
+    best: BestBothWays
+    pairs: ScoredPairs
+    k: int
+    log_odds: Rescore | None
+
+
+def _choose_cut(found: _Found, options: MiningOptions, gold: Gold | None) -> Cut:
+    """Return the cut that the options ask for.
+
+    Raises:
+        BitextmineError: gold is of other corpora, or the corpora are too small for an estimate that is asked for.
+    """
+    kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
+    if kind == "given":
+        return Cut(number, kind)
+    if kind == "none":
+        return Cut(None, kind)
+    pairs, sides = found.pairs, found.sides
+    if gold is not None:
+        assert options.gold is not None
+        ends, known = gold_in_rows(gold, sides, options.gold)
+        correct = np.isin(pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows)), known)
+        mentioned = np.isin(pairs.src, ends[0]) | np.isin(pairs.tgt, ends[1])
+        return cut_by_gold(pairs.score, correct, mentioned, len(known), options.gold)
+    n, m = (len(side.unique.rows) for side in sides)
+    if min(n, m) < MIN_LINES:
+        few = f"{n} x {m} lines are too few to estimate how noise scores ({MIN_LINES} are needed)"
+        if options.threshold != "auto":
+            raise BitextmineError(
+                f"--threshold {options.threshold}: {few}; give a number, or --threshold none"
+            )
+        note = f"no threshold: {few}; cut the pairs with --threshold after a look at the scores"
+        return Cut(None, "none", (note,))
+    lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
+    null = None
+    if found.log_odds is None or kind == RATE:
+        null = fit_null(
+            found.neighbours,
+            found.best,
+            k=found.k,
+            margin=options.margin,
+            retrieval=options.retrieval,
+            rescore=found.log_odds,
+            decoys=lambda: [search_within(side.vectors, found.k, options.margin).margins for side in sides],
+        )
+    if found.log_odds is not None:
+        estimate = Estimate(pairs.score, probability(pairs.score), lines, counted_side)
+    else:
+        assert null is not None
+        estimate = Estimate(null.s1, null.true, lines, counted_side)
+    cut = cut_by_estimate(kind, number, estimate, null.threshold if null is not None else lambda rate: 0.0)
+    if options.margin != Margin.ABSOLUTE or found.log_odds is not None:
+        return cut
+    return replace(cut, notes=(*cut.notes, _PLAIN_COSINES))
+
+
+_PLAIN_COSINES = (
+    "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several times lower "
+    "than stated; use --margin ratio"
+)
 
 
 def _in_lines(pairs: ScoredPairs, src: Side, tgt: Side, duplicates: Duplicates) -> ScoredPairs:

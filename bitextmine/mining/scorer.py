@@ -240,6 +240,12 @@ class Rescorer:
         self._codes = np.zeros(0, dtype=np.int64)
         self._drives = np.zeros((0, len(scorer.pieces.bias)), dtype=np.float32)
 
+    def within(self, number: int, rows: NDArray[np.int64]) -> Rescorer:
+        """Return the rescorer of pairs of rows of one side (0: source, 1: target), as if from these corpora."""
+        some = (self._src, self._tgt)[number].take(rows)
+        sizes = self._sizes or (len(self._src), len(self._tgt))
+        return Rescorer(self._pieces, some, some, self.scorer, self._progress, sizes)
+
     def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
         """Return the same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
         if self._first is not None:

@@ -1,56 +1,87 @@
-"""Thresholds: where a list of scored pairs is cut."""
+"""Thresholds: the rules that cut a list of scored pairs, and the estimates that they rest on."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import nice_step
+from bitextmine.console import counted, nice_step
 from bitextmine.errors import BitextmineError, UsageError
 
-# How the rule begins that asks for an estimated precision.
-PRECISION = "precision="
+# The rules that need an estimate, with their number: expected F-measure, false-positive rate, precision.
+F_MEASURE, RATE, PRECISION = "f", "fpr=", "precision="
+_ESTIMATED = re.compile(rf"({PRECISION}|{RATE}|{F_MEASURE})(.*)")
+# Below this estimated precision a note warns.
+LOW_PRECISION = 0.8
+# Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
+# logarithm of their ratio): mine/dirty.md.
+_MODEL = 0.3
+_ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
+_ROWS = 20  # of a table of thresholds
+_PAIRS_PER_ROW = 10
 
 
-def parse_threshold(value: str | float | None, *, precision: bool = False) -> float | str:
-    """Return ``auto``, ``none``, a finite number or, if allowed, ``precision=SHARE`` from user input; None means none.
+def parse_threshold(value: str | float | None, *, estimated: bool = False) -> float | str:
+    """Return ``auto``, ``none``, a finite number or, if `estimated`, ``f1``, ``fpr=0.01`` or ``precision=0.95``.
+
+    None means none.
 
     Raises:
         UsageError: the input is anything else.
     """
     if value is None:
         return "none"
-    if precision and isinstance(value, str) and value.strip().lower().startswith(PRECISION):
-        return f"{PRECISION}{wanted_precision(value):g}"
-    if isinstance(value, str) and value.strip().lower() in ("auto", "none"):
-        return value.strip().lower()
+    if isinstance(value, str) and (text := value.strip().lower()):
+        if text in ("auto", "none"):
+            return text
+        if estimated and (rule := _ESTIMATED.fullmatch(text)):
+            return f"{rule[1]}{_in_range(rule[1], rule[2], value):g}"
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (ValueError, TypeError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        also = " (or 'precision=0.95', for an estimated precision)" if precision else ""
+        also = " (or a rule: 'f1', 'precision=0.95', 'fpr=0.01')" if estimated else ""
         raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}{also}")
     return number
 
 
-def wanted_precision(rule: str) -> float:
-    """The share, above 0 and below 1, of a rule ``precision=SHARE``; UsageError for another one."""
+def _in_range(kind: str, text: str, value: str) -> float:
     try:
-        share = float(rule.strip()[len(PRECISION) :])
+        number = float(text)
     except ValueError:
-        share = math.nan
-    if not 0 < share < 1:
-        raise UsageError(f"threshold: precision= takes a share above 0 and below 1, as 0.95, found {rule!r}")
-    return share
+        number = math.nan
+    if kind == F_MEASURE and not 0.01 <= number <= 100:
+        raise UsageError(
+            f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
+        )
+    if kind != F_MEASURE and not 0 < number < 1:
+        raise UsageError(
+            f"threshold: {kind} takes a share above 0 and below 1, as {kind}0.05, found {value!r}"
+        )
+    return number
+
+
+def rule_of(threshold: float | str) -> tuple[str, float]:
+    """Return the kind of a parsed threshold and its number (0 for none); "auto" is the expected F1."""
+    if isinstance(threshold, float):
+        return "given", threshold
+    if threshold == "auto":
+        return F_MEASURE, 1.0
+    rule = _ESTIMATED.fullmatch(threshold)
+    return (rule[1], float(rule[2])) if rule else (threshold, 0.0)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best cut of a scored list against gold: the threshold and what it gives, shares from 0 to 1."""
+    """The best cut of a scored list against gold: the threshold, and its figures as shares from 0 to 1."""
 
     threshold: float
     f1: float
@@ -61,21 +92,23 @@ class Tuned:
 
 
 def tune(score: NDArray[np.float64], correct: NDArray[np.bool_], gold: int) -> Tuned:
-    """The threshold of the highest F1, as BUCC's scorer finds it.
+    """Return the threshold of the highest F1, as BUCC's scorer finds it.
 
-    score (p,), in any order; correct (p,): whether the pair is gold; gold: how many gold pairs there are.
-    Pairs of equal score are kept or dropped together. The threshold lies halfway between the lowest score
-    kept and the highest one dropped (at the lowest kept, when none is dropped); of equal F1 the highest
-    threshold is taken. Without any correct pair the threshold is +inf and F1 is 0.
+    Pairs of equal score are kept or dropped together. The threshold lies halfway between the lowest score kept and the
+    highest one dropped (at the lowest kept, when none is dropped); of equal F1 the highest threshold is taken. Without
+    any correct pair the threshold is +inf and F1 is 0.
+
+    Args:
+        score: scores (p,), in any order.
+        correct: a mask of the pairs that are gold (p,).
+        gold: the number of gold pairs.
     """
     if gold < 1:
         raise BitextmineError("threshold: there is no gold pair to tune it on")
     order = np.argsort(-score, kind="stable")
     ranked = score[order]
     hits = np.cumsum(correct[order])
-    last = (
-        np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if len(ranked) else np.array([], dtype=int)
-    )
+    last = _last_of_equals(ranked)
     if not len(last) or hits[-1] == 0:
         return Tuned(math.inf, 0.0, 0.0, 0.0, 0, 0)
     f1 = 2 * hits[last] / (last + 1 + gold)
@@ -92,11 +125,18 @@ def tune(score: NDArray[np.float64], correct: NDArray[np.bool_], gold: int) -> T
     )
 
 
-def counts_around(score: NDArray[np.float64], around: float | None = None) -> list[tuple[float, int]]:
-    """How many pairs reach each of a few round thresholds: [(threshold, pairs)], lowest threshold first.
+def _last_of_equals(ranked: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the last place of each distinct score: equal scores are kept or dropped together."""
+    if not len(ranked):
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
 
-    The steps are 0.01, 0.02, 0.05, ... wide, so that ten to twenty of them cover what lies between the median
-    and the top 1% of the scores (and `around`).
+
+def counts_around(score: NDArray[np.float64], around: float | None = None) -> list[tuple[float, int]]:
+    """Return the number of pairs at or above each of a few round thresholds, lowest threshold first.
+
+    They cover the scores between the median and the top 1% (and `around`) in steps of 0.01, 0.02, 0.05 and so on: a row
+    for every ten pairs, at most twenty or so, each with another number of pairs.
     """
     score = score[np.isfinite(score)]
     if not len(score):
@@ -104,9 +144,244 @@ def counts_around(score: NDArray[np.float64], around: float | None = None) -> li
     low, high = np.quantile(score, [0.5, 0.99])
     if around is not None and math.isfinite(around):
         low, high = min(low, around), max(high, around)
-    wanted = max(float(high - low) / 20, 1e-6)
-    step = nice_step(wanted)
+    rows = min(_ROWS, max(1, len(score) // _PAIRS_PER_ROW))
+    step = nice_step(max(float(high - low) / rows, 1e-6))
     ranked = np.sort(score)
-    first, last = math.floor(float(low) / step), math.ceil(float(high) / step)
-    steps = [round(i * step, 9) for i in range(first, last + 1)]
-    return [(t, int(len(ranked) - np.searchsorted(ranked, t, side="left"))) for t in steps]
+    steps = [
+        round(i * step, 9) for i in range(math.floor(float(low) / step), math.ceil(float(high) / step) + 1)
+    ]
+    counts = [(t, int(len(ranked) - np.searchsorted(ranked, t, side="left"))) for t in steps]
+    # The highest of the thresholds that keep the same pairs, and none that keeps nothing.
+    return [row for row, after in zip(counts, [*counts[1:], (0.0, 0)], strict=True) if row[1] > after[1]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Scored pairs with the probability of each.
+
+    Attributes:
+        score: descending, float64 (p,).
+        true: the probability that a pair is true, float64 (p,).
+        lines: lines of the side that is counted.
+        side: "source" or "target".
+    """
+
+    score: NDArray[np.float64]
+    true: NDArray[np.float64]
+    lines: int
+    side: str
+
+    def kept(self, threshold: float) -> int:
+        """Return the number of pairs at or above a score."""
+        return int(np.searchsorted(-self.score, -threshold, side="right"))
+
+    @property
+    def without_translation(self) -> float:
+        """The share of lines without a translation."""
+        return max(0.0, 1 - float(self.true.sum()) / max(1, self.lines))
+
+    def precision(self, threshold: float) -> float:
+        """Return the share of true pairs at or above a score; 1 if no pair reaches it."""
+        kept = self.kept(threshold)
+        return float(self.true[:kept].mean()) if kept else 1.0
+
+    def recall(self, threshold: float) -> float:
+        """Return the share of the true candidates that reach a score."""
+        return float(self.true[: self.kept(threshold)].sum()) / max(float(self.true.sum()), 1e-9)
+
+    def rate(self, threshold: float) -> float:
+        """Return the number of wrong pairs at or above a score for each line without a translation."""
+        wrong = float((1 - self.true[: self.kept(threshold)]).sum())
+        return wrong / max(1.0, self.lines * self.without_translation)
+
+    def interval(self, threshold: float) -> tuple[float, float]:
+        """Return an interval that holds the precision in about 95 of 100 runs.
+
+        The number of wrong pairs may be off by a factor of 1.8 in any run; few pairs add the uncertainty of counts
+        (Poisson).
+        """
+        kept = self.kept(threshold)
+        if not kept:
+            return 0.0, 1.0
+        wrong = float((1 - self.true[:kept]).sum())
+        spread = 1.96 * np.sqrt(_MODEL**2 + 2 / (wrong + 1))
+        low, high = wrong * np.exp(-spread), wrong * np.exp(spread) + 1
+        return max(0.0, float(1 - high / kept)), float(1 - low / kept)
+
+    def at_f(self, beta: float) -> float | None:
+        """Return the lowest score kept at the highest expected F-measure; None without pairs.
+
+        Recall counts beta times as much as precision. Expected numbers replace those of gold (Jansche 2007, "A maximum
+        expected utility framework for binary sequence labeling"); all true pairs are taken to be among the candidates.
+        """
+        last = _last_of_equals(self.score)
+        if not len(last):
+            return None
+        found = np.cumsum(self.true)
+        expected = (1 + beta**2) * found[last] / (last + 1 + beta**2 * found[-1])
+        return float(self.score[last[int(np.argmax(expected))]])
+
+    def _precisions(self) -> NDArray[np.float64]:
+        """Return the precision at each pair's score, (p,)."""
+        found: NDArray[np.float64] = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
+        return found
+
+    def at_precision(self, precision: float) -> float | None:
+        """Return the lowest score at and above which a share (0 to 1) of the pairs is true, None for no such score."""
+        last = _last_of_equals(self.score)
+        reached = last[self._precisions()[last] >= precision - _ROUNDING]
+        return float(self.score[reached[-1]]) if len(reached) else None
+
+    def highest_precision(self) -> tuple[float, int]:
+        """Return the highest precision of any threshold, and the most pairs that have it; (0, 0) without pairs."""
+        if not len(self.true):
+            return 0.0, 0
+        shares = self._precisions()
+        best = float(shares.max())
+        return best, int(np.flatnonzero(shares >= best - _ROUNDING)[-1]) + 1
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A threshold and its origin.
+
+    Attributes:
+        value: the lowest score of a pair; None for no threshold.
+        rule: given, gold, fBETA, fpr-RATE, precision-SHARE or none.
+        notes: sentences for the user.
+        estimate: the probabilities of the pairs, if they were estimated.
+        facts: further figures for the JSON beside the output.
+    """
+
+    value: float | None
+    rule: str
+    notes: tuple[str, ...] = ()
+    estimate: Estimate | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def counts(self, score: NDArray[np.float64]) -> list[dict[str, float | int]]:
+        """Count the scores at or above each of a few thresholds, with estimated precision and recall if known."""
+        rows: list[dict[str, float | int]] = []
+        for threshold, pairs in counts_around(score, self.value):
+            row: dict[str, float | int] = {"threshold": threshold, "pairs": pairs}
+            if self.estimate is not None:
+                row["precision"] = self.estimate.precision(threshold)
+                row["recall"] = self.estimate.recall(threshold)
+            rows.append(row)
+        return rows
+
+    def details(self) -> dict[str, Any]:
+        """Return the origin of the threshold, ready for JSON."""
+        known = self.estimate
+        if known is None:
+            return self.facts
+        at = self.value
+        return {
+            **self.facts,
+            "estimate": {
+                "side": known.side,
+                "share_without_translation": known.without_translation,
+                "precision": None if at is None else known.precision(at),
+                "precision_interval": None if at is None else known.interval(at),
+                "recall": None if at is None else known.recall(at),
+                "false_positive_rate": None if at is None else known.rate(at),
+            },
+        }
+
+
+def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable[[float], float]) -> Cut:
+    """Return the cut of a rule that needs an estimate.
+
+    Args:
+        kind: F_MEASURE, RATE or PRECISION.
+        number: of the rule.
+        known: the estimate.
+        at_rate: gives the threshold of a false-positive rate.
+
+    Raises:
+        BitextmineError: no threshold has so high a precision.
+    """
+    value: float | None
+    if kind == F_MEASURE:
+        value, rule, reason = known.at_f(number), f"f{number:g}", f"the best expected F{number:g}"
+    elif kind == RATE:
+        value, rule = at_rate(number), f"fpr-{number:g}"
+        reason = f"about {100 * number:g}% of the {known.side} lines without a translation get a pair"
+    else:
+        value, rule, reason = (
+            known.at_precision(number),
+            f"precision-{number:g}",
+            f"a precision of {100 * number:g}%",
+        )
+        if value is None:
+            highest, pairs = known.highest_precision()
+            raise BitextmineError(
+                f"--threshold precision={number:g}: no threshold gives so high an estimated precision; the highest is "
+                f"{math.floor(1000 * highest) / 10:g}%, of {counted(pairs, 'pair')}. Ask for less, or mine with "
+                "--threshold none and look"
+            )
+    if value is None or not known.kept(value):
+        return Cut(value, rule, ("no pair reaches the threshold",), known)
+    notes = [
+        f"threshold {value:.4f}: {reason}; by estimate {_precision(known, value)} of the pairs are true, "
+        f"{100 * known.recall(value):.0f}% of the true pairs are kept, and "
+        f"{100 * known.without_translation:.0f}% of the {known.side} lines have no translation"
+    ]
+    if kind != PRECISION and known.precision(value) < LOW_PRECISION:
+        better = known.at_precision(0.95)
+        notes.append(
+            f"warning: only {_precision(known, value)} of these pairs are true, by estimate. "
+            + (
+                f"--threshold precision=0.95 keeps the better ones (score {better:.4f}, "
+                f"{counted(known.kept(better), 'pair')})"
+                if better is not None
+                else f"No threshold gives 95%; the highest is {100 * known.highest_precision()[0]:.0f}%"
+            )
+        )
+    return Cut(value, rule, tuple(notes), known)
+
+
+def cut_by_gold(
+    score: NDArray[np.float64],
+    correct: NDArray[np.bool_],
+    mentioned: NDArray[np.bool_],
+    gold: int,
+    path: str | os.PathLike[str],
+) -> Cut:
+    """Return the cut of the best F1 on gold pairs.
+
+    Gold is taken for a sample if it mentions no line of most pairs that score as its own do. Then only pairs with a
+    line that it mentions are judged; otherwise every pair that it lacks is wrong.
+
+    Args:
+        score: scores (p,), descending.
+        correct: a mask of the gold pairs.
+        mentioned: a mask of the pairs with a line that gold mentions.
+        gold: the number of gold pairs.
+        path: the file, for the note.
+    """
+    high = score >= np.median(score[correct]) if correct.any() else np.zeros(len(score), dtype=bool)
+    sample = bool(high.any()) and float(mentioned[high].mean()) < 0.5
+    judged = mentioned if sample else np.ones(len(score), dtype=bool)
+    tuned = tune(score[judged], correct[judged], gold)
+    of = (
+        f"of the pairs that score as high as these, gold knows {100 * mentioned[high].mean():.0f}%"
+        if sample
+        else ""
+    )
+    assumed = (
+        f"{os.fspath(path)} is taken for a sample: {of}, so only pairs with a line that it mentions were judged"
+        if sample
+        else f"{os.fspath(path)} is taken to be complete: pairs that it lacks count as wrong"
+    )
+    note = (
+        f"threshold {tuned.threshold:.4f}: the best F1 on the {gold:,} gold pairs ({100 * tuned.f1:.2f}, an optimistic "
+        f"number: the same pairs chose it); {assumed}"
+    )
+    figures = {"f1": tuned.f1, "precision": tuned.precision, "recall": tuned.recall, "sample": sample}
+    return Cut(tuned.threshold, "gold", (note,), facts={"tuned": figures})
+
+
+def _precision(known: Estimate, cut: float) -> str:
+    low, high = known.interval(cut)
+    return f"{100 * known.precision(cut):.1f}% [{100 * low:.0f}, {100 * high:.0f}]"

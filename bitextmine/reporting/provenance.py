@@ -23,6 +23,7 @@ _LINES = {
     "empty_or_unknown": "empty or unknown to the model",
 }
 _RULES = {"gold": "tuned by mining on gold pairs", "given": "given to mining"}
+_ESTIMATED = {"fpr": "a false-positive rate", "precision": "an estimated precision"}
 
 
 @dataclass
@@ -56,8 +57,8 @@ class Provenance:
         return language if is_code(language) else ""
 
     def counts(self) -> list[dict[str, float]]:
-        """Return the counts around the threshold: threshold, pairs, perhaps false_positive_rate and precision."""
-        wanted = ("threshold", "pairs", "false_positive_rate", "precision")
+        """Return the counts around the threshold: threshold, pairs, perhaps precision and recall."""
+        wanted = ("threshold", "pairs", "precision", "recall", "false_positive_rate")
         rows = [row for row in _list(self.content.get("counts")) if isinstance(row, Mapping)]
         numbers = [{key: n for key in wanted if (n := _finite(row.get(key))) is not None} for row in rows]
         return [row for row in numbers if "threshold" in row and "pairs" in row]
@@ -123,11 +124,13 @@ def load_provenance(
     cut = content.get("threshold")
     found.threshold = _finite(cut.get("value")) if isinstance(cut, Mapping) else None
     rule = found.parts.get("threshold_by", "")
-    found.threshold_by = (
-        f"set by mining for a false-positive rate of {rule[4:]}"
-        if rule.startswith("fpr-")
-        else _RULES.get(rule, found.threshold_by)
-    )
+    kind, _, number = rule.partition("-")
+    if kind in _ESTIMATED:
+        found.threshold_by = f"set by mining for {_ESTIMATED[kind]} of {number}"
+    elif rule[:1] == "f" and rule[1:2].isdigit():
+        found.threshold_by = f"set by mining for the best expected {rule.upper()}"
+    else:
+        found.threshold_by = _RULES.get(rule, found.threshold_by)
     found.notes = [note for note in _list(content.get("notes")) if isinstance(note, str)]
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import math
 import re
 import resource
 import shutil
@@ -156,13 +157,13 @@ def test_cleaning_keeps_line_numbers(bitextmine, tmp_path):
     precision = right / len(found["clean"])
     assert precision >= 0.95 and right / len(true) >= 0.93
     assert len(found["dirty"] & true) / len(found["dirty"]) < 0.85
-    assert "|clean:1-languages|" in details["clean"]["signature"]
+    assert "|clean:2-languages|" in details["clean"]["signature"]
     assert "|clean:none|" in details["dirty"]["signature"]
     taken = details["clean"]["rows"]["src"]["cleaned"]
     assert taken["boilerplate"] == 0 and taken["no_letters"] >= 302 and taken["repeated"] == 1
     assert taken["copy"] + taken["language"] >= 65
-    low, high = details["clean"]["null"]["precision_interval"]
-    estimate = details["clean"]["null"]["precision"]
+    low, high = details["clean"]["estimate"]["precision_interval"]
+    estimate = details["clean"]["estimate"]["precision"]
     assert low <= estimate <= high and abs(estimate - precision) < 0.05
 
 
@@ -187,6 +188,36 @@ def test_a_threshold_by_precision(bitextmine, tmp_path):
     assert "150 x 150 lines" in bitextmine.fails(*options, cwd=tmp_path)
     refused = bitextmine(*options, "--gold", SAMPLES / "gold.en-fr.tsv", cwd=tmp_path, code=2)
     assert "--threshold auto" in refused.err
+
+
+@pytest.mark.usefixtures("samples")
+def test_gold_may_be_a_sample(bitextmine, tmp_path):
+    """Known pairs of one line in seven cut where all of them do, and not where a seventh of the pairs is left."""
+    rows = (SAMPLES / "gold.en-fr.tsv").read_text(encoding="utf-8").splitlines()
+    kept = {}
+    for name, some in (("all", rows), ("sample", rows[::7])):
+        write(tmp_path / f"{name}.gold", some)
+        bitextmine("mine", *LANGUAGES, "--gold", f"{name}.gold", "-o", f"{name}.tsv", cwd=tmp_path)
+        details = json.loads((tmp_path / f"{name}.tsv.json").read_text(encoding="utf-8"))
+        assert details["tuned"]["sample"] is (name == "sample")
+        assert any(f"{name}.gold is taken" in note for note in details["notes"])
+        kept[name] = details["pairs"]
+    assert 240 <= kept["all"] <= 280 and 240 <= kept["sample"] <= 310
+
+
+@pytest.mark.usefixtures("samples")
+def test_thresholds_by_expected_f(bitextmine, tmp_path):
+    kept = {}
+    for rule in ("auto", "f1", "f0.2", "f5", "fpr=0.01"):
+        bitextmine("mine", *LANGUAGES, "--threshold", rule, "-o", "out.tsv", cwd=tmp_path)
+        found = json.loads((tmp_path / "out.tsv.json").read_text(encoding="utf-8"))
+        kept[rule] = found["pairs"]
+        assert 0 < found["estimate"]["precision"] <= 1 and 0 < found["estimate"]["recall"] <= 1
+        # The table, the score and the estimate agree.
+        scores = [float(row.split("\t")[0]) for row in (tmp_path / "out.tsv").read_text("utf-8").splitlines()]
+        mean = sum(1 / (1 + math.exp(-score)) for score in scores) / len(scores)
+        assert mean == pytest.approx(found["estimate"]["precision"], abs=1e-3)
+    assert kept["f0.2"] <= kept["f1"] == kept["auto"] <= kept["f5"]
 
 
 # --- which corpora -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from bitextmine.mining.calibration import (
     Calibrated,
     calibrated,
     calibration_error,
+    fit_line,
     pair_share,
     probability,
 )
@@ -81,9 +82,44 @@ def test_candidates_get_the_odds_of_their_corpora() -> None:
         return BestBothWays(BestCandidates(rows, log_odds), BestCandidates(rows, log_odds))
 
     moved = calibrated(rescore, FIT, best, None, 4)
+    assert (moved.slope, moved.details()["share_of_pairs"]) == (1.0, moved.share)
     assert isinstance(moved, Calibrated) and moved.share == pytest.approx(true.mean(), abs=0.02)
     again = moved(best, None, 4)
     for one in (again.forward, again.backward):
         assert (one.id == rows).all()
-        np.testing.assert_allclose(one.score, log_odds + logit(moved.share) - logit(FIT), atol=1e-6)
+        np.testing.assert_allclose(one.score, log_odds + moved.shift, atol=1e-6)
         np.testing.assert_array_equal(one.score, np.round(one.score, 6))
+
+
+@pytest.mark.parametrize("decoys_per_line", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize("share", [0.03, 0.3])
+def test_noise_that_scores_higher_than_where_the_scorer_was_fitted(
+    share: float, decoys_per_line: float
+) -> None:
+    """A crawl: the noise is wider than the scorer knows; decoys of that width mend the probabilities."""
+    rng = np.random.default_rng(5)
+    true = rng.random(30_000) < share
+    x = np.where(true, rng.normal(3, 1, len(true)), rng.normal(0, 1.35, len(true)))
+    log_odds = 3 * x - 4.5 + logit(FIT)
+    decoys = [3 * rng.normal(0, 1.35, int(decoys_per_line * len(true))) - 4.5 + logit(FIT) for _ in range(2)]
+    plain, mended = (fit_line(log_odds, FIT, some) for some in ((), decoys))
+    p = [probability(slope * log_odds + shift) for slope, shift in (plain, mended)]
+    before, after = (calibration_error(q, true) for q in p)
+    assert plain[0] == 1.0 and mended[0] < 1.0
+    assert after < 0.7 * before and after < 0.03
+    kept = p[1] > 0.5
+    assert true[kept].mean() == pytest.approx(p[1][kept].mean(), abs=0.05)
+
+
+def test_decoys_that_agree_with_the_scorer_change_little() -> None:
+    log_odds, _ = scores(20_000, 0.3, 7)
+    decoys, wrong = scores(20_000, 0.3, 8)
+    plain, mended = fit_line(log_odds, FIT), fit_line(log_odds, FIT, [decoys[~wrong]])
+    assert mended[0] == pytest.approx(1, abs=0.1) and mended[1] == pytest.approx(plain[1], abs=0.5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 30])
+def test_a_line_of_few_candidates_is_near_the_prior(n: int) -> None:
+    log_odds, _ = scores(n, 0.5, 2)
+    slope, shift = fit_line(log_odds, FIT, [np.full(5, -3.0)])
+    assert 0.5 < slope < 1.5 and np.isfinite(shift)

@@ -14,10 +14,9 @@ from bitextmine.languages.identify import is_installed
 from bitextmine.mining import cleaning
 from bitextmine.mining.candidates import candidates
 from bitextmine.mining.cleaning import clean_lines, is_junk, near_copy
-from bitextmine.mining.cut import choose_cut
 from bitextmine.mining.dedup import unique_lines
-from bitextmine.mining.options import MiningOptions
-from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.noise import fit_null
+from bitextmine.mining.threshold import Estimate, cut_by_estimate
 from bitextmine.search.exact import search_both
 
 GERMAN = [
@@ -56,6 +55,9 @@ def test_junk(line, rule):
         ("Send the form to our office in Lyon today.", "Send the form to our OFFICE in Lyon tomorrow.", True),
         ("Send the form to our office in Lyon today.", "Envoyez le formulaire à Lyon aujourd'hui.", False),
         ("Paris 2004", "Paris 2004", False),  # too short to tell
+        ("Crossed a threshold", "  - Crossed a threshold", True),
+        ("12. <b>Crossed&nbsp;a threshold</b>", "CROSSED A THRESHOLD!", True),
+        ("Crossed a threshold", "Crossed a line", False),
         ("La casa de la playa es grande", "La casa della spiaggia è grande", False),
     ],
 )
@@ -144,10 +146,10 @@ def test_a_precision_that_no_threshold_reaches():
     x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    sides = tuple(SimpleNamespace(unique=SimpleNamespace(rows=np.arange(400)), vectors=v) for v in (x, y))
-    options = MiningOptions(threshold="precision=0.999999")
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    known = Estimate(null.s1, null.true, null.lines, null.side)
     with pytest.raises(BitextmineError, match=r"precision=0.999999: no threshold .* the highest is [\d.]+%"):
-        choose_cut(retrieve(best, "max"), best, neighbours, sides, options, 4)
+        cut_by_estimate("precision=", 0.999999, known, null.threshold)
 
 
 @pytest.mark.skipif(not is_installed(), reason="needs the extra languages")

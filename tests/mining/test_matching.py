@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.candidates import candidates
 from bitextmine.mining.margin import MARGINS, NEUTRAL
-from bitextmine.mining.matching import heaviest
 from bitextmine.mining.options import MiningOptions
-from bitextmine.mining.retrieval import retrieve
+from bitextmine.mining.retrieval import heaviest, retrieve
 from bitextmine.mining.run import Context, mine_sides
 
 

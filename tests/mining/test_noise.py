@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.candidates import BestBothWays, BestCandidates, candidates
-from bitextmine.mining.decoys import Decoys, decoy_scores, sampled_decoys
 from bitextmine.mining.margin import MARGINS
-from bitextmine.mining.noise import MIN_LINES, fit_mixture, fit_null, without_pairs
+from bitextmine.mining.noise import MIN_LINES, Decoys, fit_mixture, fit_null, search_within, without_pairs
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
+from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_both
 
 
@@ -32,6 +32,10 @@ def two_sides(
         v = np.concatenate([meaning, sentences(size - true)]) + noise * rng.standard_normal((size, dim))
         sides.append((v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float16))
     return sides
+
+
+def estimate(null) -> Estimate:
+    return Estimate(null.s1, null.true, null.lines, null.side)
 
 
 def true_rate(pairs: ScoredPairs, true: int, lines: int, by_source: bool, threshold: float) -> float:
@@ -76,7 +80,7 @@ def test_the_estimates_hang_together():
     null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
     again = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
     assert np.array_equal(null.true, again.true)
-    assert null.noise_share == pytest.approx(2 / 3, abs=0.06)
+    assert estimate(null).without_translation == pytest.approx(2 / 3, abs=0.06)
     cuts = [null.threshold(rate) for rate in (0.2, 0.05, 0.01, 0.001, 1e-5)]
     assert cuts == sorted(cuts)
     for rate, cut in zip((0.2, 0.05, 0.01), cuts, strict=False):
@@ -88,10 +92,8 @@ def test_the_estimates_hang_together():
     pairs = retrieve(best, "max")
     kept = pairs.take(pairs.score >= cuts[2])
     true = float(((kept.src == kept.tgt) & (kept.src < 1000)).mean())
-    assert null.precision(cuts[2]) == pytest.approx(true, abs=0.03)
-    assert null.precision(99) == 1.0
-    with pytest.raises(BitextmineError, match="--fpr"):
-        null.threshold(0)
+    assert estimate(null).precision(cuts[2]) == pytest.approx(true, abs=0.03)
+    assert estimate(null).precision(99) == 1.0
 
 
 def test_too_few_lines():
@@ -117,13 +119,14 @@ def test_rates_are_those_of_other_scores_where_there_are_any():
         fit_null(neighbours, best, **options),
         fit_null(neighbours, best, rescore=rescore, **options),
     )
-    assert other.noise_share == pytest.approx(plain.noise_share)
     for rate in (0.01, 0.05, 0.2):
         cut = plain.threshold(rate)
         # At 1% the margins' tail is already carried on, that of the other scores counted.
         assert other.threshold(rate) == pytest.approx(7 * np.log(cut), abs=0.05 if rate > 0.01 else 0.15)
         assert other.rate(7 * np.log(cut)) == pytest.approx(plain.rate(cut), abs=1e-4)
-        assert other.precision(7 * np.log(cut)) == pytest.approx(plain.precision(cut), abs=1e-4)
+        assert estimate(other).precision(7 * np.log(cut)) == pytest.approx(
+            estimate(plain).precision(cut), abs=1e-4
+        )
 
 
 def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
@@ -193,7 +196,7 @@ def test_all_lines_translated():
     null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
     pairs = retrieve(best, "max")
     assert (pairs.score >= null.threshold(0.01)).mean() > 0.97
-    assert null.noise_share < 0.05
+    assert estimate(null).without_translation < 0.05
 
 
 # --- taking pairs away -----------------------------------------------------------------------------------
@@ -263,10 +266,14 @@ def test_decoys_see_the_near_copies_that_a_smooth_tail_does_not():
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
     options = {"k": 4, "margin": "ratio", "retrieval": "max"}
-    smooth = fit_null(neighbours, best, **options)
+    smooth = estimate(fit_null(neighbours, best, **options))
     seen = fit_null(
-        neighbours, best, decoys=lambda: [sampled_decoys(side, 4, "ratio") for side in (x, y)], **options
+        neighbours,
+        best,
+        decoys=lambda: [search_within(side, 4, "ratio").margins for side in (x, y)],
+        **options,
     )
+    seen = estimate(seen)
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < true)
     for kept in (100, 200, 400):
@@ -287,12 +294,12 @@ def test_decoys_are_the_best_margins_within_a_side():
     mean = -np.sort(-cos, axis=1)[:, :3].mean(axis=1)
     near = np.argsort(-cos, axis=1)[:, :3]
     expected = [max(cos[i, j] / ((mean[i] + mean[j]) / 2) for j in near[i]) for i in range(40)]
-    assert decoy_scores(x, 3, "ratio") == pytest.approx(expected, abs=1e-5)
+    assert search_within(x, 3, "ratio").best.score == pytest.approx(expected, abs=1e-5)
 
 
 def test_equal_rows_are_decoys_of_each_other():
     x = np.tile(np.eye(2, 8, dtype=np.float16), (5, 1))
-    assert np.isfinite(decoy_scores(x, 3, "ratio")).all()
+    assert np.isfinite(search_within(x, 3, "ratio").best.score).all()
 
 
 def test_above_is_the_share_of_decoys_where_scales_and_pools_are_the_same():
@@ -315,15 +322,15 @@ def test_the_lowest_score_of_a_precision():
     x, y = two_sides(3000, 3000, 600, noise=0.7)
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    null = estimate(fit_null(neighbours, best, k=4, margin="ratio", retrieval="max"))
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < 600)
     for wanted in (0.5, 0.8, 0.95):
         cut = null.at_precision(wanted)
         assert cut is not None and null.precision(cut) >= wanted - 1e-9
-        lower = null.s1[null.s1 < cut][0]
+        lower = null.score[null.score < cut][0]
         assert null.precision(lower) < wanted, "the next pair would be too much"
         assert float(right[pairs.score >= cut].mean()) == pytest.approx(wanted, abs=0.08)
     share, most = null.highest_precision()
-    assert null.at_precision(share) == null.s1[most - 1]
+    assert null.at_precision(share) == null.score[most - 1]
     assert null.at_precision(min(1.0, share + 1e-6)) is None or share == 1

@@ -49,14 +49,14 @@ def test_options_are_frozen_and_checked_again_when_replaced():
         ({"duplicates": "none"}, "duplicates: unknown value"),
         ({"retrieval": "matching", "k": 1}, "-k 2 or more"),
         ({"rescore": True, "k": 1}, "--rescore -k 1"),
-        ({"fpr": 1.0}, "fpr: expected a rate"),
+        ({"threshold": "fpr=1"}, "threshold: fpr= takes a share"),
+        ({"threshold": "f0"}, "threshold: fBETA takes a weight"),
         ({"threshold": "nan"}, "'nan'"),
         ({"gold": "g.tsv", "threshold": "none"}, "threshold is none"),
         ({"gold": ""}, "gold: expected the name of a file or folder, found ''"),
         ({"k": 2.5}, "k: expected a whole number, found 2.5"),
         ({"k": "4"}, "k: expected a whole number, found '4'"),
         ({"k": True}, "k: expected a whole number, found True"),
-        ({"fpr": "x"}, "fpr: expected a number, found 'x'"),
         ({"rescore": "no"}, "rescore: expected True or False, found 'no'"),
         ({"threshold": [1]}, r"threshold: expected a number, 'auto' or 'none', found \[1\]"),
         ({"margin": ["ratio"]}, "margin: unknown value"),
@@ -86,9 +86,7 @@ def test_what_is_refused_of_the_work(given, message):
 
 
 def test_numbers_may_be_numpys_and_memory_text():
-    assert MiningOptions(k=np.int32(3), fpr=np.float32(0.5), rescore=np.True_) == MiningOptions(
-        k=3, fpr=0.5, rescore=True
-    )
+    assert MiningOptions(k=np.int32(3), rescore=np.True_) == MiningOptions(k=3, rescore=True)
     assert split_options({"memory": "1.5G"})[1].run.memory == 3 << 29
 
 

@@ -21,8 +21,7 @@ from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import one_cell
-from bitextmine.mining.dedup import unique_lines
-from bitextmine.mining.duplicates import closest_lines, every_line
+from bitextmine.mining.dedup import closest_lines, every_line, unique_lines
 from bitextmine.mining.margin import MARGINS
 from bitextmine.mining.options import MiningOptions, split_options
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs
@@ -376,8 +375,8 @@ def test_mine_from_files_to_a_file(words, tmp_path):
     assert about["signature"] == found.signature
     assert "model:0123456789abcdef" in found.signature
     assert "search:exact" in found.signature
-    assert "threshold_by:fpr-0.01" in found.signature
-    assert about["null"]["precision"] > 0.97
+    assert "threshold_by:f1" in found.signature
+    assert about["estimate"]["precision"] > 0.97
     assert about["rows"]["src"]["repeated"] == 1
     # again, and the other way round
     again = mine(src="en", tgt="fr", directory=tmp_path)
@@ -404,8 +403,8 @@ def test_mine_refuses(words, tmp_path):
         mine(src="en", tgt="fr", directory=tmp_path, retrieval="best")
     with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
         mine(src="en", tgt="fr", directory=tmp_path, k=0)
-    with pytest.raises(BitextmineError, match="fpr"):
-        mine(src="en", tgt="fr", directory=tmp_path, fpr=1.5)
+    with pytest.raises(BitextmineError, match="fpr="):
+        mine(src="en", tgt="fr", directory=tmp_path, threshold="fpr=1.5")
     with pytest.raises(BitextmineError, match="gold is for --threshold auto"):
         mine(src="en", tgt="fr", directory=tmp_path, threshold=1.1, gold="gold.tsv")
     with pytest.raises(BitextmineError, match="both the source and the target"):

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mining.threshold import counts_around, parse_threshold, tune, wanted_precision
+from bitextmine.mining.threshold import (
+    Estimate,
+    counts_around,
+    cut_by_estimate,
+    cut_by_gold,
+    parse_threshold,
+    rule_of,
+    tune,
+)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=20), st.integers(0, 5))
@@ -60,24 +68,107 @@ def test_parse_refuses(given_):
 def test_counts_are_true_and_few():
     score = np.random.default_rng(0).normal(1.1, 0.1, 5000)
     table = counts_around(score, around=1.6)
-    assert 10 <= len(table) <= 24
-    assert table[0][0] <= 1.1 < 1.6 <= table[-1][0] + 0.1
+    assert 6 <= len(table) <= 24
+    assert table[0][0] <= 1.1 < 1.4 <= table[-1][0]
     assert all(n == int((score >= t).sum()) for t, n in table)
     assert counts_around(np.array([])) == []
-    assert counts_around(np.array([1.0, 1.0]))[0] == (1.0, 2)
 
 
-@pytest.mark.parametrize("given_", ["precision=0.95", " Precision=.95 ", "precision=9.5e-1"])
-def test_a_precision_is_a_rule_where_it_is_allowed(given_):
-    assert parse_threshold(given_, precision=True) == "precision=0.95"
-    assert wanted_precision("precision=0.95") == 0.95
-    with pytest.raises(UsageError, match="expected a number"):
-        parse_threshold(given_)
+@given(st.lists(st.integers(-40, 90), min_size=1, max_size=60))
+def test_a_table_has_a_row_for_ten_pairs_and_none_twice(drawn):
+    table = counts_around(np.array(drawn) / 7)
+    counts = [n for _, n in table]
+    assert len(table) <= 3 + len(drawn) // 10
+    assert counts == sorted(set(counts), reverse=True) and counts[-1] > 0
 
 
 @pytest.mark.parametrize(
-    "given_", ["precision=", "precision=1", "precision=0", "precision=nan", "precision=95%"]
+    ("given_", "rule", "parts"),
+    [
+        (" Precision=.95 ", "precision=0.95", ("precision=", 0.95)),
+        ("precision=9.5e-1", "precision=0.95", ("precision=", 0.95)),
+        ("F1", "f1", ("f", 1.0)),
+        ("f0.50", "f0.5", ("f", 0.5)),
+        ("fpr=1e-2", "fpr=0.01", ("fpr=", 0.01)),
+        ("auto", "auto", ("f", 1.0)),
+    ],
 )
-def test_precisions_that_are_none(given_):
-    with pytest.raises(UsageError, match="above 0 and below 1"):
-        parse_threshold(given_, precision=True)
+def test_rules_are_known_where_they_are_allowed(given_, rule, parts):
+    assert parse_threshold(given_, estimated=True) == rule
+    assert rule_of(rule) == parts
+    if rule != "auto":
+        with pytest.raises(UsageError, match="expected a number"):
+            parse_threshold(given_)
+
+
+@pytest.mark.parametrize(
+    "given_", ["precision=", "precision=1", "precision=0", "fpr=nan", "fpr=95%", "f0", "fx"]
+)
+def test_numbers_of_rules_that_are_out_of_range(given_):
+    with pytest.raises(UsageError, match=r"above 0 and below 1|weight of recall"):
+        parse_threshold(given_, estimated=True)
+
+
+def scored(drawn: list[tuple[int, float]]) -> Estimate:
+    """Scores in steps of a half, so that some are equal, and their probabilities."""
+    ranked = sorted(drawn, reverse=True)
+    return Estimate(np.array([s / 2 for s, _ in ranked]), np.array([p for _, p in ranked]), 100, "source")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.floats(0.001, 1)), min_size=1, max_size=40),
+    st.sampled_from([0.5, 1.0, 2.0]),
+)
+def test_the_best_expected_f_is_found(drawn, beta):
+    known = scored(drawn)
+
+    def expected(threshold: float) -> float:
+        kept = known.score >= threshold
+        precision, recall = known.true[kept].mean(), known.true[kept].sum() / known.true.sum()
+        return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+
+    cut = known.at_f(beta)
+    assert cut in known.score
+    assert expected(cut) == pytest.approx(max(expected(t) for t in known.score))
+
+
+def test_expected_numbers_are_those_of_draws():
+    """Pairs drawn with their probabilities have the stated precision and recall, and no threshold has a better F1."""
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.beta(0.3, 0.5, 3000))[::-1]
+    known = Estimate(np.log(p / (1 - p)), p, 4000, "source")
+    cut = known.at_f(1)
+    kept, f1 = known.kept(cut), []
+    for _ in range(200):
+        true = rng.random(len(p)) < p
+        f1.append(2 * np.cumsum(true) / (np.arange(1, len(p) + 1) + true.sum()))
+    mean = np.mean(f1, axis=0)
+    assert mean[kept - 1] == pytest.approx(mean.max(), abs=1e-3)
+    true = rng.random((200, len(p))) < p
+    assert true[:, :kept].mean() == pytest.approx(known.precision(cut), abs=0.01)
+    assert true[:, :kept].sum() / true.sum() == pytest.approx(known.recall(cut), abs=0.01)
+    wrong, untranslated = kept - true[:, :kept].sum(axis=1).mean(), 4000 - true.sum(axis=1).mean()
+    assert known.rate(cut) == pytest.approx(wrong / untranslated, rel=0.05)
+
+
+def test_a_low_precision_warns_and_names_a_better_threshold():
+    p = np.repeat([0.97, 0.6], [50, 400])
+    known = Estimate(np.log(p / (1 - p)), p, 1000, "source")
+    cut = cut_by_estimate("f", 1.0, known, lambda rate: 0.0)
+    assert known.kept(cut.value) == 450
+    assert "64.1%" in cut.notes[1] and "50 pairs" in cut.notes[1]
+    assert len(cut_by_estimate("precision=", 0.9, known, lambda rate: 0.0).notes) == 1
+
+
+@pytest.mark.parametrize(("share", "sample"), [(1.0, False), (0.1, True)])
+def test_gold_that_is_a_sample_judges_its_own_lines(share, sample):
+    """1,000 true pairs above 1,000 wrong ones: of a tenth of the gold the others must not count as wrong."""
+    rng = np.random.default_rng(0)
+    score = np.sort(rng.normal(0, 1, 2000))[::-1]
+    true = np.arange(2000) < 1000
+    known = true & (rng.random(2000) < share)
+    mentioned = known | (~true & (rng.random(2000) < share))
+    cut = cut_by_gold(score, known, mentioned, int(known.sum()), "gold.tsv")
+    assert cut.facts["tuned"]["sample"] is sample
+    assert abs(int((score >= cut.value).sum()) - 1000) < 30
+    assert ("sample" in cut.notes[0]) is sample
