@@ -45,8 +45,6 @@ _BINS = 24
 # Standard deviations: of the prior of slope and shift, and, relative, of the number of decoys, which model noise.
 _SLOPE, _SHIFT, _MODEL = 0.15, 0.7, 0.2
 _ROUNDS = 2
-# Rows sampled from a side for decoys, which cost a search and a comparison each.
-_SAMPLE = 12_000
 # Decoys below these log odds count in no bin; no need to find the copies among them.
 _LOWEST = -5.0
 
@@ -125,7 +123,7 @@ def decoy_log_odds(rescorer: Rescorer, sides: Sequence[Side]) -> list[NDArray[np
         return []
     found = []
     for number, side in enumerate(sides):
-        within = search_within(side.vectors, NEIGHBOURS, Margin.RATIO, _SAMPLE)
+        within = search_within(side.vectors, NEIGHBOURS, Margin.RATIO)
         rows = np.flatnonzero(within.best.id >= 0)
         others = within.best.id[rows]
         # Two rows that are each other's best are compared once.

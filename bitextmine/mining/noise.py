@@ -56,8 +56,9 @@ from bitextmine.search.exact import search_both
 
 # Fewer lines than this give no rate of a few percent.
 MIN_LINES = 200
-# Rows sampled from a side for decoys by margin. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000;
-# with 16,384 the tail of 55,500 lines came out thinner, and precision up to 6 points higher.
+# Rows sampled from a side for decoys. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000;
+# with 16,384 the tail of 55,500 lines came out thinner, and precision up to 6 points higher:
+# a near-paraphrase is a decoy only if both of its sentences are in the sample.
 SAMPLE = 24_000
 
 _FOLDS = 5
@@ -128,12 +129,12 @@ class Within:
         return Decoys(np.sort(score[np.isfinite(score)]), max(1, len(self.rows) - 1))
 
 
-def search_within(vectors: NDArray, k: int, margin: str, sample: int = SAMPLE, seed: int = 1) -> Within:
+def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Within:
     """Return the best margins of rows of a matrix, float16 (n, d), with other rows of the same one.
 
     Margins are taken over the k nearest other rows of both; `seed` draws the sample.
     """
-    rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:sample])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE])
     some = np.ascontiguousarray(vectors[rows])
     n = len(some)
     found = search_both(some, some, min(k + 1, n))
