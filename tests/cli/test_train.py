@@ -99,10 +99,10 @@ def test_bad_recipes_and_pairs(bm, folder, args, code, words):
 
 
 def test_killed_and_run_again(bm, folder):
-    args = (*TRAIN[:3], *SMALL, "--epochs", "4", "--set", "train.checkpoint_seconds=0.0")
+    args = (*TRAIN[:3], *SMALL, "--epochs", "2", "--set", "train.checkpoint_seconds=0.0")
     one_thread = {"OMP_NUM_THREADS": "1"}
     bm(*args, "--out", "whole", env=one_thread)
-    for count in (3, 20):  # touches of files in work/: before the first step, then while saving
+    for count in (3, 15):  # touches of files in work/: before the first step, then while saving
         died = bm.dies(
             folder / "hooks",
             count,
