@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bitextmine.console import counted
-from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
@@ -155,6 +154,8 @@ def score(
             if first:
                 texts = good_texts(block, table)
                 if encoder is not None:
+                    from bitextmine.encoder.familiar import sampled, warn_unfamiliar
+
                     for side, lang, lines in zip(
                         ("source", "target"), (request.src_lang, request.tgt_lang), texts, strict=True
                     ):

@@ -354,15 +354,15 @@ def test_other_files_by_that_name(tmp_path: Path, content: bytes) -> None:
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
     path = tmp_path / f"pairs.{form}"
     with open_pairs(path, OUTLINE) as out:
-        for start in range(0, 30_000, 1000):
+        for start in range(0, 12_000, 400):
             rows: list[list[Any]] = [
-                [1.0, at, "a sentence of some words " * 4, "b"] for at in range(start, start + 1000)
+                [1.0, at, "a sentence of some words " * 4, "b"] for at in range(start, start + 400)
             ]
             out.write(RecordBlock(OUTLINE.names, rows), None, ())
 
     def peak(most: int) -> int:
         tracemalloc.start()
-        for number, block in enumerate(open_table(path).rows.blocks(1000)):
+        for number, block in enumerate(open_table(path).rows.blocks(400)):
             if number == most:
                 break
             del block

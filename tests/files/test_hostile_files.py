@@ -93,7 +93,6 @@ def test_hostile_toml_is_refused(bitextmine, tmp_path, text):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("Hello\tSalut\n")
     assert "x.toml: not valid TOML" in bitextmine.fails("filter", "--rules", path, pairs)
-    assert "x.toml: not valid TOML" in bitextmine.fails("train", path, "--out", tmp_path / "out")
 
 
 @pytest.mark.parametrize("encoding", ["no-such-encoding", "utf-7", "shift_jis", "idna"])

@@ -34,18 +34,11 @@ print(json.dumps([peak, done.returncode, done.stderr.decode()]))
 
 
 def write_bomb(path: Path, first: bytes = b"one\tun\n", size: int = BOMB) -> Path:
-    """A short line, then one of `size` bytes."""
-    file: Any
-    if path.suffix == ".gz":
-        file = gzip.open(path, "wb")  # noqa: SIM115
-    elif path.suffix == ".xz":
-        file = lzma.open(path, "wb", preset=0)  # noqa: SIM115
-    else:
-        file = zstandard.open(path, "wb", cctx=zstandard.ZstdCompressor(level=3))
-    with file:
-        file.write(first)
-        for _ in range(size // MIB):
-            file.write(b"x" * MIB)
+    """A short line, then one of `size` bytes, in members of a mebibyte."""
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[
+        path.suffix
+    ]
+    path.write_bytes(pack(first) + pack(b"x" * MIB) * (size // MIB))
     assert path.stat().st_size < 3 * MIB
     return path
 
