@@ -154,8 +154,8 @@ def read_ngrams(folder: Path, count: int) -> list[str]:
 
 
 def copy_folder(folder: Path, out: Path) -> None:
-    """Copy the files that an encoder is loaded from, and its scorer; config.json last."""
-    for name in (WEIGHTS, TOKENIZER, NGRAMS, SCORER, CONFIG):
+    """Copy the files that an encoder is loaded from, and what was fitted to it; config.json last."""
+    for name in (WEIGHTS, TOKENIZER, NGRAMS, SCORER, QUALITY, SUMS, CONFIG):
         if (folder / name).is_file() and folder.resolve() != out.resolve():
             shutil.copyfile(folder / name, out / name)
 
