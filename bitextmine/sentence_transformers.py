@@ -56,7 +56,7 @@ class SentenceEncoder(InputModule):  # type: ignore[misc]  # the library is half
         if wrong := next((text for text in inputs if not isinstance(text, str)), None):
             raise BitextmineError(f"encode: expected a sentence, found {wrong!r}")
         lines = [prompt + line if prompt and line.strip() else line for line in inputs]
-        pieces, _cut = self.tokenizer.encode(lines, self.encoder.max_pieces, self.encoder.run.thread_count)
+        pieces, _cut = self.encoder.cut(lines, self.encoder.run.thread_count)
         return {"input_ids": torch.from_numpy(pieces.ids), "offsets": torch.from_numpy(pieces.offsets)}
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:

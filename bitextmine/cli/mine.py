@@ -61,6 +61,14 @@ if TYPE_CHECKING:
 @options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs for duplicate lines.")
 @options.choice("--search", SearchWay, SearchWay.AUTO, "How to search for neighbours.")
 @options.flag("--ids", "Add both line numbers, counted from 1, after the score.")
+@options.flag(
+    "--origin",
+    "Add the origin of source and target at the end, from NAME.LANG.origin.tsv beside the corpora: URL or document, "
+    "paragraph and sentence.",
+)
+@options.flag(
+    "--normalize", "Write sentences without markup, mojibake, control characters and runs of spaces."
+)
 @options.output(
     "Output file, described by FILE.json: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; "
     "{src} and {tgt} are replaced by the languages."
@@ -86,6 +94,8 @@ def mine(
     model: str,
     output: str,
     ids: bool,
+    origin: bool,
+    normalize: bool,
     run: Run,
     **options: Any,
 ) -> None:
@@ -103,6 +113,9 @@ def mine(
 
     mining, work = split_options(options, run)
     pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, run.errors)
+    if origin:  # better now than after the work
+        for text in {text for pair in pairs for text in pair}:
+            text.origins()
     outputs = output_names(output, pairs, mining.gold)
     embedded, encoder = None, None
     done = []
@@ -116,7 +129,7 @@ def mine(
             bitext = mine_texts(
                 source, target, mining, work, model=encoder or model, output=place, embedded=embedded
             )
-            bitext.write(place, ids, force=work.force)
+            bitext.write(place, ids, origin=origin, normalize=normalize, force=work.force)
             done.append(bitext)
             click.echo(bitext.to_table(), err=True)
     for bitext in done:  # only now: until all are written, an interrupted run resumes from the checkpoints

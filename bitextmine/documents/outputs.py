@@ -12,6 +12,7 @@ from typing import IO, Any, Protocol
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
+from bitextmine.files.corpus import origin_path
 from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
 from bitextmine.files.streams import check_writable, compression, open_output, strip_compression
 
@@ -125,7 +126,7 @@ class _Parts:
             corpus = Path(self._output.replace(_PLACE, lang))
             for ending in reversed(self._endings):
                 made = self._folder / f"{lang}{ending}"
-                name = Path(f"{strip_compression(corpus)}{ending}") if ending else corpus
+                name = Path(origin_path(corpus)) if ending else corpus
                 if compression(name):
                     with open(made, "rb") as source, open_output(name) as packed:
                         shutil.copyfileobj(source, packed)

@@ -30,6 +30,7 @@ _INITIAL = re.compile(r"(?:[^\W\d_]\.-)?[^\W\d_]")
 _NUMBER = re.compile(r"\d{1,2}|[IVX]+")
 # The label of a list item: a number or a letter with nothing before it.
 _LABEL = re.compile(r"\W*(?:\d{1,3}|[IVXivx]{1,4}|\w)(?:\.\d{1,3})*\W*")
+_LONGEST_OPENING = 10
 _LONGEST_ABBREVIATION = 8  # characters, the full stop aside
 # Languages that write ordinal numbers with a full stop before words in upper case.
 _ORDINALS = frozenset(
@@ -91,7 +92,7 @@ def _sentences(text: str, lang: str) -> Iterator[str]:
     start = 0
     for found in _ENDS.get(lang, _ANY_END).finditer(text):
         at = found.start()
-        if text[found.end() :].lstrip(_OPENING)[:1].islower() and text[at] not in _WIDE:
+        if _begins_small(text, found.end()) and not _begins_small(text, start) and text[at] not in _WIDE:
             continue
         if _LABEL.fullmatch(text, start, at):
             continue
@@ -102,6 +103,11 @@ def _sentences(text: str, lang: str) -> Iterator[str]:
         start = found.end()
     if rest := text[start:].strip():
         yield rest
+
+
+def _begins_small(text: str, start: int) -> bool:
+    """Return True if the first letter from `start` on is in lower case."""
+    return text[start : start + _LONGEST_OPENING].lstrip(_OPENING)[:1].islower()
 
 
 def _is_short(word: str, lang: str) -> bool:

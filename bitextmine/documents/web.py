@@ -51,7 +51,7 @@ def page(raw: bytes, charset: str | None = None) -> list[str]:
     return [line for line in map(str.strip, _BREAK.split(text)) if line]
 
 
-def page_file(path: str, seen: Callable[[int], object]) -> list[str]:
+def page_file(path: str, seen: Callable[[int], object] | None) -> list[str]:
     """Return the paragraphs of a file of HTML; NoDocument as for `page`, or if it is too large."""
     parts, size = [], 0
     for block in read_blocks(path, seen):
@@ -62,7 +62,7 @@ def page_file(path: str, seen: Callable[[int], object]) -> list[str]:
     return page(b"".join(parts))
 
 
-def crawled(path: str, name: str, seen: Callable[[int], object]) -> Iterator[Document]:
+def crawled(path: str, name: str, seen: Callable[[int], object] | None) -> Iterator[Document]:
     """Yield the pages of a WARC, and the texts of a WET file, in order; damaged records are passed over.
 
     After a damaged record the next one is looked for, in files of this machine that are not compressed or gzip.
@@ -75,7 +75,8 @@ def crawled(path: str, name: str, seen: Callable[[int], object]) -> Iterator[Doc
             try:
                 for record in warc.ArchiveIterator(file, record_types=kinds):
                     place, number = record.stream_pos, number + 1
-                    seen(place)
+                    if seen is not None:
+                        seen(place)
                     if _is_page(record):
                         url = record.headers.get("WARC-Target-URI") or ""
                         yield Document(f"{name}#{number}", url, None, functools.partial(_content, record))

@@ -249,7 +249,7 @@ def corpus_pieces(corpus: Corpus, encoder: Encoder) -> Pieces:
     def tokenised() -> Pieces:
         kept, lines = _PieceSpool(), corpus.lines()
         while part := list(itertools.islice(lines, _LINES_AT_ONCE)):
-            kept.append(encoder.tokenizer.encode(part, encoder.max_pieces, threads=processors())[0], None)
+            kept.append(encoder.cut(part, processors())[0], None)
         return kept.pieces()
 
     found: Pieces = corpus.derive(_pieces_key(encoder), tokenised)

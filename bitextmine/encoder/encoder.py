@@ -13,6 +13,7 @@ from bitextmine.arguments import plain_array, whole_number
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.languages.clean import readable
 from bitextmine.run import Run
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Encoder:
         if self.network.slow:
             pieces, _, inverse = self.tokenize(lines)
         else:  # finding equal lines would take longer than encoding them
-            pieces, inverse = self.tokenizer.encode(lines, self.max_pieces, self.run.thread_count)[0], None
+            pieces, inverse = self.cut(lines, self.run.thread_count)[0], None
         vectors = self.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float32, copy=False)
         vectors = vectors if inverse is None else vectors[inverse]
         found = vectors[0] if isinstance(sentences, str) else vectors
@@ -189,8 +190,12 @@ class Encoder:
         first: dict[str, int] = {}
         rows = (first.setdefault(line, len(first)) for line in lines)
         inverse = np.fromiter(rows, dtype=np.int64, count=len(lines))
-        pieces, cut = self.tokenizer.encode(list(first), self.max_pieces, self.run.thread_count)
+        pieces, cut = self.cut(list(first), self.run.thread_count)
         return pieces, cut, None if len(first) == len(lines) else inverse
+
+    def cut(self, lines: Sequence[str], threads: int) -> tuple[Pieces, int]:
+        """Return the pieces of lines, seen without markup (`languages.clean.readable`), and how many were cut short."""
+        return self.tokenizer.encode(readable(lines), self.max_pieces, threads)
 
     def encode_pieces(self, pieces: Pieces, *, batch_tokens: int | None = None) -> np.ndarray:
         """Return (n, dim) unit rows for n tokenised sentences, float32 (from a GPU float16); no pieces give zeros.

@@ -21,6 +21,7 @@ from bitextmine.files.atomic import FULL_DISK
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import line_digest, text_blocks
 from bitextmine.files.storage import Place, place
+from bitextmine.files.streams import strip_compression
 
 # ISO 639-2 for an unknown language.
 UNDETERMINED = "und"
@@ -28,6 +29,12 @@ UNDETERMINED = "und"
 # A spool of more bytes moves into a temporary file.
 IN_MEMORY = 1 << 26
 _BLOCK_LINES = 1 << 12
+
+
+def origin_path(corpus: str | os.PathLike[str]) -> Place:
+    """Return the file that tells where the lines of a corpus are from."""
+    stem = strip_compression(corpus)
+    return stem.with_name(f"{stem.name}.origin.tsv")
 
 
 class Spool:
@@ -182,6 +189,21 @@ class Corpus:
             some = numbers[first : first + _BLOCK_LINES]
             for start, stop in zip(self._ends[some].tolist(), self._ends[some + 1].tolist(), strict=True):
                 yield spool.read(start, stop - 1).decode()
+
+    def origins(self) -> Corpus:
+        """Return the lines of NAME.LANG.origin.tsv, which `split` writes beside a corpus: line i is of line i.
+
+        Raises:
+            BitextmineError: there is none, or it has another number of lines.
+        """
+        if self.path is None:
+            raise BitextmineError(f"{self.name}: only a corpus in a file has an origin beside it")
+        found = Corpus(origin_path(self.path), self.lang, self.errors)
+        if len(found) != len(self):
+            raise BitextmineError(
+                f"{found.name}: {len(found):,} lines, but {self.name} has {len(self):,}; make both with one 'split'"
+            )
+        return found
 
     def derive(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` computes from the lines; later calls with the same key return the first result."""

@@ -29,6 +29,7 @@ _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
 _COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
 _MISSING = {"", "-", "na", "n/a", "none", "null"}
+_ORIGIN = re.compile(r". \d+\.\d+$")  # of a line: document or URL, paragraph and sentence
 _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
 
 
@@ -130,6 +131,8 @@ def find_layout(
         source, target
         score, source, target                                 as `mine` writes
         score, source line, target line, source, target       as `mine --ids` writes
+
+    The last two may be followed by the origins of source and target, as `mine --origin` writes them.
 
     The width is that of the header, else that of most rows; rows of one cell, and rows without a column that was
     asked for, do not count.
@@ -295,6 +298,10 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     if width == 3:
         return mined if number(0) else {"src": 0, "tgt": 1, "score": 2} if number(2) else {}
     numbers = [number(at) for at in range(min(width, 6))]
+    for shape in (mined, with_ids):  # the origin of both texts behind them
+        at = len(shape)
+        if numbers[0] and width > at + 1 and all(_ORIGIN.search(row[at + i]) for row in rows for i in (0, 1)):
+            return {**shape, "src_origin": at, "tgt_origin": at + 1}
     match numbers:
         case [True, True, True, False, False, *more] if whole(1) and whole(2) and all(more):
             return with_ids

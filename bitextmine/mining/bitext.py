@@ -28,6 +28,7 @@ from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.storage import Place, place, same_place
 from bitextmine.files.streams import check_writable, display_name, is_stream, open_output
 from bitextmine.files.tables import check_pairs_output, open_pairs, open_table
+from bitextmine.languages.clean import clean
 from bitextmine.mining.candidates import SCORE_DECIMALS
 from bitextmine.search.checkpoint import remove_checkpoint
 
@@ -114,13 +115,24 @@ class Bitext(Shown):
         columns = (score.tolist(), (src + 1).tolist(), (tgt + 1).tolist())
         return map(MinedPair, *columns, self.src.take(src), self.tgt.take(tgt))
 
+    def _sides(self) -> tuple[tuple[Corpus, NDArray[np.int64]], ...]:
+        return (self.src, self.src_index), (self.tgt, self.tgt_index)
+
     def rows(self, ids: bool = False) -> Iterator[str]:
         """Yield the TSV lines: score, source, target; with `ids` both line numbers (from 1) after the score."""
         for pair in self:
             numbers = f"{pair.src_line}\t{pair.tgt_line}\t" if ids else ""
             yield f"{pair.score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
 
-    def write(self, output: str | os.PathLike[str] = "-", ids: bool = False, *, force: bool = False) -> None:
+    def write(
+        self,
+        output: str | os.PathLike[str] = "-",
+        ids: bool = False,
+        *,
+        origin: bool = False,
+        normalize: bool = False,
+        force: bool = False,
+    ) -> None:
         """Write the pairs to a file, complete or not at all, with `to_dict` in OUTPUT.json beside it.
 
         The columns are score, src and tgt.
@@ -130,6 +142,9 @@ class Bitext(Shown):
                 JSON Lines (.jsonl), TMX (.tmx) or Parquet (.parquet); .gz, .bz2, .xz or .zst after the first three
                 compresses.
             ids: add the columns src_line and tgt_line after the score.
+            origin: add the columns src_origin and tgt_origin at the end: URL or document, paragraph and sentence, as
+                `split` wrote them beside the corpora.
+            normalize: write the sentences in normal form (`languages.clean`).
             force: write over an OUTPUT.json that describes something else.
 
         Raises:
@@ -141,7 +156,9 @@ class Bitext(Shown):
         format = output_format(output)
         format.check_languages(langs, "the names of the corpora, or --src and --tgt")
         numbers = ("src_line", "tgt_line") if ids else ()
-        names = ("score", *numbers, "src", "tgt")
+        origins = [_places(text, rows) for text, rows in self._sides()] if origin else []
+        names = ("score", *numbers, "src", "tgt", *(("src_origin", "tgt_origin") if origin else ()))
+        told = clean if normalize else str
         outline = Outline(
             names=names,
             src=names.index("src"),
@@ -158,8 +175,9 @@ class Bitext(Shown):
                     [
                         pair.score if format.binary else round(pair.score, SCORE_DECIMALS),
                         *((pair.src_line, pair.tgt_line) if ids else ()),
-                        one_cell(pair.src),
-                        one_cell(pair.tgt),
+                        one_cell(told(pair.src)),
+                        one_cell(told(pair.tgt)),
+                        *(next(places) for places in origins),
                     ]
                     for pair in block
                 ]
@@ -234,6 +252,13 @@ class Bitext(Shown):
         rows = [[header[key][1].format(row[key]) for key in columns] for row in counts]
         table = [aligned([header[key][0] for key in columns], rows)] if rows else []
         return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
+
+
+def _places(text: Corpus, rows: NDArray[np.int64]) -> Iterator[str]:
+    """Yield where lines are from: the URL, or else the document, and the numbers of paragraph and sentence."""
+    for origin in text.origins().take(rows):
+        document, url, paragraph, sentence = f"{origin}\t\t\t".split("\t")[:4]
+        yield f"{url or document} {paragraph}.{sentence}"
 
 
 def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = None) -> list[Place]:

@@ -6,8 +6,11 @@ import bz2
 import gzip
 import json
 import lzma
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -366,3 +369,50 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
         peaks.append(int(done.stderr.split()[-1]))
     assert (tmp_path / "out.en").stat().st_size > 2_000_000
     assert peaks[1] < peaks[0] + 10
+
+
+def test_a_crawl_becomes_a_translation_memory(root, bitextmine, tmp_path):
+    """From WARC to TMX by one pipe: nothing of the navigation, and each unit says where it is from."""
+    subprocess.run(
+        [sys.executable, root / "mine" / "make_crawl.py", "crawl.warc.gz"], cwd=tmp_path, check=True
+    )
+    pipe = (
+        "bitextmine split crawl.warc.gz --by-language -o 'crawl.{lang}' && bitextmine mine crawl.en crawl.fr --origin "
+        "| bitextmine score --src en --tgt fr | bitextmine filter --src en --tgt fr -o pairs.tmx"
+    )
+    folder = Path(bitextmine.argv[0]).parent
+    environment = {**bitextmine.environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-e", "-o", "pipefail", "-c", pipe], cwd=tmp_path, env=environment, check=True)
+    text = (tmp_path / "pairs.tmx").read_text()
+    assert text.count("<tu>") > 255
+    assert "Mentions légales" not in text and "About us" not in text
+    assert text.count("We use cookies") <= 1, "resiliparse leaves one site's banner, mining keeps it once"
+    origins = re.findall(
+        r'"src_origin">https://\w+.example/en/(\d+).*?"tgt_origin">https://\w+.example/fr/(\d+)', text
+    )
+    assert len(origins) == text.count("<tu>")
+    assert sum(src == tgt for src, tgt in origins) > 0.98 * len(origins)
+
+
+def test_mined_pairs_tell_their_origin_and_can_be_normalised(bitextmine, tmp_path):
+    here = Here(bitextmine, tmp_path, {})
+    english = ["The old harbour is closed.", "Bread is sold at the market.", "Nobody spoke on the boat."]
+    french = [
+        "Le vieux port est fermé.",
+        "Le pain est vendu au marché.",
+        "Personne ne parlait sur le bateau.",
+    ]
+    (tmp_path / "a.en.txt").write_text("\n\n".join(english))
+    (tmp_path / "a.fr.txt").write_text("\n\n".join(french))
+    here("split", "a.en.txt", "a.fr.txt", "-o", "c.{lang}")
+    (tmp_path / "c.fr").write_text("".join(f"<p>{line}</p>\n" for line in french))
+    mine = ("mine", "c.en", "c.fr", "--threshold", "none")
+    rows = [line.split("\t")[1:] for line in here(*mine, "--origin").out.splitlines()]
+    assert sorted(rows)[2][0] == english[0] and sorted(rows)[2][1] == f"<p>{french[0]}</p>"
+    assert sorted(rows)[2][2:] == ["a.en.txt 1.1", "a.fr.txt 1.1"]
+    rows = [line.split("\t")[1:] for line in here(*mine, "--normalize").out.splitlines()]
+    assert sorted(rows) == sorted([list(pair) for pair in zip(english, french, strict=True)])
+    (tmp_path / "c.fr.origin.tsv").write_text("a\t\t1\t1\n")
+    assert "c.fr.origin.tsv" in here.fails(*mine, "--origin")
+    (tmp_path / "c.fr.origin.tsv").unlink()
+    assert "c.fr.origin.tsv" in here.fails(*mine, "--origin")

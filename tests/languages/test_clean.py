@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bitextmine.encoder import load_encoder
 from bitextmine.languages.clean import STEPS, clean, readable
 
 
@@ -49,3 +50,12 @@ def test_clean_lines_are_seen_as_they_are():
 def test_dirty_lines_are_seen_without_markup():
     lines = [" as  it is ", "<p>Hello &amp; good\u200bbye", "dâ€™accord"]
     assert readable(lines) == [" as  it is ", "Hello & goodbye", "d’accord"]
+
+
+def test_encoders_see_lines_without_markup():
+    encoder = load_encoder("europe5")
+    plain, dirty = "The boats came before the storm & stayed.", "<p>The boats came before the storm &amp; stayed.</p>"
+    vectors = encoder.encode([plain, dirty])
+    assert (vectors[0] == vectors[1]).all()
+    pieces = encoder.tokenize([plain, dirty])[0]
+    assert pieces.offsets[1] * 2 == pieces.offsets[2]
