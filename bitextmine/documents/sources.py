@@ -86,7 +86,7 @@ def _in_folder(top: str) -> Iterator[File]:
 
 
 def documents(
-    file: File, options: SplitOptions, errors: str = "strict", seen: Callable[[int], object] = id
+    file: File, options: SplitOptions, errors: str = "strict", seen: Callable[[int], object] | None = None
 ) -> Iterator[Document]:
     """Yield the documents of a file; `seen` is told how many of its bytes have been read.
 
@@ -106,7 +106,7 @@ def documents(
 
 
 def _streamed(
-    file: File, kind: Kind | None, options: SplitOptions, errors: str, seen: Callable[[int], object]
+    file: File, kind: Kind | None, options: SplitOptions, errors: str, seen: Callable[[int], object] | None
 ) -> Iterator[Document]:
     """Yield the documents of plain text or JSON Lines, or of a file whose name does not tell what it is."""
     blocks = read_line_blocks(file.path, seen)
