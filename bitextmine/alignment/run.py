@@ -223,14 +223,14 @@ def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str
     """Return the languages for formats that name them; only TMX cannot do without."""
     found = []
     sides = (task.src, options.src_lang, "--src-lang"), (task.tgt, options.tgt_lang, "--tgt-lang")
-    for part, given, option in sides if format in ("tmx", "jsonl") else ():
+    for part, given, option in sides if format in ("tmx", "jsonl", "moses") else ():
         try:
             found.append(corpus_language(part.path, given))
         except BitextmineError:
             if format == "jsonl":
                 break
             raise BitextmineError(
-                f"{part.path}: TMX needs a language and the name tells none; pass {option}"
+                f"{part.path}: {format.upper()} needs a language and the name tells none; pass {option}"
             ) from None
     langs = (found[0], found[1]) if len(found) == 2 else ("", "")
     if format in FORMATS:

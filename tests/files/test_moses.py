@@ -67,6 +67,28 @@ def test_other_commands_take_two_files(bitextmine, corpus: Path) -> None:
     assert "a.xx: no such file" in said
 
 
+def test_align_and_mine_write_two_files(bitextmine, corpus: Path) -> None:
+    bitextmine("align", "a.en", "a.de", "-o", "aligned.{lang}", cwd=corpus)
+    sides = [(corpus / f"aligned.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de")]
+    assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
+    bitextmine(
+        "mine",
+        "--src",
+        "en",
+        "--tgt",
+        "de",
+        "--name",
+        "a",
+        "--threshold",
+        "none",
+        "-o",
+        "mined.{lang}",
+        cwd=corpus,
+    )
+    sides = [(corpus / f"mined.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de")]
+    assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
+
+
 def test_train_joins_the_two_names() -> None:
     both = TwoFiles(("a.en.gz", "a.fr.gz"))
     assert join_sides(["a.en.gz"], ["cpu-quick", "a.fr.gz"]) == ([both], ("cpu-quick",))
