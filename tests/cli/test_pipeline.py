@@ -12,6 +12,7 @@ import pytest
 from .helpers import MINE, NO_MODEL, contents, table, write
 from .test_mine import sample
 
+LANGUAGES = ("--src", "en", "--tgt", "fr")  # which some formats state, and TSV does not
 RULES = ("--max", "length_ratio=1.2", "--duplicates", "exact")
 
 # --- formats -----------------------------------------------------------------------------------------------
@@ -24,7 +25,7 @@ def chain(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
     parallel_text(folder, 60, extra=10)
     options: dict[str, Any] = {"cwd": folder, "env": {"BITEXTMINE_MODEL": str(tiny_model)}}
     bitextmine(*MINE, "--ids", "-o", "pairs.tsv", **options)
-    bitextmine("score", "pairs.tsv", "-o", "scored.tsv", **options)
+    bitextmine("score", "pairs.tsv", *LANGUAGES, "-o", "scored.tsv", **options)
     bitextmine("filter", "scored.tsv", *RULES, "-o", "kept.tsv", "--rejected", "bad.tsv", **options)
     return folder
 
@@ -35,7 +36,7 @@ def test_a_chain_in_every_format(bm, chain, tmp_path, suffix):
     for path in chain.glob("corpus.*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     bm(*MINE, "--ids", "-o", f"pairs.{suffix}")
-    bm("score", f"pairs.{suffix}", "-o", f"scored.{suffix}")
+    bm("score", f"pairs.{suffix}", *LANGUAGES, "-o", f"scored.{suffix}")
     bm("filter", f"scored.{suffix}", *RULES, "-o", f"kept.{suffix}", "--rejected", f"bad.{suffix}")
     for name in ("kept", "bad"):
         bm("filter", f"{name}.{suffix}", "--preset", "none", "-o", f"{name}-again.tsv")
