@@ -128,7 +128,7 @@ def sums(args: argparse.Namespace) -> list[Cell]:
 def sampled(args: argparse.Namespace) -> list[Path]:
     """OUT/pairs/pairs.en-LANG.tsv: the pairs that students are taught, a sample by hash."""
     from bitextmine.training.recipe import recipe_from_pairs
-    from bitextmine.training.teacher.lessons import chosen_lines
+    from bitextmine.training.teacher import chosen_lines
 
     made = []
     for lang, names in STUDIED.items():
@@ -505,7 +505,7 @@ def sts_names(kind: str) -> list[str]:
 def sts_draws(arrays: Any, kind: str, half: str = "") -> np.ndarray:
     """(1 + RESAMPLES,): the mean of Spearman's correlations x 100 as it is, then of pairs drawn anew, the same places
     in whatever model."""
-    from bitextmine.evaluation.spearman import redrawn, spearman
+    from bitextmine.evaluation.sts import redrawn, spearman
 
     gold = part(arrays["sts/gold"], half)
     columns = [(part(arrays[name], half), gold) for name in sts_names(kind)]
@@ -533,7 +533,7 @@ def interval(draws: np.ndarray) -> tuple[float, float, float]:
 
 
 def by_language(arrays: Any) -> dict[str, float]:
-    from bitextmine.evaluation.spearman import spearman
+    from bitextmine.evaluation.sts import spearman
 
     names = [*sts_names("within"), *sts_names("across")]
     return {name.removeprefix("sts/"): 100 * spearman(arrays[name], arrays["sts/gold"]) for name in names}

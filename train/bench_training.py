@@ -28,9 +28,9 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.losses import piece_counts
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.views import Views
-from bitextmine.training.optimizer import make_optimizer, set_rates
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Recipe, recipe_from_pairs
-from bitextmine.training.sampling import Batch
+from bitextmine.training.run import make_optimizer, set_rates
 
 WORKLOADS: dict[str, dict[str, object]] = {
     "mean": {"model.layers": 0, "model.dim": 256, "train.batch": 4096, "vocabulary.size": 48_000},
@@ -46,7 +46,7 @@ WORKLOADS: dict[str, dict[str, object]] = {
 }
 
 
-def make_batch(n: int, vocabulary: int, rng: np.random.Generator) -> Batch:
+def make_batch(n: int, vocabulary: int, rng: np.random.Generator) -> TokenPairs:
     """Sentence lengths log-normal with a median of 22 pieces, pairs of like length, Zipf-like pieces."""
     base = rng.lognormal(np.log(22), 0.6, n)
     sides = []
@@ -54,7 +54,7 @@ def make_batch(n: int, vocabulary: int, rng: np.random.Generator) -> Batch:
         lengths = np.clip(base * rng.lognormal(0, 0.15, n), 2, 200).astype(np.int64)
         ids = np.minimum(rng.zipf(1.2, lengths.sum()), vocabulary - 1).astype(np.int32)
         sides.append(Pieces(ids, np.concatenate([[0], np.cumsum(lengths)])))
-    return Batch(0, sides[0], sides[1], rng.integers(0, 2**62, (2, n)).astype(np.uint64))
+    return TokenPairs(sides[0], sides[1], rng.integers(0, 2**62, (2, n)).astype(np.uint64))
 
 
 class Plain(nn.Module):

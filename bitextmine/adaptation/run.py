@@ -318,7 +318,7 @@ class _Adaptation:
             if count
         ]
         recipe = round_recipe(self.start, self.work, corpora, sum(counts), self.options)
-        train(recipe, folder, Run(device=self.run.device))
+        train(recipe, folder, Run(device=self.run.device), plot=False)
 
     # --- mining ----------------------------------------------------------------------------------------------
 

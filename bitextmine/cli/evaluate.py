@@ -104,7 +104,7 @@ def evaluate_retrieval(
 
         report = evaluate_pools(queries, distractors, ranking, run, pairs=pairs, pivot=pivot, **options)
     else:
-        from bitextmine.evaluation.muse import evaluate_muse
+        from bitextmine.evaluation.retrieval import evaluate_muse
 
         assert src_file is not None
         assert tgt_file is not None

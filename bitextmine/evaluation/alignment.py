@@ -11,15 +11,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.intervals import bootstrap
-from bitextmine.evaluation.report import Report, percent
+from bitextmine.evaluation.report import Report, bootstrap, percent
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name
 from bitextmine.signature import signature
@@ -54,8 +53,6 @@ class AlignmentReport(Report):
     documents: int
     found: int
     gold: int
-    signature: str
-    notes: tuple[str, ...] = field(default=())
 
     def to_table(self, tabs: bool = False) -> str:
         """Return percentages: aligned for a terminal, or tab-separated without remarks."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
-from bitextmine.evaluation.classifier import fit, predict
-from bitextmine.evaluation.intervals import wilson
-from bitextmine.evaluation.report import Report, cut_note, percent
+from bitextmine.evaluation.report import Report, cut_note, percent, wilson
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import place
 from bitextmine.run import Run
@@ -67,8 +65,6 @@ class ClassificationReport(Report):
     labels: tuple[str, ...]
     strengths: tuple[float, ...]
     results: tuple[ClassificationResult, ...]
-    signature: str
-    notes: tuple[str, ...] = field(default=())
 
     def to_table(self, tabs: bool = False) -> str:
         """Return percentages: aligned for a terminal, or tab-separated without remarks."""
@@ -255,3 +251,52 @@ def _result(path: FileName, labels: NDArray[np.int64], runs: NDArray[np.float64]
         documents=len(labels),
         runs=tuple(runs.tolist()),
     )
+
+
+def fit(
+    vectors: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    classes: int,
+    l2: float,
+    start: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Minimise the mean cross-entropy plus l2 / 2 times the squared weights (not of the bias) by L-BFGS.
+
+    `vectors` are (n, d), `labels` (n,) from 0 to classes - 1; l2 > 0 makes the minimum unique. `start` are initial
+    weights, such as those of another l2.
+
+    Returns:
+        Weights (classes, d + 1), the last column the bias.
+    """
+    from scipy.optimize import minimize
+
+    n, d = vectors.shape
+    truth = np.zeros((n, classes))
+    truth[np.arange(n), labels] = 1.0
+
+    def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        weights = flat.reshape(classes, d + 1)
+        logits = vectors @ weights[:, :-1].T + weights[:, -1]
+        logits -= logits.max(1, keepdims=True)
+        normaliser = np.log(np.exp(logits).sum(1, keepdims=True))
+        off = (np.exp(logits - normaliser) - truth) / n
+        gradient = np.empty_like(weights)
+        gradient[:, :-1] = off.T @ vectors + l2 * weights[:, :-1]
+        gradient[:, -1] = off.sum(0)
+        own = (normaliser[:, 0] - logits[np.arange(n), labels]).mean()
+        return own + l2 / 2 * (weights[:, :-1] ** 2).sum(), gradient.ravel()
+
+    begin = np.zeros((classes, d + 1)) if start is None else start
+    found = minimize(
+        loss,
+        begin.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7},
+    )
+    return np.asarray(found.x).reshape(classes, d + 1)
+
+
+def predict(weights: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the most probable class of each row of vectors (n, d), (n,) int64; ties go to the first."""
+    return np.argmax(vectors @ weights[:, :-1].T + weights[:, -1], axis=1)

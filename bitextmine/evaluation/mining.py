@@ -8,15 +8,14 @@ threshold. Here the threshold is tuned on one half of the source sentences and a
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.intervals import bootstrap
-from bitextmine.evaluation.report import Report, percent
+from bitextmine.evaluation.report import Report, bootstrap, percent
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import Mined, read_mined
 from bitextmine.mining.dedup import unique_lines
@@ -63,8 +62,6 @@ class MiningReport(Report):
     candidates: int
     correct: int
     gold: int
-    signature: str
-    notes: tuple[str, ...] = field(default=())
 
     def to_table(self, tabs: bool = False) -> str:
         """Return percentages: aligned for a terminal, or tab-separated without remarks."""

@@ -6,7 +6,7 @@ CSLS (2 cos - the two neighbourhood means) ranks like the distance margin, of wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -16,14 +16,12 @@ from bitextmine.arguments import whole_number, yes_or_no
 from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import UsageError
-from bitextmine.evaluation.intervals import wilson
-from bitextmine.evaluation.report import Report, frame_of, percent
+from bitextmine.evaluation.report import Report, percent, wilson
 from bitextmine.mining.margin import Margin, margin, neighbourhood_mean
 from bitextmine.mining.scorer import Rescorer
 from bitextmine.run import Run
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 _BLOCK = 1 << 22
@@ -79,8 +77,6 @@ class RetrievalReport(Report, Shown):
 
     kind: ClassVar[str] = "retrieval evaluation"
     results: tuple[RetrievalResult, ...]
-    signature: str
-    notes: tuple[str, ...] = field(default=())
 
     def __repr__(self) -> str:
         return f"<RetrievalReport: {counted(len(self.results), 'result')}, {self.signature}>"
@@ -105,10 +101,6 @@ class RetrievalReport(Report, Shown):
             row = rows.setdefault((r.src, r.tgt), [f"{r.src}-{r.tgt}", f"{r.queries:,}", f"{r.pool:,}"])
             row.append("{} [{}, {}]".format(*percent(r.p_at_1, r.low, r.high)))
         return self._table(False, ["P@1", "queries", "pool", *measures], list(rows.values()))
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a row per direction and measure, the fields of `RetrievalResult` as columns."""
-        return frame_of(self.results)
 
     def plot(self) -> Figure:
         """Draw P@1 of every measure with its interval, by direction, or by the size of the pool."""

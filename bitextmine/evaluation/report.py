@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.console import aligned, tab_separated
 
@@ -12,29 +16,31 @@ if TYPE_CHECKING:
     import pandas
 
 
+@dataclass(frozen=True, kw_only=True)
 class Report:
-    """A dataclass with a signature, which identifies the measurement, and notes for the reader."""
+    """A result with a signature, which identifies the measurement, and notes for the reader."""
 
     kind: ClassVar[str]
     signature: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        return {"kind": self.kind, **asdict(cast(Any, self))}
+        content = asdict(self)
+        last = {name: content.pop(name) for name in ("signature", "notes")}
+        return {"kind": self.kind, **content, **last}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row per result, its fields as columns."""
+        import pandas
+
+        return pandas.DataFrame([asdict(result) for result in cast(Any, self).results])
 
     def _table(self, tabs: bool, header: Sequence[str], rows: Sequence[Sequence[str]], *remarks: str) -> str:
         """Return an aligned table with remarks, or a tab-separated one without."""
         if tabs:
             return tab_separated(header, rows)
         return "\n".join([aligned(header, rows), *remarks, *self.notes, self.signature])
-
-
-def frame_of(results: Iterable[Any]) -> pandas.DataFrame:
-    """Return dataclasses as the rows of a frame."""
-    import pandas
-
-    return pandas.DataFrame([asdict(result) for result in results])
 
 
 def percent(*shares: float) -> list[str]:
@@ -48,3 +54,49 @@ def cut_note(cut: int, noun: str, most: int) -> tuple[str, ...]:
         return ()
     subject = f"{cut:,} {noun} is" if cut == 1 else f"{cut:,} {noun}s are"
     return (f"{subject} longer than {most} pieces: of these only the beginning counts",)
+
+
+Z95 = 1.959963984540054  # the 97.5% point of the normal distribution
+
+
+def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
+    """Return Wilson's score interval (1927) of a share: (low, high) from 0 to 1; (0, 1) without a trial."""
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes in {trials} trials")
+    if trials == 0:
+        return 0.0, 1.0
+    p = successes / trials
+    middle = p + z * z / (2 * trials)
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    low = 0.0 if successes == 0 else (middle - half) / scale
+    high = 1.0 if successes == trials else (middle + half) / scale
+    return low, high
+
+
+def bootstrap(
+    groups: list[NDArray[np.int64]],
+    statistic: Callable[[list[NDArray[np.int64]]], NDArray[np.float64]],
+    *,
+    resamples: int = 2000,
+    seed: int = 1,
+) -> tuple[float, float]:
+    """Return the 95% percentile bootstrap interval of a statistic of sums of counts.
+
+    Items with equal counts are interchangeable, so the draw is one multinomial over the distinct ones: exact, and fast
+    for any number.
+
+    `groups` are integer matrices (items, c), the items of each resampled with replacement; `statistic` maps one matrix
+    of sums (resamples, c) per group to values (resamples,).
+    """
+    rng = np.random.default_rng(seed)
+    sums = []
+    for items in groups:
+        if not len(items):
+            sums.append(np.zeros((resamples, items.shape[1]), dtype=np.int64))
+            continue
+        distinct, count = np.unique(items, axis=0, return_counts=True)
+        drawn = rng.multinomial(len(items), count / len(items), size=resamples)
+        sums.append(drawn @ distinct)
+    low, high = np.quantile(statistic(sums), [0.025, 0.975])
+    return float(low), float(high)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,15 +20,12 @@ from bitextmine.console import counted
 from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
-from bitextmine.evaluation.report import Report, cut_note, frame_of, percent
-from bitextmine.evaluation.spearman import redrawn, spearman
+from bitextmine.evaluation.report import Report, cut_note, percent
 from bitextmine.evaluation.sts_files import GoldPairs, gold_pairs_of, read_gold_pairs
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
-    import pandas
-
     from bitextmine.encoder import Encoder
 
 FileName = str | os.PathLike[str]
@@ -61,8 +58,6 @@ class StsReport(Report, Shown):
 
     results: tuple[StsResult, ...]
     means: tuple[StsResult, ...]
-    signature: str
-    notes: tuple[str, ...] = field(default=())
 
     def __repr__(self) -> str:
         return f"<StsReport: {counted(len(self.results), 'result')}, {self.signature}>"
@@ -78,10 +73,6 @@ class StsReport(Report, Shown):
             ],
             "Spearman's correlation x 100 of cosine and gold, with the bootstrap's 95% interval",
         )
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a row per set and direction, the fields of `StsResult` as columns."""
-        return frame_of(self.results)
 
 
 def evaluate_sts(
@@ -147,7 +138,7 @@ def evaluate_sts(
     return StsReport(
         tuple(results),
         tuple(means),
-        signature(
+        signature=signature(
             task="sts",
             measure="spearman-cosine",
             pairs=sum(len(one) for one in sets),
@@ -156,7 +147,7 @@ def evaluate_sts(
             seed=seed,
             model=encoder.hash,
         ),
-        (*notes, *cut_note(cut, "sentence", encoder.max_pieces)),
+        notes=(*notes, *cut_note(cut, "sentence", encoder.max_pieces)),
     )
 
 
@@ -264,3 +255,59 @@ def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
         return -1.0, 1.0
     low, high = np.quantile(known, [0.025, 0.975])
     return float(low), float(high)
+
+
+# The numbers in the largest array of resamples.
+BLOCK = 1 << 21
+
+
+def spearman(x: NDArray, y: NDArray) -> float:
+    """Return Spearman's correlation of x (n,) and y (n,), that is Pearson's of their ranks; ties share their mean rank.
+
+    NaN if all values of x or of y are equal.
+    """
+    return float(_correlations(_Column(x), _Column(y), np.ones((1, len(x)), dtype=np.int64))[0])
+
+
+def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return correlations (columns, resamples) of n pairs resampled with replacement.
+
+    Each of `columns` is x (n,) and y (n,); the same places are drawn for all. A draw of only equal values gives NaN.
+    """
+    ready = [(_Column(x), _Column(y)) for x, y in columns]
+    n = len(columns[0][0])
+    rng = np.random.default_rng(seed)
+    found = np.empty((len(columns), resamples))
+    rows = max(1, BLOCK // n)
+    for start in range(0, resamples, rows):
+        stop = min(start + rows, resamples)
+        times = rng.multinomial(n, np.full(n, 1 / n), size=stop - start)
+        for at, (x, y) in enumerate(ready):
+            found[at, start:stop] = _correlations(x, y, times)
+    return found
+
+
+class _Column:
+    """Values to be ranked again and again, with other numbers of copies each time."""
+
+    def __init__(self, values: NDArray) -> None:
+        self._order = np.argsort(values, kind="stable")
+        _, self._starts, self._group = np.unique(values[self._order], return_index=True, return_inverse=True)
+        self._place = np.empty(len(values), dtype=np.int64)
+        self._place[self._order] = self._group
+
+    def centred(self, times: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return ranks (b, n) less the mean of all ranks, for times[:, i] copies of value i."""
+        each = np.add.reduceat(times[:, self._order], self._starts, axis=1)
+        # Copies from rank r to rank s share (r + s) / 2, and the mean of all ranks is (n + 1) / 2.
+        ranks = np.cumsum(each, axis=1) - (each + len(self._place)) / 2
+        return ranks[:, self._place]
+
+
+def _correlations(x: _Column, y: _Column, times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return correlations (b,) for times[:, i] copies of pair i."""
+    a, b = x.centred(times), y.centred(times)
+    weighted = a * times
+    both = np.einsum("ij,ij->i", weighted, b)
+    squares = np.einsum("ij,ij->i", weighted, a) * np.einsum("ij,ij,ij->i", b, b, times)
+    return np.divide(both, np.sqrt(squares), out=np.full(len(both), np.nan), where=squares > 0)

@@ -21,13 +21,13 @@ from bitextmine.console import counted
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import remove_left
+from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import open_bytes
 from bitextmine.languages import identify as languages
 from bitextmine.run import Run
 from bitextmine.system import processors
-from bitextmine.training.outputs import staged_files, staged_folder
+from bitextmine.training.outputs import staged_folder
 from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, sentence_keys
 from bitextmine.training.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
@@ -283,7 +283,8 @@ def _build(stem: Path, rules: LineFilter, tokenizer: Tokenizer, on_pairs: Callab
                 yield from map(tokenise, chunks)
 
         with (
-            staged_files([Path(f"{stem}.pieces"), Path(f"{stem}.index")]) as (pieces, index),
+            replacing(f"{stem}.pieces") as pieces,
+            replacing(f"{stem}.index") as index,
             contextlib.closing(_ahead(sides())) as chunks,
         ):
             writer = PairWriter(pieces, index, dtype)

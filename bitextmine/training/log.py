@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bitextmine.training.outputs import staged_files
+from bitextmine.files.atomic import replacing
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def cut_log(path: Path, step: int) -> None:
     """Drop entries that a killed run logged after its checkpoint of ``step``. OSError passes through."""
     if path.exists():
         kept = [entry for entry in read_log(path) if entry["step"] <= step]
-        with staged_files([path]) as (file,):
+        with replacing(path) as file:
             file.write("".join(f"{json.dumps(entry)}\n" for entry in kept).encode())
 
 
@@ -79,7 +79,8 @@ def plot_log(log_path: Path, picture: Path) -> bool:
         )
         return False
     entries = read_log(log_path)
-    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")  # pyplot would look for a screen
+    figure = Figure(figsize=(11, 4.4), dpi=120)  # pyplot would look for a screen
+    figure.subplots_adjust(left=0.06, right=0.98, bottom=0.12, top=0.96, wspace=0.25)
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     last = entries[-1] if entries else {}

@@ -5,29 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import staging, staging_folder, sync_file, sync_folder
+from bitextmine.files.atomic import staging_folder, sync_file, sync_folder
 from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.streams import check_writable
-
-__all__ = [
-    "CARD",
-    "CHECKPOINT",
-    "LOG",
-    "PLOT",
-    "RECIPE",
-    "check_file_output",
-    "check_model_output",
-    "check_training_output",
-    "model_output",
-    "staged_files",
-    "staged_folder",
-]
 
 # What a training writes besides the model itself.
 CARD, RECIPE, LOG, PLOT = "README.md", "recipe.json", "log.jsonl", "training.png"
@@ -43,7 +28,9 @@ def check_model_output(out: Path, force: bool) -> None:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
         if not force and out.is_dir() and any(out.iterdir()):
-            raise _taken(out)
+            raise BitextmineError(
+                f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
+            )
     except OSError as e:
         raise _unwritable(out, e) from None
     _check_folder(out.parent)
@@ -87,13 +74,10 @@ def check_file_output(out: Path, force: bool) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    there = folder.resolve()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise _unwritable(folder, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise _unwritable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    there = next(path for path in (folder, *folder.resolve().parents) if path.exists())
+    code = errno.EACCES if there.is_dir() else errno.ENOTDIR
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise _unwritable(folder, OSError(code, os.strerror(code)))
 
 
 # --- writing -------------------------------------------------------------------------------------------------
@@ -101,10 +85,10 @@ def _check_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def model_output(out: Path, force: bool) -> Iterator[Path]:
-    """Yield a folder to fill with a model; it becomes ``out`` when the block ends.
+    """Yield a folder to fill with a model, whose files go to ``out`` when the block ends.
 
-    With ``force`` the files replace those in an existing folder, config.json last, so that an interrupted write is not
-    taken for a model. N-grams and scorer of the earlier model are removed; other files stay.
+    config.json comes last, so that an interrupted write is not taken for a model. N-grams and scorer of an earlier
+    model are removed; other files stay.
 
     Raises:
         BitextmineError: as `check_model_output`, or the disk is full.
@@ -114,32 +98,15 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         with staging_folder(out) as part:
             yield part
-            try:
-                _settle(part, out)
-            except OSError as e:
-                if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                if not force:  # made since the check
-                    raise _taken(out) from None
-                for name in (CONFIG, NGRAMS, SCORER):
-                    (out / name).unlink(missing_ok=True)
-                for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
-                    path.replace(out / path.name)
+            _sync_files(part)
+            out.mkdir(exist_ok=True)
+            for name in (CONFIG, NGRAMS, SCORER):
+                (out / name).unlink(missing_ok=True)
+            for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
+                path.replace(out / path.name)
+            sync_folder(out)
     except OSError as e:
         raise _unwritable(out, e) from None
-
-
-@contextlib.contextmanager
-def staged_files(names: Sequence[Path]) -> Iterator[list[BinaryIO]]:
-    """Yield files of one folder to write; they get their names when all are safe on disk. OSError passes through."""
-    with contextlib.ExitStack() as stack:
-        staged = [stack.enter_context(staging(name)) for name in names]
-        yield [file for _, file in staged]
-        for _, file in staged:
-            sync_file(file)
-        for (temporary, _), name in zip(staged, names, strict=True):
-            temporary.replace(name)
-        sync_folder(names[0].parent)
 
 
 @contextlib.contextmanager
@@ -147,26 +114,19 @@ def staged_folder(place: Path) -> Iterator[Path]:
     """Yield a folder to fill; it gets its name when complete, unless another run was faster. OSError passes through."""
     with staging_folder(place) as part:
         yield part
+        _sync_files(part)
         try:
-            _settle(part, place)
+            part.replace(place)
         except OSError:
             if not place.exists():
                 raise
+        sync_folder(place.parent)
 
 
-def _settle(part: Path, place: Path) -> None:
-    """Rename a folder once its files are safe on disk; OSError if ``place`` is a folder with files."""
-    for path in part.iterdir():
+def _sync_files(folder: Path) -> None:
+    for path in folder.iterdir():
         with path.open("rb") as file:
             sync_file(file)
-    part.replace(place)
-    sync_folder(place.parent)
-
-
-def _taken(out: Path) -> BitextmineError:
-    return BitextmineError(
-        f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
-    )
 
 
 def _unwritable(out: Path, e: OSError) -> BitextmineError:

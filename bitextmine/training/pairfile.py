@@ -22,17 +22,27 @@ RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (
 
 
 @dataclasses.dataclass(frozen=True)
+class Edited:
+    """Changed copies (m) of the sentences ``rows`` (m,) int64 of one side (0: src, 1: tgt) of a batch."""
+
+    side: int
+    rows: np.ndarray
+    pieces: Pieces
+
+
+@dataclasses.dataclass(frozen=True)
 class TokenPairs:
     """n tokenised pairs in memory.
 
     src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal for sentences of equal pieces; teacher: None, or
-    the teacher's vectors of them, (2, n, d) float32 with unit rows.
+    the teacher's vectors of them, (2, n, d) float32 with unit rows; edited: None, or changed copies of some.
     """
 
     src: Pieces
     tgt: Pieces
     keys: np.ndarray
     teacher: np.ndarray | None = None
+    edited: Edited | None = None
 
     def __len__(self) -> int:
         return len(self.src)

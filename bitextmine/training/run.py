@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from bitextmine.encoder.columns.lengths import piece_characters
 from bitextmine.encoder.config import EncoderConfig
@@ -28,21 +29,15 @@ from bitextmine.training.log import Tally
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.teaching import Distil
-from bitextmine.training.optimizer import falling, layer_parameters, make_optimizer, rate_share, set_rates
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.pivot import join_languages
-from bitextmine.training.recipe import Recipe
-from bitextmine.training.sampling import (
-    Batch,
-    Sampler,
-    hash_seed,
-    piece_frequencies,
-    split_table,
-    with_ngrams,
-)
+from bitextmine.training.recipe import Recipe, Training
+from bitextmine.training.recipe.start import SHAPE
+from bitextmine.training.sampling import Sampler, hash_seed, piece_frequencies, split_table, with_ngrams
 from bitextmine.training.spelling import commonest_ngrams, piece_ngrams, spell
 from bitextmine.training.start import Start
-from bitextmine.training.teacher.lessons import Lessons
+from bitextmine.training.teacher import Lessons
 from bitextmine.training.vocabulary import content_pieces
 
 log = logging.getLogger(__name__)
@@ -266,13 +261,15 @@ class TrainingRun:
                     self.tally = Tally()
                 yield entry
 
-    def draw(self, step: int) -> tuple[Batch | None, Batch | None]:
+    def draw(self, step: int) -> tuple[TokenPairs | None, TokenPairs | None]:
         """Return a step's batch and the taught pairs; None where no objective learns from them."""
         batch = None if self.only_taught else self.sampler.draw(step)
         lesson = step - self.taught_from
         return batch, self.lesson_sampler.draw(lesson) if self.lesson_sampler and lesson >= 0 else None
 
-    def learn(self, batch: Batch | None, share: float, lesson: Batch | None = None) -> dict[str, float]:
+    def learn(
+        self, batch: TokenPairs | None, share: float, lesson: TokenPairs | None = None
+    ) -> dict[str, float]:
         """Take one step at ``share`` of the peak learning rates; return the loss and its parts."""
         t = self.recipe.train
         # Dropout depends on step and process, so that a run resumes without the generators' states.
@@ -354,23 +351,10 @@ def _random_model(
     recipe: Recipe, languages: Sequence[str], pieces: Sequence[str], ngrams: int
 ) -> SentenceModel:
     m = recipe.model
-    config = EncoderConfig(
-        vocab_size=len(pieces),
-        dim=m.dim,
-        layers=m.layers,
-        heads=m.heads,
-        ffn=m.ffn,
-        dropout=m.dropout,
-        max_pieces=m.max_pieces,
-        languages=tuple(languages),
-        ngrams=ngrams,
-        length_share=m.length_share,
-        order_columns=m.order_columns,
-        order_weight=m.order_weight if m.order_columns else 0.0,
-        bottleneck=m.bottleneck,
-        recurrent=m.recurrent,
-    )
-    model = SentenceModel(config)
+    shape: dict[str, Any] = {name: getattr(m, name) for name in SHAPE} | {"ngrams": ngrams}
+    if not m.order_columns:
+        shape["order_weight"] = 0.0
+    model = SentenceModel(EncoderConfig(len(pieces), languages=tuple(languages), dropout=m.dropout, **shape))
     model.initialise(m.initial_std)
     if m.length_share:
         model.characters.copy_(torch.from_numpy(piece_characters(pieces, ngrams)))
@@ -434,3 +418,57 @@ def validate(
         found["mean"] = sum(found.values()) / len(found)
     model.train(was_training)
     return found
+
+
+def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
+    """Return all learned parameters except the piece vectors; those that objectives share come once."""
+    rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
+    return rest + list(objectives.parameters())
+
+
+def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
+    """Return AdamW; piece vectors have a learning rate of their own, and only matrices of the layers decay."""
+    groups: list[dict[str, object]] = [
+        {
+            "params": list(model.embedding.parameters()),
+            "peak": training.embedding_learning_rate,
+            "weight_decay": 0.0,
+        }
+    ]
+    rest = layer_parameters(model, objectives)
+    for decay, params in (
+        (training.weight_decay, [p for p in rest if p.ndim > 1]),
+        (0.0, [p for p in rest if p.ndim <= 1]),
+    ):
+        if params:
+            groups.append({"params": params, "peak": training.learning_rate, "weight_decay": decay})
+    return torch.optim.AdamW(groups, lr=training.learning_rate, fused=True)
+
+
+def rate_share(step: int, steps: int, training: Training) -> float:
+    """Return the learning rate at ``step`` (from 0) as a share of the peak: linear warm-up, then the schedule.
+
+    cosine (half a period) and linear reach the floor with the last step; inverse-sqrt is sqrt(warm-up / step), as in
+    Vaswani et al. 2017, and stays above the floor.
+    """
+    warmup = max(1, round(training.warmup * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    if training.schedule == "inverse-sqrt":
+        return max(training.floor, math.sqrt(warmup / (step + 1)))
+    if training.schedule == "cosine":
+        return falling(1.0, training.floor, progress)
+    left = 1 - progress if training.schedule == "linear" else 1.0
+    return training.floor + (1 - training.floor) * left
+
+
+def falling(top: float, floor: float, progress: float) -> float:
+    """Fall from `top` to `floor` as half a period of a cosine while `progress` goes from 0 to 1."""
+    return floor + (top - floor) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
+    """Set the learning rate of each group to ``share`` of its peak."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.cache import PairCache
 from bitextmine.training.edits import Edits
-from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import Corpus, Recipe
+from bitextmine.training.pairfile import Edited, TokenPairs
+from bitextmine.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from bitextmine.training.pivot import JoinedCorpus
+    from bitextmine.training.teacher import Taught
 
 # Pairs of each corpus that frequencies are estimated on.
 PAIRS_PER_CORPUS = 20_000
@@ -22,34 +26,6 @@ PAIRS_PER_CORPUS = 20_000
 CHOICES = 4
 # A half may be split again: a piece becomes up to 2 ** ROUNDS parts.
 ROUNDS = 2
-
-
-@dataclasses.dataclass(frozen=True)
-class Batch:
-    """n pairs: row i of src and row i of tgt are translations.
-
-    src, tgt: Pieces of n sentences each; keys: (2, n) uint64, equal within a row for equal sentences; teacher: None, or
-    the teacher's vectors of the sentences, (2, n, d) float32 with unit rows.
-    """
-
-    corpus: int
-    src: Pieces
-    tgt: Pieces
-    keys: np.ndarray
-    teacher: np.ndarray | None = None
-    edited: Edited | None = None
-
-    def __len__(self) -> int:
-        return len(self.src)
-
-
-@dataclasses.dataclass(frozen=True)
-class Edited:
-    """Changed copies (m) of the sentences ``rows`` (m,) int64 of one side (0: src, 1: tgt) of a batch."""
-
-    side: int
-    rows: np.ndarray
-    pieces: Pieces
 
 
 def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -78,30 +54,6 @@ def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
     return out.astype(np.int64)
 
 
-class DrawnPairs(Protocol):
-    """Pairs by row."""
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
-        """Return the pairs of some rows, each side cut to ``max_pieces``."""
-        ...
-
-
-class Drawn(Protocol):
-    """A corpus to draw from."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """The corpus it was made from."""
-        ...
-
-    @property
-    def train(self) -> DrawnPairs:
-        """The pairs to train on."""
-        ...
-
-
 class Sampler:
     """Draws batches of one corpus each: sentences of the same kind of text are the hardest negatives of each other.
 
@@ -112,7 +64,7 @@ class Sampler:
 
     def __init__(
         self,
-        caches: Sequence[Drawn],
+        caches: Sequence[PairCache | JoinedCorpus | Taught],
         recipe: Recipe,
         splits: Splits | None = None,
         split_steps: int = 0,
@@ -135,7 +87,7 @@ class Sampler:
             corpus = self._choose(step)
             self.drawn[corpus] += self._size(corpus)
 
-    def draw(self, step: int) -> Batch:
+    def draw(self, step: int) -> TokenPairs:
         """Return the batch of ``step``; steps are drawn in order."""
         corpus = self._choose(step)
         pairs = self.caches[corpus].train.take(self._next(corpus), self.max_pieces)
@@ -148,7 +100,7 @@ class Sampler:
             lang = self.caches[corpus].corpus.langs[side]
             chosen, copies = self.edits.edit((pairs.src, pairs.tgt)[side], lang, rng)
             edited = Edited(side, chosen, self._vary(copies, step, rng))
-        return Batch(corpus, src, tgt, pairs.keys, pairs.teacher, edited)
+        return dataclasses.replace(pairs, src=src, tgt=tgt, edited=edited)
 
     def _next(self, corpus: int) -> np.ndarray:
         """Return the next rows (m,) int64 of a corpus."""

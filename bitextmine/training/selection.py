@@ -1,9 +1,9 @@
-"""Choose the pairs to train on and to hold out; repeats are found by sorting on disk, in bounded memory."""
+"""Choose the pairs to train on and to hold out; repeats are found by sorting on disk, in little memory."""
 
 from __future__ import annotations
 
 import dataclasses
-import shutil
+import itertools
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ def choose(
     """Write an index of the pairs to train on and one of the held-out pairs for each corpus, in the corpus's order.
 
     No pair to train on has a sentence, on either side, that is in a held-out pair of any corpus. Takes 24 bytes of
-    disk per pair besides the outputs, and about 100 MB of memory and 32 bytes per held-out pair.
+    disk per pair besides the outputs, and about 100 MB of memory, 1 byte per pair and 32 bytes per held-out pair.
 
     Args:
         files: the corpora.
@@ -52,71 +52,54 @@ def choose(
         on_pairs: called with numbers of pairs; each is read twice, or three times with deduplicate.
     """
     first = np.cumsum([0, *map(len, files)])
-    with tempfile.TemporaryDirectory(dir=outputs[0][0].parent, prefix="repeats.", suffix=".part") as folder:
-        repeats = RepeatedRows(Path(folder), int(first[-1]))
-        if deduplicate:
-            repeats.find(files, first, on_pairs)
-        held_out = [
-            _held_out(file, int(start), repeats, valid_pairs, on_pairs)
-            for file, start in zip(files, first, strict=False)
-        ]
-        shared = np.unique(
-            np.concatenate(
-                [np.zeros(0, np.uint64)]
-                + [_at(file, rows)["keys"].ravel() for file, rows in zip(files, held_out, strict=True)]
-            )
-        )
-        return [
-            _write(file, int(start), repeats, rows, shared, paths, on_pairs)
-            for file, start, rows, paths in zip(files, first, held_out, outputs, strict=False)
-        ]
+    repeated = np.zeros(int(first[-1]), dtype=bool)
+    if deduplicate:
+        with tempfile.TemporaryDirectory(
+            dir=outputs[0][0].parent, prefix="repeats.", suffix=".part"
+        ) as folder:
+            _find_repeats(files, Path(folder), repeated, on_pairs)
+    parts = [repeated[a:b] for a, b in itertools.pairwise(first)]
+    held_out = [_held_out(file, part, valid_pairs, on_pairs) for file, part in zip(files, parts, strict=True)]
+    keys = [_at(file, rows)["keys"].ravel() for file, rows in zip(files, held_out, strict=True)]
+    shared = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
+    return [
+        _write(file, part, rows, shared, paths, on_pairs)
+        for file, part, rows, paths in zip(files, parts, held_out, outputs, strict=True)
+    ]
 
 
-class RepeatedRows:
-    """The rows, counted through all corpora, that repeat an earlier pair; kept in one file per block of rows."""
+def _find_repeats(
+    files: Sequence[PairFile], folder: Path, repeated: np.ndarray, on_pairs: Callable[[int], object]
+) -> None:
+    """Mark the rows, counted through all corpora, that repeat an earlier pair.
 
-    def __init__(self, folder: Path, total: int) -> None:
-        self._rows, self._twins = folder / "rows", folder / "twins"
-        self._buckets = 1 << max(0, (total - 1).bit_length() - (BLOCK.bit_length() - 1))
+    The pairs are sorted into files of some BLOCK pairs by key, so that repeats share a file.
+    """
+    buckets = 1 << max(0, (len(repeated) - 1).bit_length() - (BLOCK.bit_length() - 1))
+    start = 0
+    for file in files:
+        for row, records in blocks(file, BLOCK):
+            keys = records["keys"]
+            twins = np.zeros(len(records), dtype=TWIN)
+            twins["low"], twins["high"] = keys.min(axis=1), keys.max(axis=1)
+            twins["row"] = np.arange(start + row, start + row + len(records))
+            # Repeats are dropped here already, or a very frequent pair would make its bucket as large.
+            twins = _first_twins(twins, repeated)
+            _append(folder, twins, _mix(twins["low"] ^ _mix(twins["high"])) % np.uint64(buckets))
+            on_pairs(len(records))
+        start += len(file)
+    for path in folder.iterdir():
+        _first_twins(np.fromfile(path, dtype=TWIN), repeated)
 
-    def find(self, files: Sequence[PairFile], first: np.ndarray, on_pairs: Callable[[int], object]) -> None:
-        """Sort the pairs into buckets by key, then find the repeats of each bucket."""
-        self._rows.mkdir()
-        self._twins.mkdir()
-        for file, start in zip(files, first.tolist(), strict=False):
-            for row, records in blocks(file, BLOCK):
-                keys = records["keys"]
-                twins = np.zeros(len(records), dtype=TWIN)
-                twins["low"], twins["high"] = keys.min(axis=1), keys.max(axis=1)
-                twins["row"] = np.arange(start + row, start + row + len(records))
-                # Repeats are dropped here already, or a very frequent pair would make its bucket as large.
-                twins = self._fresh(twins)
-                bucket = _mix(twins["low"] ^ _mix(twins["high"])) % np.uint64(self._buckets)
-                _append(self._twins, twins, bucket)
-                on_pairs(len(records))
-        for path in self._twins.iterdir():
-            self._fresh(np.fromfile(path, dtype=TWIN))
-        shutil.rmtree(self._twins)
 
-    def _fresh(self, twins: np.ndarray) -> np.ndarray:
-        """Return the first occurrences and record the rows of the others; ``twins`` are sorted by row."""
-        order = np.lexsort((twins["high"], twins["low"]))
-        low, high = twins["low"][order], twins["high"][order]
-        again = np.zeros(len(twins), dtype=bool)
-        again[order[1:]] = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
-        rows = twins["row"][again]
-        _append(self._rows, rows, rows // np.uint64(BLOCK))
-        return twins[~again]
-
-    def among(self, start: int, count: int) -> np.ndarray:
-        """Return (count,) bool: rows from ``start`` on that repeat an earlier pair."""
-        found = np.zeros(count, dtype=bool)
-        for block in range(start // BLOCK, (start + count - 1) // BLOCK + 1):
-            path = self._rows / str(block)
-            if path.exists():
-                rows = np.fromfile(path, dtype=np.uint64).astype(np.int64) - start
-                found[rows[(rows >= 0) & (rows < count)]] = True
-        return found
+def _first_twins(twins: np.ndarray, repeated: np.ndarray) -> np.ndarray:
+    """Return the first occurrences and mark the rows of the others; ``twins`` are sorted by row."""
+    order = np.lexsort((twins["high"], twins["low"]))
+    low, high = twins["low"][order], twins["high"][order]
+    again = np.zeros(len(twins), dtype=bool)
+    again[order[1:]] = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+    repeated[twins["row"][again].astype(np.int64)] = True
+    return twins[~again]
 
 
 def _append(folder: Path, items: np.ndarray, bucket: np.ndarray) -> None:
@@ -139,13 +122,13 @@ def _at(file: PairFile, rows: np.ndarray) -> np.ndarray:
 
 
 def _held_out(
-    file: PairFile, start: int, repeats: RepeatedRows, wanted: int, on_pairs: Callable[[int], object]
+    file: PairFile, repeated: np.ndarray, wanted: int, on_pairs: Callable[[int], object]
 ) -> np.ndarray:
     """Return the rows to hold out, (m,) int64, increasing."""
     keys, rows = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     total = 0
     for row, records in blocks(file, BLOCK):
-        fresh = np.flatnonzero(~repeats.among(start + row, len(records)))
+        fresh = np.flatnonzero(~repeated[row : row + len(records)])
         total += len(fresh)
         found = records["keys"][fresh, 0]
         if len(keys) == wanted:
@@ -160,26 +143,20 @@ def _held_out(
 
 def _write(
     file: PairFile,
-    start: int,
-    repeats: RepeatedRows,
+    repeated: np.ndarray,
     held_out: np.ndarray,
     shared: np.ndarray,
     paths: tuple[Path, Path],
     on_pairs: Callable[[int], object],
 ) -> Chosen:
-    train = repeated = 0
+    train = 0
     with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
         for row, records in blocks(file, BLOCK):
-            again = repeats.among(start + row, len(records))
-            keep = ~again
-            if len(shared):
-                place = np.searchsorted(shared, records["keys"])
-                keep &= ~(shared[np.minimum(place, len(shared) - 1)] == records["keys"]).any(axis=1)
+            keep = ~repeated[row : row + len(records)] & ~np.isin(records["keys"], shared).any(axis=1)
             here = held_out[(held_out >= row) & (held_out < row + len(records))] - row
             to_train.write(records[keep].data)
             to_valid.write(records[here].data)
             train += int(keep.sum())
-            repeated += int(again.sum())
             on_pairs(len(records))
-    valid = len(held_out)
-    return Chosen(train, valid, repeated, len(file) - train - valid - repeated)
+    valid, dropped = len(held_out), int(repeated.sum())
+    return Chosen(train, valid, dropped, len(file) - train - valid - dropped)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, read_ng
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors, read_weights
-from bitextmine.errors import BitextmineError
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.recipe.start import disagreement, start_config, start_folder
+from bitextmine.training.recipe.start import check_shape, shape_of, start_config, start_folder
 
 # Root mean square of the entries of piece vectors as training leaves them. Without layers only directions matter, but
 # learning rates depend on the scale, and `encoder reduce` leaves another one.
@@ -35,10 +33,6 @@ class Start:
     tokenizer: Tokenizer
     ngrams: tuple[str, ...]
     hash: str
-
-    def digest(self, recipe: Recipe) -> str:
-        """Return a digest of the recipe and of this encoder."""
-        return hashlib.sha256(f"{recipe.digest()} {self.hash}".encode()).hexdigest()[:16]
 
     def grown_config(self, vocab_size: int, languages: Sequence[str], dropout: float) -> EncoderConfig:
         """Return the configuration of the model that continues from it with ``vocab_size`` pieces."""
@@ -95,9 +89,7 @@ def open_start(recipe: Recipe) -> Start | None:
     if not recipe.model.start_from:
         return None
     folder = start_folder(recipe)
-    config = start_config(recipe)
-    if wrong := disagreement(recipe, config):
-        raise BitextmineError(f"recipe: {wrong}")
+    check_shape(recipe, shape_of(start_config(recipe)), recipe.model.start_from)
     config, tokenizer = read_folder(folder)
     ngrams = tuple(read_ngrams(folder, config.ngrams))
     return Start(recipe.model.start_from, folder, config, tokenizer, ngrams, folder_hash(folder))

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 
@@ -22,29 +22,31 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK, cannot_write, replacing
 from bitextmine.files.journal import Journal, JournalBusyError, read_head
 from bitextmine.run import Run
+from bitextmine.signature import signature
 from bitextmine.system import keep_freed_memory
-from bitextmine.training.cache import open_caches
-from bitextmine.training.card import model_card
+from bitextmine.training.cache import DROPPED, open_caches
 from bitextmine.training.log import cut_log, plot_log
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.outputs import CHECKPOINT, LOG, PLOT, RECIPE, check_training_output
 from bitextmine.training.pairs import check_corpora, find_corpora
 from bitextmine.training.parallel import World, join_world
-from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
+from bitextmine.training.recipe import Recipe, check_objectives, check_recipe, recipe_settings
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun, is_measured
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
 from bitextmine.training.start import Start, open_start
-from bitextmine.training.teacher.lessons import open_lessons
-from bitextmine.training.teacher.source import TeacherSource, open_teacher, teacher_pieces
+from bitextmine.training.teacher import TeacherSource, open_lessons, open_teacher, teacher_pieces
 from bitextmine.training.vocabulary import open_vocabulary
+from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
 
 FEW_STEPS = 100
 
 
-def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = False) -> Path:
+def train(
+    recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = False, plot: bool = True
+) -> Path:
     """Train an encoder into the folder ``out`` and return it.
 
     The folder gets config.json, model.safetensors, tokenizer.model, README.md (the model card), recipe.json, log.jsonl
@@ -64,6 +66,7 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
         run: device and progress bars.
         force: overwrite a finished model without its checkpoint, a checkpoint of another recipe, and files of other
             programs.
+        plot: draw training.png.
 
     Raises:
         BitextmineError: the recipe, the corpora or the disk are at fault, the checkpoint is of another recipe, or the
@@ -85,7 +88,7 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
                 world.wait()  # until the first process has written the previous stage
                 log.info("stage %d of distillation", stage.number)
             with _work_folder(stage.out, world) as work:
-                _train_stage(_Job(stage, work, world, run, force, last=stage is planned[-1]))
+                _train_stage(_Job(stage, work, world, run, force, plot, last=stage is planned[-1]))
     return out
 
 
@@ -107,7 +110,7 @@ def _work_folder(out: Path, world: World) -> Iterator[Path]:
         raise
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Job:
     """One training of a command."""
 
@@ -116,19 +119,11 @@ class _Job:
     world: World
     run: Run
     force: bool
+    plot: bool
     last: bool
 
-    @property
-    def recipe(self) -> Recipe:
-        return self.stage.recipe
-
-    @property
-    def out(self) -> Path:
-        return self.stage.out
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.work / CHECKPOINT
+    def __post_init__(self) -> None:
+        self.recipe, self.out, self.checkpoint = self.stage.recipe, self.stage.out, self.work / CHECKPOINT
 
 
 def _train_stage(job: _Job) -> None:
@@ -139,14 +134,15 @@ def _train_stage(job: _Job) -> None:
         world.wait()
     start = open_start(recipe)
     teacher = open_teacher(recipe, str(world.device))
-    digest = _digest(recipe, start, teacher)
-    if not world.first:
+    if not world.first:  # which writes nothing
         if not world.tell(None):
-            _train_along(job, start, teacher)
+            world.wait()  # until the first process has made vocabulary and caches
+            for _ in _prepare(job, start, teacher, None).entries():
+                pass
         return
     check_corpora(recipe)
     try:
-        with _open_journal(job, digest) as journal:
+        with _open_journal(job, start, teacher) as journal:
             finished = not job.last and any("finished" in record for record in journal)
             if not world.tell(finished and (job.out / CONFIG).exists()):
                 training = _prepare(job, start, teacher, journal)
@@ -157,16 +153,16 @@ def _train_stage(job: _Job) -> None:
         ) from None
 
 
-def _digest(recipe: Recipe, start: Start | None, teacher: TeacherSource | None) -> str:
-    """Identify a training by its recipe and the contents of the encoders it starts from and learns from."""
-    digest = recipe.digest() if start is None else start.digest(recipe)
-    if teacher is not None:
-        digest = hashlib.sha256(f"{digest} {teacher.hash}".encode()).hexdigest()[:16]
-    return digest
+def _open_journal(job: _Job, start: Start | None, teacher: TeacherSource | None) -> Journal:
+    """Return the journal of a training, named after the recipe, the encoder it starts from and its teacher.
 
-
-def _open_journal(job: _Job, digest: str) -> Journal:
-    """Return the journal of a training; BitextmineError if the checkpoint beside it is of another one."""
+    Raises:
+        BitextmineError: the checkpoint beside it is of another training.
+    """
+    digest = job.recipe.digest()
+    for encoder in (start, teacher):
+        if encoder is not None:
+            digest = hashlib.sha256(f"{digest} {encoder.hash}".encode()).hexdigest()[:16]
     path, identity = job.work / "journal", {"training": digest}
     head = read_head(path)
     if job.checkpoint.exists() and (head is None or head.identity != identity):
@@ -179,23 +175,15 @@ def _open_journal(job: _Job, digest: str) -> Journal:
     return Journal(path, "train", identity)
 
 
-def _train_along(job: _Job, start: Start | None, teacher: TeacherSource | None) -> None:
-    """Train as one of the further processes, which write nothing."""
-    job.world.wait()  # until the first process has made vocabulary and caches
-    for _ in _prepare(job, start, teacher, None).entries():
-        pass
-
-
 def _prepare(
     job: _Job, start: Start | None, teacher: TeacherSource | None, journal: Journal | None
 ) -> TrainingRun:
     """Return the training at its last checkpoint, or before the first step."""
     recipe, world, checkpoint = job.recipe, job.world, job.checkpoint
     saved = load_checkpoint(checkpoint) if checkpoint.exists() else None
-    if world.first:
-        tokenizer = open_vocabulary(recipe, job.work, start, journal)
-    else:
-        tokenizer = Tokenizer(job.work / TOKENIZER)
+    tokenizer = (
+        open_vocabulary(recipe, job.work, start, journal) if world.first else Tokenizer(job.work / TOKENIZER)
+    )
     caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
     asked = [OBJECTIVES[name] for name in recipe.train.objective]
     lessons = pieces = None
@@ -257,17 +245,17 @@ def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
     cut_log(job.out / LOG, training.step or -1)
     last_saved = time.monotonic()
     with (
-        (job.out / LOG).open("a", encoding="utf-8") as log_file,
+        (job.out / LOG).open("a", encoding="utf-8", buffering=1) as log_file,
         job.run.progress(training.steps, "train", "steps") as bar,
     ):
         if not training.step:
             corpora = [{"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in training.caches]
-            _log(log_file, {"step": 0, "corpora": corpora})
+            print(json.dumps({"step": 0, "corpora": corpora}), file=log_file)
         bar.update(training.step)
         for entry in training.entries():
             bar.update(1)
             if "loss" in entry:
-                _log(log_file, entry)
+                print(json.dumps(entry), file=log_file)
                 said = f"loss {entry['loss']:.3f}"
                 if "mean" in training.scores:
                     said += f", P@1 {training.scores['mean']:.1f}"
@@ -289,11 +277,6 @@ def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
         )
 
 
-def _log(file: TextIO, entry: dict[str, Any]) -> None:
-    file.write(json.dumps(entry) + "\n")
-    file.flush()
-
-
 def _write_model(job: _Job, training: TrainingRun) -> None:
     config, weights = finished_model(training, job.run)
     tokenizer = training.inputs.tokenizer
@@ -306,7 +289,8 @@ def _write_model(job: _Job, training: TrainingRun) -> None:
         dtype=job.recipe.model.storage,
         card=model_card(training),
     )
-    plot_log(job.out / LOG, job.out / PLOT)
+    if job.plot:
+        plot_log(job.out / LOG, job.out / PLOT)
     ngrams = f", {len(training.ngram_names)} n-grams" if job.recipe.model.ngrams else ""
     log.info(
         "%s: a model of %d pieces%s and %d dimensions", job.out, tokenizer.vocab_size, ngrams, config.dim
@@ -375,3 +359,62 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_plain(item) for item in value)
     return value
+
+
+def model_card(training: TrainingRun) -> str:
+    """Return the card as Markdown: kind and size, data with the held-out P@1, recipe, signature."""
+    recipe, m, t = training.recipe, training.recipe.model, training.recipe.train
+    caches, start, lessons = training.caches, training.inputs.start, training.inputs.lessons
+    before = start.config.languages if start else ()
+    languages = sorted({*before, *(lang for cache in caches for lang in cache.corpus.langs)})
+    kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
+    made = (
+        f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {training.pairs:,} pairs in "
+        f"{training.step:,} steps (a pair counts each time it is seen)"
+    )
+    if start:
+        made += f", continuing from the encoder {start.folder.name} (hash {start.hash})"
+    if lessons:
+        made += f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {len(lessons):,} pairs"
+    dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
+    columns = ["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]
+    rows = []
+    for cache in caches:
+        score = training.scores.get(cache.corpus.name)
+        shown = f"{score:.1f} of {len(cache.valid):,}" if score is not None else "-"
+        counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
+        rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
+    run = signature(
+        recipe=recipe.digest(),
+        layers=m.layers,
+        dim=m.dim,
+        objective="+".join(sorted(t.objective)),
+        batch=t.batch,
+        steps=training.step,
+        temperature=t.temperature,
+        seed=t.seed,
+        version=__version__,
+    )
+    lines = [
+        f"# A bitextmine encoder for {', '.join(languages)}",
+        "",
+        f"{made}.",
+        "",
+        "## Data",
+        "",
+        f"| {' | '.join(columns)} |",
+        "|---" * len(columns) + "|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+        "## Recipe",
+        "",
+        "Settings that are not at their defaults; `recipe.json` has every key.",
+        "",
+        "```toml",
+        recipe_settings(recipe.named()).rstrip("\n"),
+        "```",
+        "",
+        f"Signature: `{run}`",
+        "",
+    ]
+    return "\n".join(lines)

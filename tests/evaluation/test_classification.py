@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.evaluation.classification import _tenth_of_each, evaluate_classification, read_labelled
-from bitextmine.evaluation.classifier import fit
+from bitextmine.evaluation.classification import _tenth_of_each, evaluate_classification, fit, read_labelled
 
 LANGS = ("de", "es", "fr", "it")
 

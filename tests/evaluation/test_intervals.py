@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.evaluation.intervals import bootstrap, wilson
+from bitextmine.evaluation.report import bootstrap, wilson
 
 
 def test_wilson_on_known_values():

@@ -15,12 +15,10 @@ from bitextmine.embeddings.places import embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation import muse
 from bitextmine.evaluation import retrieval as module
-from bitextmine.evaluation.muse import evaluate_muse, muse_keys
 from bitextmine.evaluation.pools import language_pairs, queries_of, read_queries
 from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool, rank_muse
-from bitextmine.evaluation.retrieval import evaluate_pools, evaluate_retrieval
+from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_pools, evaluate_retrieval, muse_keys
 from bitextmine.files.lines import read_lines
 from bitextmine.mining.margin import RATIO_FLOOR
 from bitextmine.mining.scorer import Rescorer, candidate_features, packaged_scorer
@@ -168,8 +166,8 @@ def as_muse_does(src: list[str], tgt: list[str], keys: int, queries: int):
 def test_muse_keys_are_those_of_muse(drawn):
     src, tgt = (list(side) for side in zip(*drawn, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(muse, "MUSE_KEYS", 12)
-        patch.setattr(muse, "MUSE_QUERIES", 5)
+        patch.setattr(module, "MUSE_KEYS", 12)
+        patch.setattr(module, "MUSE_QUERIES", 5)
         got = muse_keys(iter(src), iter(tgt), ("a.en", "b.fr"))
     expected = as_muse_does(src, tgt, 12, 5)
     assert got[0] == expected[0]

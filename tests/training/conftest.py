@@ -26,6 +26,13 @@ TINY = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out training.png, which takes longer than most trainings here."""
+    if "plot" not in request.node.name:
+        monkeypatch.setattr("bitextmine.training.trainer.plot_log", lambda *_: False)
+
+
 @pytest.fixture
 def make_recipe(sentence_pairs: list[tuple[str, str]], tmp_path: Path) -> Callable[..., Any]:
     """Writes pairs.en-fr.tsv and returns a recipe over it, with overrides."""
@@ -38,6 +45,34 @@ def make_recipe(sentence_pairs: list[tuple[str, str]], tmp_path: Path) -> Callab
         return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
 
     return make
+
+
+@pytest.fixture
+def prepare(tmp_path: Path) -> Callable[..., Any]:
+    """Returns the vocabulary and the token caches of a recipe."""
+    from bitextmine.training.cache import open_caches
+    from bitextmine.training.vocabulary import open_vocabulary
+
+    def prepare(recipe: Any) -> Any:
+        work = tmp_path / "prepared"
+        work.mkdir(exist_ok=True)
+        tokenizer = open_vocabulary(recipe, work)
+        return tokenizer, open_caches(work / "cache", recipe, tokenizer)
+
+    return prepare
+
+
+@pytest.fixture
+def begin(prepare: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the training of a recipe before its first step."""
+    from bitextmine.training.run import Inputs, TrainingRun
+
+    def begin(recipe: Any, world: Any = None) -> Any:
+        tokenizer, caches = prepare(recipe)
+        more = {} if world is None else {"world": world}
+        return TrainingRun(Inputs(recipe, caches, tokenizer, **more))
+
+    return begin
 
 
 @pytest.fixture

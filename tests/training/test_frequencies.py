@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from bitextmine.training.cache import open_caches
-from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.sampling import piece_frequencies
-from bitextmine.training.vocabulary import open_vocabulary
 
 Make = Callable[..., Any]
 
 
-def test_frequencies_are_those_of_the_training_text(make_recipe: Make, tmp_path: Path) -> None:
+def test_frequencies_are_those_of_the_training_text(make_recipe: Make, prepare: Make) -> None:
     recipe = make_recipe()
-    (tmp_path / "work").mkdir()
-    tokenizer = open_vocabulary(recipe, tmp_path / "work")
-    (cache,) = open_caches(tmp_path / "work/cache", recipe, tokenizer)
+    tokenizer, (cache,) = prepare(recipe)
     pairs = cache.train.take(np.arange(len(cache.train)))
     counts = np.bincount(np.concatenate([pairs.src.ids, pairs.tgt.ids]), minlength=tokenizer.vocab_size)
     found = piece_frequencies([cache], tokenizer.vocab_size)
@@ -35,22 +29,14 @@ def test_frequencies_are_those_of_the_training_text(make_recipe: Make, tmp_path:
     np.testing.assert_allclose(piece_frequencies([cache, cache], tokenizer.vocab_size), found, atol=1e-5)
 
 
-def test_a_run_starts_from_them(make_recipe: Make, tmp_path: Path) -> None:
+def test_a_run_starts_from_them(make_recipe: Make, begin: Make) -> None:
     recipe = make_recipe(train__objective={"xtr": 1.0})
-    (tmp_path / "work").mkdir()
-    tokenizer = open_vocabulary(recipe, tmp_path / "work")
-    caches = open_caches(tmp_path / "work/cache", recipe, tokenizer)
-    run = TrainingRun(Inputs(recipe, caches, tokenizer))
+    run = begin(recipe)
     (head,) = run.objectives.heads
-    expected = piece_frequencies(caches, tokenizer.vocab_size)
+    expected = piece_frequencies(run.caches, run.inputs.tokenizer.vocab_size)
     with torch.no_grad():
         no_vectors = torch.zeros(len(expected), recipe.model.dim)
         p = (head(torch.randn(3, recipe.model.dim)) @ no_vectors.T + head.bias).softmax(1)
     for row in p.numpy():
         np.testing.assert_allclose(row, expected, rtol=1e-4)
-    assert (
-        TrainingRun(
-            Inputs(make_recipe(train__objective={"contrastive": 1.0}), caches, tokenizer)
-        ).objectives.heads
-        == ()
-    )
+    assert begin(make_recipe(train__objective={"contrastive": 1.0})).objectives.heads == ()

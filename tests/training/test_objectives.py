@@ -23,8 +23,8 @@ from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.sentence import align_loss, sim_loss
 from bitextmine.training.objectives.views import MASK, Views, mask_like_bert, mask_one
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import recipe_from_pairs
-from bitextmine.training.sampling import Batch
 
 V, D = 23, 8
 UNTAUGHT = [
@@ -199,12 +199,12 @@ def test_sim_stays_finite_where_probabilities_differ_by_1() -> None:
 # --- objectives as the trainer calls them -------------------------------------------------------------------
 
 
-def make_batch(seed: int = 0, n: int = 6) -> Batch:
+def make_batch(seed: int = 0, n: int = 6) -> TokenPairs:
     rng = np.random.default_rng(seed)
     sides = [
         Pieces.from_lists([rng.integers(1, V, rng.integers(1, 7)).tolist() for _ in range(n)]) for _ in "st"
     ]
-    return Batch(0, sides[0], sides[1], rng.integers(0, 2**62, (2, n)).astype(np.uint64))
+    return TokenPairs(sides[0], sides[1], rng.integers(0, 2**62, (2, n)).astype(np.uint64))
 
 
 def make_model(layers: int = 2) -> SentenceModel:
@@ -382,8 +382,8 @@ def test_the_papers_sum_trains_end_to_end(make_recipe: Callable[..., Any], tmp_p
 
     recipe = make_recipe(
         train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0},
-        train__steps=100,
-        train__valid_every=50,
+        train__steps=60,
+        train__valid_every=60,
         train__batch=64,
         model__layers=2,
         model__dim=32,

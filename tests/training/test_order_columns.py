@@ -45,15 +45,10 @@ def test_order_is_trained_with(make_recipe: Make, tmp_path: Path, spelling: bool
 
 @pytest.mark.parametrize("spelling", [False, True])
 def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
-    make_recipe: Make, tmp_path: Path, spelling: bool
+    make_recipe: Make, begin: Make, spelling: bool
 ) -> None:
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Inputs, TrainingRun
-    from bitextmine.training.vocabulary import open_vocabulary
-
     recipe = make_recipe(model__dim=24, model__order_columns=8, model__spelling=spelling)
-    tokenizer = open_vocabulary(recipe, tmp_path)
-    run = TrainingRun(Inputs(recipe, open_caches(tmp_path / "cache", recipe, tokenizer), tokenizer))
+    run = begin(recipe)
     run.model.train()
     sentences = [[3, 9, 3, 20], [], [7], [20, 9, 3, 3, 11]]
     ids = torch.tensor([piece for sentence in sentences for piece in sentence])

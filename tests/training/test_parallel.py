@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,30 +12,12 @@ from typing import Any
 import pytest
 import torch
 
-from bitextmine.errors import UsageError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.run import Run
 from bitextmine.training import parallel
 from bitextmine.training.parallel import World, join_world
+from bitextmine.training.recipe import load_recipe, recipe_settings
 from bitextmine.training.trainer import train
-
-# One script for all runs, which can be made to die at a step, in every process.
-RUN = """
-import logging, os, sys
-from pathlib import Path
-from bitextmine.run import Run
-from bitextmine.training import trainer
-logging.basicConfig(level=logging.INFO)
-from bitextmine.training.recipe import load_recipe
-from bitextmine.training.run import Inputs, TrainingRun
-folder, out, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-learn = TrainingRun.learn
-def dying(self, *given):
-    if self.step == die_at:
-        os._exit(3)
-    return learn(self, *given)
-TrainingRun.learn = dying
-trainer.train(load_recipe(folder / "recipe.toml"), folder / out, Run(device="cpu"))
-"""
 
 # Parts over sentences and over the batch, a learned number, and shares of different sizes; no dropout, which would
 # differ between processes.
@@ -67,18 +48,23 @@ SETTINGS = {
 STAGES = ("1-assistant", "2-pieces", "3-student")
 
 
-def torchrun(folder: Path, out: str, die_at: int = -1, models: int = 1) -> int:
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-        str(folder / "run.py"), str(folder), out, str(die_at),
-    ]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, check=False)
-    said = done.stderr.decode()
-    if die_at < 0:
-        assert done.returncode == 0, said
-        assert said.count("a model of 150 pieces") == models, "only the first process says things"
-    return done.returncode
+@pytest.fixture
+def torchrun(bitextmine: Any, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `torchrun -m bitextmine train recipe.toml --out OUT` with two processes in tmp_path."""
+
+    def start(out: str, models: int = 1, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+        run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        train = ("-m", "bitextmine", "train", "recipe.toml", "--out", out, "--device", "cpu")
+        environment = bitextmine.environment({"OMP_NUM_THREADS": "1", **env})
+        done = subprocess.run(
+            [*run, *train], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert bool(done.returncode) == bool(code), done.stderr
+        if not code:
+            assert done.stderr.count("a model of 150 pieces") == models, "only the first process says things"
+        return done
+
+    return start
 
 
 def entries(folder: Path) -> list[dict[str, Any]]:
@@ -86,74 +72,44 @@ def entries(folder: Path) -> list[dict[str, Any]]:
     return [entry for entry in found if "loss" in entry]
 
 
-@pytest.fixture
-def folder(make_recipe: Callable[..., Any], tmp_path: Path) -> Path:
-    """With a corpus, recipe.toml and run.py."""
-    from bitextmine.training.recipe import recipe_settings
-
-    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in SETTINGS.items()})
-    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
-    (tmp_path / "run.py").write_text(RUN)
-    return tmp_path
+def write_recipe(make_recipe: Callable[..., Any], folder: Path, settings: dict[str, Any]) -> Path:
+    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
+    (folder / "recipe.toml").write_text(recipe_settings(recipe))
+    return folder / "recipe.toml"
 
 
 @pytest.mark.timeout(900)  # seven processes, however busy the machine
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
-def test_two_processes_have_the_losses_of_one_and_resume(folder: Path) -> None:
-    from bitextmine.training.recipe import load_recipe
-
-    train(load_recipe(folder / "recipe.toml"), folder / "one", Run(device="cpu"))
-    torchrun(folder, "two")
-    one, two = entries(folder / "one"), entries(folder / "two")
+def test_two_processes_have_the_losses_of_one_and_resume(
+    bitextmine: Any, torchrun: Callable[..., Any], make_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The command of the page; one of the two processes killed, the same command resumes."""
+    recipe = write_recipe(make_recipe, tmp_path, SETTINGS)
+    train(load_recipe(recipe), tmp_path / "one", Run(device="cpu"))
+    torchrun("two")
+    one, two = entries(tmp_path / "one"), entries(tmp_path / "two")
     assert [entry["step"] for entry in two] == list(range(1, 13)), "every step once: one process writes"
     for a, b in zip(one, two, strict=True):
         for name in ("loss", *SETTINGS["train.objective"]):  # type: ignore[misc]
             assert b[name] == pytest.approx(a[name], rel=2e-5, abs=1e-6), (a["step"], name)
     weights = [
-        torch.load(folder / out / "work" / "checkpoint.pt", weights_only=True) for out in ("one", "two")
+        torch.load(tmp_path / out / "work" / "checkpoint.pt", weights_only=True) for out in ("one", "two")
     ]
     assert weights[0]["pairs"] == weights[1]["pairs"] == 12 * 33
     for part in ("model", "objectives"):
         for name, value in weights[0][part].items():
             torch.testing.assert_close(weights[1][part][name], value, rtol=1e-3, atol=1e-4)
 
-    assert torchrun(folder, "killed", die_at=7) != 0
-    assert not (folder / "killed" / "model.safetensors").exists()
-    torchrun(folder, "killed")
-    for name in ("model.safetensors", "config.json", "README.md"):
-        assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
-    assert [entry["loss"] for entry in entries(folder / "killed")] == [entry["loss"] for entry in two]
-
-
-@pytest.mark.timeout(900)  # seven processes, however busy the machine
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
-def test_the_command_line_that_the_page_has(bitextmine: Any, folder: Path) -> None:
-    """torchrun -m bitextmine train: the losses of one process; one of the two killed, the same command goes on."""
-
-    def command(out: str, **env: str) -> subprocess.CompletedProcess[bytes]:
-        run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-        train = ("-m", "bitextmine", "train", "recipe.toml", "--out", out, "--device", "cpu")
-        environment = bitextmine.environment({"OMP_NUM_THREADS": "1", **env})
-        return subprocess.run([*run, *train], env=environment, cwd=folder, capture_output=True, check=False)
-
-    bitextmine("train", "recipe.toml", "--out", "one", "--device", "cpu", cwd=folder)
-    two = command("two")
-    assert two.returncode == 0, two.stderr.decode()
-    assert two.stderr.decode().count("two: a model of 150 pieces") == 1, "only the first process says things"
-    one = [entry["loss"] for entry in entries(folder / "one")]
-    assert [entry["loss"] for entry in entries(folder / "two")] == pytest.approx(one, rel=2e-5)
-
     # A process that touches the work folder for the so-manieth time kills itself; torchrun then ends the other one.
-    bitextmine.start_to_die(folder / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
-    die = {"PYTHONPATH": str(folder / "hooks"), "DIE_AT": "22", "DIE_OF": "9", "DIE_IN": "killed/work"}
-    assert command("killed", **die).returncode != 0
-    assert (folder / "killed" / "work" / "checkpoint.pt").exists()
-    assert not (folder / "killed" / "model.safetensors").exists()
-    again = command("killed")
-    assert again.returncode == 0, again.stderr.decode()
-    assert "resuming after step" in again.stderr.decode()
+    bitextmine.start_to_die(tmp_path / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
+    die = {"PYTHONPATH": str(tmp_path / "hooks"), "DIE_AT": "22", "DIE_OF": "9", "DIE_IN": "killed/work"}
+    torchrun("killed", code=1, **die)
+    assert (tmp_path / "killed" / "work" / "checkpoint.pt").exists()
+    assert not (tmp_path / "killed" / "model.safetensors").exists()
+    assert "resuming after step" in torchrun("killed").stderr
     for name in ("model.safetensors", "config.json", "README.md"):
-        assert (folder / "killed" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    assert [entry["loss"] for entry in entries(tmp_path / "killed")] == [entry["loss"] for entry in two]
 
 
 # What a teacher teaches, beside the encoder's own objective; and the four stages, each of which begins where the one
@@ -180,17 +136,13 @@ TAUGHT = {
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 @pytest.mark.parametrize("what", TAUGHT)
 def test_two_processes_learn_of_a_teacher_what_one_does(
-    what: str, make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
+    what: str, torchrun: Callable[..., Any], make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
 ) -> None:
-    from bitextmine.training.recipe import load_recipe, recipe_settings
-
     teacher = {"teacher.model": str(tiny_model), "teacher.lines": 300, "teacher.batch": 33}
-    settings = {**SETTINGS, "train.steps": 6, "train.learn_temperature": False, **teacher, **TAUGHT[what]}
-    recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
-    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
-    (tmp_path / "run.py").write_text(RUN)
-    train(load_recipe(tmp_path / "recipe.toml"), tmp_path / "one", Run(device="cpu"))
-    torchrun(tmp_path, "two", models=1 if what == "lesson" else 4)
+    settings = {**SETTINGS, "train.steps": 4, "train.learn_temperature": False, **teacher, **TAUGHT[what]}
+    recipe = write_recipe(make_recipe, tmp_path, settings)
+    train(load_recipe(recipe), tmp_path / "one", Run(device="cpu"))
+    torchrun("two", models=1 if what == "lesson" else 4)
     folders = ["."] if what == "lesson" else [*(f"work/stages/{n}" for n in STAGES), "."]
     for folder in folders:
         one, two = (entries(tmp_path / out / folder) for out in ("one", "two"))
@@ -221,21 +173,12 @@ def test_alone_there_is_nothing_to_share() -> None:
 
 
 def test_a_batch_smaller_than_the_processes_is_an_error(
-    make_recipe: Callable[..., Any], tmp_path: Path
+    make_recipe: Callable[..., Any], begin: Callable[..., Any]
 ) -> None:
-    from bitextmine.errors import BitextmineError
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Inputs, TrainingRun
-    from bitextmine.training.vocabulary import open_vocabulary
-
-    recipe = make_recipe(train__batch=2)
-    (tmp_path / "work").mkdir()
-    tokenizer = open_vocabulary(recipe, tmp_path / "work")
-    caches = open_caches(tmp_path / "work" / "cache", recipe, tokenizer)
     with pytest.raises(
         BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
     ):
-        TrainingRun(Inputs(recipe, caches, tokenizer, World(0, 3)))
+        begin(make_recipe(train__batch=2), World(0, 3))
 
 
 def test_one_gpu_is_not_for_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:

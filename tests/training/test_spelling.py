@@ -112,15 +112,9 @@ def test_a_model_without_spelling_is_finished_as_it_is() -> None:
     assert finished(made) is made
 
 
-def test_the_commonest_across_cuts(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.vocabulary import open_vocabulary
-
+def test_the_commonest_across_cuts(make_recipe: Make, prepare: Make) -> None:
     recipe = make_recipe(vocabulary__tokenizer=PACKAGED)
-    work = tmp_path / "out" / "work"
-    work.mkdir(parents=True)
-    tokenizer = open_vocabulary(recipe, work)
-    caches = open_caches(work / "cache", recipe, tokenizer)
+    tokenizer, caches = prepare(recipe)
     pieces = tokenizer.pieces()
     shared = piece_ngrams(pieces)[0]
     found = commonest_ngrams(caches, pieces, shared, 3)
@@ -157,7 +151,7 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
         vocabulary__tokenizer=PACKAGED,
         model__spelling=True,
         model__ngrams=ngrams,
-        train__steps=120,
+        train__steps=60,
         train__piece_splits=0.1,
     )
     out = train(recipe, tmp_path / "out")
@@ -170,22 +164,20 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
     assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
 
 
-def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Inputs, TrainingRun, validate
-    from bitextmine.training.vocabulary import open_vocabulary
+def test_training_and_validation_see_what_the_finished_model_sees(
+    make_recipe: Make, begin: Make, tmp_path: Path
+) -> None:
+    from bitextmine.training.run import validate
 
     recipe = make_recipe(
         vocabulary__tokenizer=PACKAGED,
         model__spelling=True,
         model__ngrams=50,
         model__max_pieces=10,
-        train__steps=30,
+        train__steps=12,
     )
-    work = tmp_path / "out" / "work"
-    work.mkdir(parents=True)
-    tokenizer = open_vocabulary(recipe, work)
-    run = TrainingRun(Inputs(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer))
+    run = begin(recipe)
+    tokenizer = run.inputs.tokenizer
     batch = run.sampler.draw(0)
     assert max(batch.src.ids.max(), batch.tgt.ids.max()) >= tokenizer.vocab_size
     assert max(batch.src.lengths.max(), batch.tgt.lengths.max()) == 10
@@ -213,35 +205,24 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe: M
 
 
 def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
-    make_recipe: Make, tmp_path: Path
+    make_recipe: Make, begin: Make
 ) -> None:
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Inputs, TrainingRun
-    from bitextmine.training.vocabulary import open_vocabulary
-
     recipe = make_recipe(
         vocabulary__tokenizer=PACKAGED,
         model__spelling=True,
         model__ngrams=4,
-        train__steps=12,
+        train__steps=8,
         train__valid_every=5,
     )
-    work = tmp_path / "out" / "work"
-    work.mkdir(parents=True)
-    tokenizer = open_vocabulary(recipe, work)
-    caches = open_caches(work / "cache", recipe, tokenizer)
-    whole, part = (
-        TrainingRun(Inputs(recipe, caches, tokenizer)),
-        TrainingRun(Inputs(recipe, caches, tokenizer)),
-    )
+    whole, part = begin(recipe), begin(recipe)
     assert len(whole.ngram_names) == 4 and part.ngram_names == whole.ngram_names
     for _ in whole.entries():
-        if whole.step == 7:
+        if whole.step == 6:
             saved = copy.deepcopy(whole.state())
     with pytest.raises(BitextmineError, match="other training data"):
         part.restore({**saved, "ngrams": saved["ngrams"][::-1]})
     part.restore(saved)
-    assert [part.step for _ in part.entries()][-1] == 12
+    assert [part.step for _ in part.entries()][-1] == 8
     for name, value in whole.model.state_dict().items():
         assert torch.equal(part.model.state_dict()[name], value), name
 

@@ -22,8 +22,8 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.registry import Objectives, Setup
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Distil, Teacher, recipe_from_pairs
-from bitextmine.training.sampling import Batch
 from bitextmine.training.stages import stages
 from bitextmine.training.trainer import train
 
@@ -56,9 +56,9 @@ import torch
 import torch._dynamo
 torch.set_num_threads(1)
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.teacher import lessons
+from bitextmine.training import teacher
 from bitextmine.training.trainer import train
-lessons.BLOCK = 100
+teacher.BLOCK = 100
 def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
     global left
     if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
@@ -121,7 +121,7 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     from bitextmine.training.recipe import load_recipe
 
     make_recipe()
-    path = write_recipe(tmp_path, tiny_model, steps=120)
+    path = write_recipe(tmp_path, tiny_model, steps=100)
     folder = train(load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out")
     unseen = sentence_pairs[5000:5100]
     for made, least in ((folder / "work" / "stages" / "1-assistant", 0.5), (folder, 0.5)):
@@ -167,7 +167,7 @@ def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors() -> None:
     model = SentenceModel(EncoderConfig(23, 8, 2, heads=2, ffn=16, bottleneck=3))
     model.initialise(0.5)
     sides = [Pieces.from_lists([rng.integers(1, 23, n).tolist() for n in (3, 1, 5, 2)]) for _ in "st"]
-    batch = Batch(0, sides[0], sides[1], np.arange(8, dtype=np.uint64).reshape(2, 4))
+    batch = TokenPairs(sides[0], sides[1], np.arange(8, dtype=np.uint64).reshape(2, 4))
     theirs = rng.standard_normal((23, 8)).astype(np.float32)
     recipe = recipe_from_pairs(["x.en-fr.tsv"], {"train.objective": {"embedding": 1.0}, "teacher.model": "x"})
     objectives = Objectives(

@@ -19,15 +19,14 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.training import teacher as lessons_module
 from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.views import Views
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
-from bitextmine.training.sampling import Batch
-from bitextmine.training.teacher import lessons as lessons_module
-from bitextmine.training.teacher.lessons import chosen_lines, shares, text_key
-from bitextmine.training.teacher.store import VectorStore
+from bitextmine.training.teacher import VectorStore, chosen_lines, shares, text_key
 from bitextmine.training.trainer import train
 
 Make = Callable[..., Any]
@@ -156,7 +155,7 @@ def test_eq_8_counts_pairs_that_share_a_sentence_as_the_same() -> None:
     keys = np.array([[1, 2, 1, 4, 5], [6, 7, 8, 9, 9]], dtype=np.uint64)
     same = np.eye(5)
     same[0, 2] = same[2, 0] = same[3, 4] = same[4, 3] = 1
-    found = teaching.mcl_bool_loss(*torch.tensor(student).chunk(2), keys)
+    found = loss_of("mcl_bool", torch.tensor(student), student, keys)
     assert float(found) == pytest.approx(eq_8(student, student, same), rel=1e-6)
 
 
@@ -170,7 +169,7 @@ def test_a_lesson_is_of_vectors_as_the_finished_model_has_them() -> None:
     sides = [Pieces.from_lists([[1, 2, 3], [4, 5]]) for _ in "st"]
     keys = np.arange(4, dtype=np.uint64).reshape(2, 2)
     for teacher, share in ((units(1, 4, 3).astype(np.float32).reshape(2, 2, 3), 0.2), (None, 0.4)):
-        batch = Batch(0, sides[0], sides[1], keys, teacher=teacher)
+        batch = TokenPairs(sides[0], sides[1], keys, teacher=teacher)
         vectors = Views(model, batch, Training(piece_dropout=0.0), np.ones(23, dtype=bool), step=1).vectors
         found = vectors.detach()[:, -COLUMNS:].square().sum(1) / vectors.detach().square().sum(1)
         np.testing.assert_allclose(found, share, rtol=1e-5)
@@ -259,14 +258,14 @@ def cosines(encoder: Encoder, pairs: list[tuple[str, str]]) -> np.ndarray:
 def test_taught_alone_a_student_finds_translations_or_follows_its_teacher(
     make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]], name: str
 ) -> None:
-    settings = {"train__objective": {name: 1.0}, "teacher__model": str(tiny_model), "train__steps": 150}
-    recipe = make_recipe(**TAUGHT, **settings, train__valid_every=150)
+    settings = {"train__objective": {name: 1.0}, "teacher__model": str(tiny_model), "train__steps": 120}
+    recipe = make_recipe(**TAUGHT, **settings, train__valid_every=120)
     folder = train(recipe, tmp_path / "out")
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert entries[-1][name] < entries[1][name]
     student, unseen = load_encoder(folder), sentence_pairs[5000:5100]
     en, fr = (student.encode([pair[side] for pair in unseen]) for side in (0, 1))
-    assert ((en @ fr.T).argmax(1) == np.arange(100)).mean() > 0.3
+    assert ((en @ fr.T).argmax(1) == np.arange(100)).mean() > 0.25
     if name != "mcl_bool":
         teacher = load_encoder(tiny_model)
         assert np.corrcoef(cosines(student, unseen), cosines(teacher, unseen))[0, 1] > 0.4
@@ -317,7 +316,7 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
     make_recipe: Make, tmp_path: Path, tiny_model: Path
 ) -> None:
     from bitextmine.training.cache import open_caches
-    from bitextmine.training.teacher.source import open_teacher
+    from bitextmine.training.teacher import open_teacher
     from bitextmine.training.vocabulary import open_vocabulary
 
     recipe = make_recipe(
@@ -345,7 +344,7 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
 
     from bitextmine.training.cache import open_caches
     from bitextmine.training.run import Inputs, TrainingRun
-    from bitextmine.training.teacher.source import open_teacher
+    from bitextmine.training.teacher import open_teacher
     from bitextmine.training.trainer import load_checkpoint, save_checkpoint
     from bitextmine.training.vocabulary import open_vocabulary
 
@@ -510,7 +509,7 @@ def precomputed(make_recipe: Make, folder: Path, arrays: dict[str, np.ndarray], 
         recipe,
         data=dataclasses.replace(recipe.data, corpora=(corpus,)),
         teacher=dataclasses.replace(recipe.teacher, model="precomputed"),
-        train=dataclasses.replace(recipe.train, objective={"distil": 1.0}, steps=150),
+        train=dataclasses.replace(recipe.train, objective={"distil": 1.0}, steps=90),
     )
 
 

@@ -21,13 +21,13 @@ from bitextmine.training.trainer import train
 Make = Callable[..., Any]
 
 
-@pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (1, 0), (2, 1)])
+@pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (2, 1)])
 def test_training_learns_to_find_translations(
     make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int, smaller: int
 ) -> None:
     recipe = make_recipe(
-        train__steps=120,
-        train__valid_every=40,
+        train__steps=90,
+        train__valid_every=30,
         model__layers=layers,
         model__recurrent=smaller,
         model__bottleneck=12 * smaller,
@@ -43,7 +43,7 @@ def test_training_learns_to_find_translations(
     en, fr = (encoder.encode([pair[side] for pair in unseen]) for side in (0, 1))
     assert ((en @ fr.T).argmax(1) == np.arange(200)).mean() > 0.9
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    assert entries[-1]["step"] == 120 and entries[-1]["p_at_1"]["mean"] > 80
+    assert entries[-1]["step"] == 90 and entries[-1]["p_at_1"]["mean"] > 80
     assert entries[-1]["loss"] < entries[1]["loss"]
     assert entries[0]["corpora"][0]["read"] == 1600
     said = encoder.describe()
@@ -96,7 +96,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
         f"[vocabulary]\n{vocabulary}\n"
         f"[model]\ndim = 16\n{model}\n"
-        "[train]\nsteps = 60\nbatch = 64\nvalid_every = 16\ncheckpoint_seconds = 0.0\n"
+        "[train]\nsteps = 24\nbatch = 64\nvalid_every = 7\ncheckpoint_seconds = 0.0\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -111,7 +111,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         assert run("whole") == 0
         whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
         saved = 0
-        for checkpoints in (1, 12, 25):
+        for checkpoints in (1, 6, 9):
             assert run("part", checkpoints) == -signal.SIGKILL
             saved += checkpoints - 1
             assert _step(tmp_path / "part" / "work" / "checkpoint.pt") == (saved or -1)

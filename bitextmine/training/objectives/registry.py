@@ -12,9 +12,9 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.training.losses import Head
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.views import Views
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Recipe, Teacher, Training
-from bitextmine.training.sampling import Batch
 
 
 class Setup:
@@ -75,10 +75,10 @@ class Objectives(nn.Module):
     def forward(
         self,
         model: SentenceModel,
-        batch: Batch | None,
+        batch: TokenPairs | None,
         step: int,
         world: World = ALONE,
-        lesson: Batch | None = None,
+        lesson: TokenPairs | None = None,
     ) -> dict[str, Tensor]:
         """Return the loss of each objective, not weighted, as scalars with gradients.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.training.objectives.registry import Objective, Setup
@@ -42,7 +41,8 @@ class Taught(Objective):
 class Distil(Taught):
     """Eq. 2, 4 and 6: the student's vectors become the teacher's.
 
-    If they differ in dimension, a linear map from the student's to the teacher's is learned beside the encoder; it
+    The mean over n pairs of |t - s|^2, summed over both sides. If they differ in dimension, a linear map from the
+    student's to the teacher's is learned beside the encoder; it
     starts out orthogonal.
     """
 
@@ -64,7 +64,8 @@ class Distil(Taught):
                 self.map.weight.copy_(left @ right)
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        return distil_loss(student if self.map is None else self.map(student), teacher)
+        found = student if self.map is None else self.map(student)
+        return 2 * (teacher - found).square().sum(1).mean()
 
 
 class Embedding(Objective):
@@ -89,31 +90,36 @@ class Embedding(Objective):
         ids, inverse = np.unique(pieces.ids, return_inverse=True)
         weights = torch.from_numpy(np.bincount(inverse, share).astype(np.float32)).to(self.table.device)
         found = torch.from_numpy(ids.astype(np.int64)).to(self.table.device)
-        return embedding_loss(views.model.piece_states(found), self.table[found], weights) / views.pairs
+        error = (self.table[found] - views.model.piece_states(found)).square().sum(1)
+        return weights @ error / views.pairs
 
 
 class Mcl(Taught):
-    """Eq. 5, multilingual contrastive learning."""
+    """Eq. 5: the mean over i and j of (cos(teacher_i, teacher_j) - cos(src_i, tgt_j))^2."""
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        n = len(student) // 2
-        return mcl_loss(student[:n], student[n:], teacher[:n])
+        src, tgt = student.chunk(2)
+        return cosine_error(src, tgt, teacher.chunk(2)[0])
 
 
 class MclBool(Taught):
-    """Eq. 8: the same with 1 for translations and 0 for others, without the teacher."""
+    """Eq. 8: `Mcl` with 1 instead of the teacher's cosine if i and j share a sentence, else 0."""
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        n = len(student) // 2
-        return mcl_bool_loss(student[:n], student[n:], keys)
+        src, tgt = student.chunk(2)
+        rows, columns = (torch.from_numpy(side).to(src.device) for side in false_negatives(keys))
+        own = (src * tgt).sum(1).sum() + (src[rows] * tgt[columns]).sum()
+        squares = ((src.T @ src) * (tgt.T @ tgt)).sum()
+        return (squares - 2 * own + len(src) + len(rows)) / len(src) ** 2
 
 
 class MclCe(Taught):
-    """Eq. 9."""
+    """Eq. 9: the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / t)."""
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        n = len(student) // 2
-        return mcl_ce_loss(student[:n], student[n:], teacher[:n], self.temperature)
+        src, tgt = student.chunk(2)
+        weights = teacher[: len(src)] @ teacher[: len(src)].T
+        return -(weights * (src @ tgt.T / self.temperature).log_softmax(1)).sum(1).mean()
 
 
 class Structure(Taught):
@@ -123,88 +129,49 @@ class Structure(Taught):
     """
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        return structure_loss(student, teacher)
+        return cosine_error(student, student, teacher)
 
 
 class StructureKl(Taught):
-    """The same by softmax over the other sentences, so that near ones count most."""
+    """The mean over i of D(teacher || student) for the softmax over j != i of cosine / t: near ones count most."""
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        return structure_kl_loss(student, teacher, self.temperature)
+        own = torch.eye(len(student), dtype=torch.bool, device=student.device)
+        low = torch.finfo(torch.float32).min
+        wanted, found = (
+            (rows @ rows.T / self.temperature).masked_fill(own, low).log_softmax(1)
+            for rows in (teacher, student)
+        )
+        return (wanted.exp() * (wanted - found)).masked_fill(own, 0).sum(1).mean()
 
 
 class StructureCorrelation(Taught):
-    """The same up to the mean and spread of the teacher's cosines.
+    """1 - Pearson's correlation of cos(student_i, student_j) and cos(teacher_i, teacher_j) over all i != j.
 
-    After Huang et al. 2022, "Knowledge distillation from a stronger teacher".
+    Only the mean and the spread of the teacher's cosines are free, after Huang et al. 2022, "Knowledge distillation
+    from a stronger teacher".
     """
 
     def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        return correlation_loss(student, teacher)
+        m = len(student)
+        count = m * (m - 1)
+
+        def moments(a: Tensor, b: Tensor) -> Tensor:
+            squares = (a * a).sum(1) * (b * b).sum(1)
+            return ((a.T @ b).square().sum() - squares.sum()) / count
+
+        def mean(a: Tensor) -> Tensor:
+            return (a.sum(0).square().sum() - (a * a).sum()) / count
+
+        means = mean(student), mean(teacher)
+        together = moments(student, teacher) - means[0] * means[1]
+        spread = [moments(a, a) - each.square() for a, each in zip((student, teacher), means, strict=True)]
+        return 1 - together / (spread[0].clamp(min=1e-8) * spread[1].clamp(min=1e-8)).sqrt()
 
 
-def distil_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """Return Eq. 2, the mean over n pairs of |t - s|^2, summed over both sides; (2n, d), sources first."""
-    return 2 * (teacher - student).square().sum(1).mean()
-
-
-def embedding_loss(student: Tensor, teacher: Tensor, weights: Tensor) -> Tensor:
-    """Return the sum over pieces of weights (m,) times |teacher - student|^2, both (m, d)."""
-    return weights @ (teacher - student).square().sum(1)
-
-
-def mcl_loss(src: Tensor, tgt: Tensor, teacher: Tensor) -> Tensor:
-    """Return Eq. 5, the mean over i and j of (cos(teacher_i, teacher_j) - cos(src_i, tgt_j))^2, of unit rows."""
-    squares = ((src.T @ src) * (tgt.T @ tgt)).sum()
-    products = ((src.T @ teacher) * (tgt.T @ teacher)).sum()
+def cosine_error(a: Tensor, b: Tensor, teacher: Tensor) -> Tensor:
+    """Return the mean over i and j of (cos(teacher_i, teacher_j) - cos(a_i, b_j))^2, of unit rows (n, d)."""
+    squares = ((a.T @ a) * (b.T @ b)).sum()
+    products = ((a.T @ teacher) * (b.T @ teacher)).sum()
     constant = (teacher.T @ teacher).square().sum()
-    return (squares - 2 * products + constant) / len(src) ** 2
-
-
-def mcl_bool_loss(src: Tensor, tgt: Tensor, keys: np.ndarray) -> Tensor:
-    """Return Eq. 8: `mcl_loss` with 1 instead of the teacher's cosine if i and j share a sentence, else 0.
-
-    keys (2, n) are equal for equal sentences.
-    """
-    rows, columns = (torch.from_numpy(side).to(src.device) for side in false_negatives(keys))
-    own = (src * tgt).sum(1).sum() + (src[rows] * tgt[columns]).sum()
-    squares = ((src.T @ src) * (tgt.T @ tgt)).sum()
-    return (squares - 2 * own + len(src) + len(rows)) / len(src) ** 2
-
-
-def mcl_ce_loss(src: Tensor, tgt: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Return Eq. 9, the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / t)."""
-    weights = teacher @ teacher.T
-    return -(weights * functional.log_softmax(src @ tgt.T / temperature, dim=1)).sum(1).mean()
-
-
-def structure_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """Return the mean over i and j of (cos(teacher_i, teacher_j) - cos(student_i, student_j))^2, of unit rows."""
-    return mcl_loss(student, student, teacher)
-
-
-def structure_kl_loss(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Return the mean over i of D(teacher || student), for the softmax over j != i of cosine / temperature."""
-    own = torch.eye(len(student), dtype=torch.bool, device=student.device)
-    low = torch.finfo(torch.float32).min
-    wanted = (teacher @ teacher.T / temperature).masked_fill(own, low).log_softmax(1)
-    found = (student @ student.T / temperature).masked_fill(own, low).log_softmax(1)
-    return (wanted.exp() * (wanted - found)).masked_fill(own, 0).sum(1).mean()
-
-
-def correlation_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """Return 1 - Pearson's correlation of cos(student_i, student_j) and cos(teacher_i, teacher_j) over all i != j."""
-    m = len(student)
-    count = m * (m - 1)
-
-    def moments(a: Tensor, b: Tensor) -> Tensor:
-        squares = (a * a).sum(1) * (b * b).sum(1)
-        return ((a.T @ b).square().sum() - squares.sum()) / count
-
-    def mean(a: Tensor) -> Tensor:
-        return (a.sum(0).square().sum() - (a * a).sum()) / count
-
-    means = mean(student), mean(teacher)
-    together = moments(student, teacher) - means[0] * means[1]
-    spread = [moments(a, a) - each.square() for a, each in zip((student, teacher), means, strict=True)]
-    return 1 - together / (spread[0].clamp(min=1e-8) * spread[1].clamp(min=1e-8)).sqrt()
+    return (squares - 2 * products + constant) / len(a) ** 2

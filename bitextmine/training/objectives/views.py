@@ -12,9 +12,10 @@ from torch import Tensor
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.forward import layer_precision, piece_states, sentence_vectors
+from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Training
-from bitextmine.training.sampling import Batch, drop_pieces
+from bitextmine.training.sampling import drop_pieces
 
 # The vocabulary's unknown piece serves as the mask. It is never in a target (targets come from unmasked sentences),
 # unless the text itself has it.
@@ -68,7 +69,7 @@ class Views:
     def __init__(
         self,
         model: SentenceModel,
-        batch: Batch,
+        batch: TokenPairs,
         training: Training,
         content: np.ndarray,
         step: int,
@@ -83,7 +84,7 @@ class Views:
         own = np.arange(self.pairs)[world.share(self.pairs)]
         self._own_pairs, self._own_rows = own, np.concatenate([own, own + self.pairs])
         if world.size > 1:
-            batch = Batch(batch.corpus, batch.src.take(own), batch.tgt.take(own), batch.keys[:, own])
+            batch = TokenPairs(batch.src.take(own), batch.tgt.take(own), batch.keys[:, own])
         self.batch = batch
         self.whole = self._own(self._all)
 

@@ -68,21 +68,14 @@ def load_recipe(
         BitextmineError: names the file, or the key that is unknown, of the wrong type or out of range.
     """
     path = recipe_path(recipe)
-    overrides = overrides or {}
     content = _read(path)
+    if pairs:
+        for section, name in (("data", "folder"), ("teacher", "corpora")):
+            if isinstance(content.get(section), dict):
+                content[section].pop(name, None)
+    base = Path() if pairs or path.parent == PACKAGED else path.parent
     try:
-        found = _recipe(content, overrides)
-        base = Path() if pairs or path.parent == PACKAGED else path.parent
-        found = _with_folder(dataclasses.replace(found, base=base), folder)
-        if pairs:
-            data = dataclasses.replace(found.data, corpora=_corpora(pairs), folder=".")
-            chosen = found.teacher.corpora if "teacher.corpora" in overrides else ()
-            teacher = dataclasses.replace(found.teacher, corpora=chosen)
-            found = dataclasses.replace(found, data=data, teacher=teacher)
-        given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})} | set(
-            overrides
-        )
-        return _completed(found, given)
+        return _completed(content, overrides or {}, pairs, base, folder)
     except UsageError:
         raise
     except BitextmineError as e:
@@ -93,13 +86,26 @@ def recipe_from_pairs(
     pairs: Sequence[str | TwoFiles], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
 ) -> Recipe:
     """Return a recipe of defaults for TSV files named after their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
-    found = _recipe({}, overrides or {})
-    found = dataclasses.replace(found, data=dataclasses.replace(found.data, corpora=_corpora(pairs)))
-    return _completed(_with_folder(found, folder), set(overrides or {}))
+    return _completed({}, overrides or {}, pairs, Path(), folder)
 
 
-def _completed(recipe: Recipe, given: set[str]) -> Recipe:
-    return check_recipe(with_assistant(with_start(recipe, given), given))
+def _completed(
+    content: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    pairs: Sequence[str | TwoFiles],
+    base: Path,
+    folder: Path | None,
+) -> Recipe:
+    found = dataclasses.replace(_recipe(content, overrides), base=base if folder is None else folder)
+    data = found.data
+    if pairs:
+        data = dataclasses.replace(data, corpora=_corpora(pairs))
+    if folder is not None:
+        data = dataclasses.replace(data, folder=".")
+    given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})} | set(
+        overrides
+    )
+    return check_recipe(with_assistant(with_start(dataclasses.replace(found, data=data), given), given))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -160,12 +166,6 @@ def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[Corpus, ...]:
         else Corpus(pairs=name, langs=_langs_of(name))
         for name in pairs
     )
-
-
-def _with_folder(recipe: Recipe, folder: Path | None) -> Recipe:
-    if folder is None:
-        return recipe
-    return dataclasses.replace(recipe, base=folder, data=dataclasses.replace(recipe.data, folder="."))
 
 
 def _langs_of(name: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +60,17 @@ def start_config(recipe: Recipe) -> EncoderConfig:
     return EncoderConfig.from_json(read_json(folder / CONFIG), str(folder / CONFIG))
 
 
-def disagreement(recipe: Recipe, config: EncoderConfig, given: Collection[str] = SHAPE) -> str:
-    """Describe the first of the keys ``given`` whose value is not the encoder's; "" if they agree."""
-    for name in _shape(config):
-        asked, there = getattr(recipe.model, name), getattr(config, name)
-        if name in given and asked != there:
-            return (
-                f"model.{name} is {asked}, but that of {recipe.model.start_from}, which training starts from, is "
-                f"{there}: leave it out (--from with --pairs alone, without a recipe, takes the encoder's shape)"
+def check_shape(
+    recipe: Recipe, shape: Mapping[str, Any], of: str, given: Collection[str] | None = None
+) -> None:
+    """Raise BitextmineError if one of the keys ``given`` (None: any) disagrees with the shape of the encoder ``of``."""
+    for name, there in shape.items():
+        asked = getattr(recipe.model, name)
+        if asked != there and (given is None or f"model.{name}" in given):
+            raise BitextmineError(
+                f"recipe: model.{name} is {asked}, but that of {of} is {there}: leave it out (--from with --pairs "
+                "alone, without a recipe, takes the encoder's shape)"
             )
-    return ""
 
 
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
@@ -84,11 +85,8 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     """
     if not recipe.model.start_from:
         return recipe
-    config = start_config(recipe)
-    names = [key.removeprefix("model.") for key in given if key.startswith("model.")]
-    if wrong := disagreement(recipe, config, names):
-        raise BitextmineError(f"recipe: {wrong}")
-    kept: dict[str, Any] = {name: getattr(config, name) for name in _shape(config)}
+    kept = shape_of(start_config(recipe))
+    check_shape(recipe, kept, recipe.model.start_from, given)
     if "model.storage" not in given:
         kept["storage"] = storage_of(start_folder(recipe) / WEIGHTS)
     rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
@@ -100,29 +98,22 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
 
 
 def with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """Return the recipe with the shape of its distil.assistant, as `with_start` does."""
-    if not recipe.distil.assistant:
+    """Return the recipe with the shape of its distil.assistant, but for what makes the student smaller."""
+    name = recipe.distil.assistant
+    if not name:
         return recipe
-    begun = dataclasses.replace(recipe.model, start_from=recipe.distil.assistant)
     try:
-        config = start_config(dataclasses.replace(recipe, model=begun))
+        config = start_config(
+            dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, start_from=name))
+        )
     except BitextmineError as e:
         said = str(e).replace("model.start_from (--from): ", "")
         raise BitextmineError(f"recipe: distil.assistant: {said}") from None
-    # The student is smaller by these two.
-    shape = {
-        name: getattr(config, name) for name in _shape(config) if name not in ("bottleneck", "recurrent")
-    }
-    for name, there in shape.items():
-        asked = getattr(recipe.model, name)
-        if f"model.{name}" in given and asked != there:
-            raise BitextmineError(
-                f"recipe: model.{name} is {asked}, but that of distil.assistant {recipe.distil.assistant} is {there}: "
-                "leave it out"
-            )
+    shape = {key: value for key, value in shape_of(config).items() if key not in ("bottleneck", "recurrent")}
+    check_shape(recipe, shape, f"distil.assistant {name}", given)
     return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
 
 
-def _shape(config: EncoderConfig) -> list[str]:
-    """The keys in SHAPE that mean something: order_weight does only with order columns."""
-    return [name for name in SHAPE if config.order_columns or name != "order_weight"]
+def shape_of(config: EncoderConfig) -> dict[str, Any]:
+    """Return the keys in SHAPE that mean something: order_weight does only with order columns."""
+    return {name: getattr(config, name) for name in SHAPE if config.order_columns or name != "order_weight"}

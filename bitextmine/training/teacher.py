@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
+import json
 import logging
-from collections.abc import Callable, Sequence
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bitextmine.console import counted
 from bitextmine.embeddings.vectors import open_precomputed
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
+from bitextmine.encoder.load import load_encoder
+from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.atomic import locked_folder, sync_file
+from bitextmine.files.journal import Journal
 from bitextmine.languages import identify as languages
 from bitextmine.run import Run
 from bitextmine.training.cache import LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
-from bitextmine.training.teacher.source import TeacherSource, taught_sides
-from bitextmine.training.teacher.store import VectorStore
 
 log = logging.getLogger(__name__)
 
@@ -334,3 +344,174 @@ def _not_finite(vectors: np.ndarray) -> int | None:
     """Return the first row with NaN or infinity."""
     wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     return int(wrong[0]) if len(wrong) else None
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherSource:
+    """A teacher; encoder: None if the corpora come with its vectors; hash: changes with the vectors."""
+
+    name: str
+    hash: str
+    encoder: Encoder | None
+
+
+def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
+    """Return the teacher of a recipe, None without one.
+
+    Raises:
+        BitextmineError: the encoder cannot be loaded, or the vectors cannot be read.
+    """
+    name = recipe.teacher.model
+    if not name:
+        return None
+    if name == PRECOMPUTED:
+        return TeacherSource(PRECOMPUTED, _hash_of_vectors(recipe), None)
+    path = recipe.path(name)
+    model = name if name in PACKAGED or not path.exists() else os.fspath(path)
+    try:
+        encoder = load_encoder(model, device)
+    except BitextmineError as e:
+        raise type(e)(f"recipe: teacher.model: {e}; --set teacher.model=FOLDER names another") from None
+    return TeacherSource(encoder.name, encoder.hash, encoder)
+
+
+def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
+    """Return, for each side of a pair, the column whose vector it learns; None if the corpus is not taught.
+
+    A side learns its own vector if the teacher reads its language, else that of the other side.
+    """
+    teacher = recipe.teacher
+    if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
+        return None
+    there = (True, True)
+    if teacher.model == PRECOMPUTED:
+        there = (bool(corpus.src_vectors), bool(corpus.tgt_vectors))
+    src, tgt = (
+        found and (not teacher.languages or lang in teacher.languages)
+        for found, lang in zip(there, corpus.langs, strict=True)
+    )
+    if not (src or tgt):
+        return None
+    return 0 if src else 1, 1 if tgt else 0
+
+
+def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np.ndarray:
+    """Return the teacher's piece vectors, before its layers, (V, dim) float32.
+
+    Raises:
+        BitextmineError: 'bitextmine train' did not make the teacher, or its vocabulary or dimensions are not the
+            student's.
+    """
+    folder = teacher.encoder.folder if teacher.encoder else None
+    if folder is None:
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name} has no piece vectors to learn from (embedding): only encoders of "
+            "'bitextmine train' do"
+        )
+    config, theirs = read_folder(folder)
+    differ = f"recipe: teacher.model: {folder}: teacher and student disagree: its"
+    if theirs.pieces() != tokenizer.pieces():
+        raise BitextmineError(
+            f"{differ} vocabulary, of {config.vocab_size} pieces, is not the student's, of {tokenizer.vocab_size}"
+        )
+    if config.piece_dim != dim:
+        raise BitextmineError(f"{differ} pieces have {config.piece_dim} dimensions, the student's {dim}")
+    _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
+    return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
+
+
+def _hash_of_vectors(recipe: Recipe) -> str:
+    digest = hashlib.sha256()
+    for corpus in recipe.data.corpora:
+        for name in (corpus.src_vectors, corpus.tgt_vectors):
+            digest.update(b"\0")
+            if not name:
+                continue
+            path = recipe.path(name)
+            try:
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+            except OSError as e:
+                raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
+    return digest.hexdigest()[:16]
+
+
+NUMBER = np.dtype("<f2")
+
+
+class VectorStore:
+    """Vectors of ``dim`` numbers, in a folder of ``parent`` that is named after ``identity``, the way they were made.
+
+    Blocks of rows are appended and never change. A block counts once the journal has its keys, which it gets when the
+    vectors are safe on disk. OSError passes through `filling` and `add`.
+    """
+
+    def __init__(self, parent: Path, identity: Mapping[str, Any], dim: int) -> None:
+        self.dim = dim
+        self.identity = {"dim": dim, **identity}
+        name = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:20]
+        self.folder = parent / f"teacher-{name}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._vectors = self.folder / "vectors"
+        self._journal: Journal | None = None
+        self._file = os.open(self._vectors, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        weakref.finalize(self, os.close, self._file)
+        self._index(np.zeros(0, dtype=np.uint64))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Read the keys, and allow `add` in the block; waits while another run fills the store."""
+        with (
+            locked_folder(self.folder),
+            Journal(self.folder / "journal", "teacher", self.identity) as self._journal,
+        ):
+            size, whole, keys = self.dim * NUMBER.itemsize, 0, [np.zeros(0, dtype=np.uint64)]
+            there = os.fstat(self._file).st_size // size
+            for number, record in enumerate(self._journal):
+                if whole + len(record["keys"]) > there:  # lost with the power
+                    self._journal.truncate(number)
+                    break
+                keys.append(np.array(record["keys"], dtype=np.uint64))
+                whole += len(keys[-1])
+            os.ftruncate(self._file, whole * size)
+            self._index(np.concatenate(keys))
+            yield
+
+    def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
+        """Append m rows: keys (m,) uint64, all of them new; vectors (m, dim)."""
+        assert self._journal is not None
+        with self._vectors.open("ab") as file:
+            file.write(np.ascontiguousarray(vectors, dtype=NUMBER).data)
+            sync_file(file)
+        self._journal.append({"keys": keys.tolist()}, sync=True)
+        self._index(np.concatenate([self._keys, keys]))
+
+    def places(self, keys: np.ndarray) -> np.ndarray:
+        """Return the row of each key, (n,) int64, -1 for unknown keys (n,) uint64."""
+        if not len(self):
+            return np.full(len(keys), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        return np.where(self._sorted[at] == keys, self._places[at], -1)
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """Return the vectors (n, dim) float32 of rows (n,) int64; BitextmineError if they cannot be read."""
+        size = self.dim * NUMBER.itemsize
+        try:
+            raw = b"".join(map(os.pread, repeat(self._file), repeat(size), (places * size).tolist()))
+        except OSError as e:
+            raise BitextmineError(
+                f"{self._vectors}: cannot read the teacher's vectors: {e.strerror}"
+            ) from None
+        if len(raw) != size * len(places):
+            raise BitextmineError(
+                f"{self._vectors}: cut short; remove {self.folder} to compute the vectors again"
+            )
+        return np.frombuffer(raw, dtype=NUMBER).reshape(len(places), self.dim).astype(np.float32)
+
+    def _index(self, keys: np.ndarray) -> None:
+        self._keys = keys
+        self._places = np.argsort(keys, kind="stable")
+        self._sorted = keys[self._places]
