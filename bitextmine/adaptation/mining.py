@@ -1,8 +1,7 @@
-"""Mine two piles in a round of adapting, and estimate the precision of the best pairs."""
+"""Mine two piles in a round of adapting, as `mine` does, with a threshold for the precision asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,18 +14,14 @@ from bitextmine.adaptation.training import AdaptOptions
 from bitextmine.console import counted
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import candidates
-from bitextmine.mining.choices import Margin, Retrieval
+from bitextmine.files.corpus import Corpus
+from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, pair_codes
-from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.noise import MIN_LINES, fit_null
-from bitextmine.mining.options import WorkOptions
-from bitextmine.mining.retrieval import retrieve_scored
-from bitextmine.mining.run import rescorer
-from bitextmine.mining.scorer import open_scoring
-from bitextmine.mining.sides import load_side
+from bitextmine.mining.noise import MIN_LINES
+from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.mining.run import mine_texts
+from bitextmine.mining.threshold import NoEstimate
 from bitextmine.run import Run
-from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -36,31 +31,36 @@ class TooSmall(BitextmineError):
     """Corpora with too little to learn from."""
 
 
-def check_lines(piles: Piles, lines: Sequence[int], kind: str = "line") -> None:
-    """Raise TooSmall if a corpus has too few lines to tell pairs from noise; ``lines`` are the counts."""
-    if (fewest := min(lines)) < MIN_LINES:
-        short = (piles.src, piles.tgt)[list(lines).index(fewest)]
-        raise TooSmall(
-            f"{piles}: {short.name} has {counted(fewest, kind)}, too few to tell pairs from noise: adapting needs "
-            f"{MIN_LINES} of each corpus, and thousands to learn anything; keep the encoder that you have"
-        )
+def check_lines(piles: Piles) -> None:
+    """Raise TooSmall if a corpus has too few different lines to tell pairs from noise."""
+    for text in (piles.src, piles.tgt):
+        lines = len(unique_lines(text.lines()).rows)
+        if lines < MIN_LINES:
+            raise TooSmall(
+                f"{piles}: {text.name} has {counted(lines, 'different line')}, too few to tell pairs from noise: "
+                f"adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the encoder that "
+                "you have"
+            )
 
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """One-to-one pairs, best first.
+    """One-to-one pairs, best first, cut where the estimated error rate reaches that of the options.
 
     Attributes:
         src: lines (p,) int64, from 0; of equal lines the first.
         tgt: likewise.
         precision: (p,) float64, the estimated share of true pairs among those up to each.
-        firsts: for each line of either side the first equal line, -1 if it is not mined.
+        interval: the 95% interval of the last of these.
     """
 
     src: NDArray[np.int64]
     tgt: NDArray[np.int64]
     precision: NDArray[np.float64]
-    firsts: tuple[NDArray[np.int64], NDArray[np.int64]]
+    interval: tuple[float, float] = (0.0, 1.0)
+
+    def __len__(self) -> int:
+        return len(self.src)
 
     def best(self, error_rate: float) -> int:
         """Return the number of best pairs with at most this share of wrong ones."""
@@ -69,46 +69,44 @@ class MinedPairs:
 
 
 def mine_piles(
-    piles: Piles, embeddings: tuple[Path, Path], encoder: Encoder, options: AdaptOptions, run: Run
+    piles: Piles, embedded: dict[Corpus, Path], encoder: Encoder, options: AdaptOptions, run: Run
 ) -> MinedPairs:
-    """Return the pairs of two piles by their embeddings and, if the encoder has pieces to compare, by these.
+    """Return the pairs of two cleaned piles; none if no threshold has the precision of the options by estimate."""
+    rescore = isinstance(encoder.network, PieceRows) or None
+    wanted = f"precision={1 - options.error_rate:g}"
+    work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
+    try:
+        found = mine_texts(
+            piles.src,
+            piles.tgt,
+            MiningOptions(k=options.k, threshold=wanted, rescore=rescore),
+            work,
+            model=encoder,
+            embedded=embedded,
+        )
+    except NoEstimate:
+        nothing = np.zeros(0, dtype=np.int64)
+        return MinedPairs(nothing, nothing, np.zeros(0))
+    found.discard_checkpoint()
+    assert found.estimate is not None
+    assert found.threshold is not None
+    true = found.estimate.true[: len(found)]
+    precision = np.cumsum(true) / np.arange(1, len(true) + 1)
+    return MinedPairs(found.src_index, found.tgt_index, precision, found.estimate.interval(found.threshold))
 
-    Pairs are one to one, with precision estimated from the noise of the piles (`fit_null`).
 
-    Raises:
-        TooSmall: a pile has too few lines to tell noise from pairs.
+def gold_shares(mined: MinedPairs, piles: Piles, gold: Gold) -> dict[str, float]:
+    """Return precision and recall of the pairs against known ones, in per cent.
+
+    Precision counts pairs whose source line has a known translation. Equal lines are one.
     """
-    work = WorkOptions(run)
-    sides = [load_side(text, npy) for text, npy in zip((piles.src, piles.tgt), embeddings, strict=True)]
-    rows = [len(side.unique.rows) for side in sides]
-    check_lines(piles, rows, "different line")
-    checkpoint = embeddings[0].with_name(f"{embeddings[0].stem}-{embeddings[1].stem}.search.part")
-    k = min(options.k, max(rows))  # more neighbours than there are lines would be empty columns
-    neighbours, _ = find_neighbours(sides[0], sides[1], k + 1, work, checkpoint=checkpoint)
-    best = candidates(neighbours, k, Margin.RATIO)
-    scoring = open_scoring(encoder, encoder, isinstance(encoder.network, PieceRows))
-    again = None if scoring is None else rescorer(sides, scoring)
-    pairs = retrieve_scored(best, neighbours, k, Retrieval.MAX, Margin.RATIO, again)
-    null = fit_null(neighbours, best, k=k, margin=Margin.RATIO, retrieval=Retrieval.MAX, rescore=again)
-    precision = np.cumsum(null.true) / np.arange(1, len(null.true) + 1)
-    remove_checkpoint(checkpoint)
-    firsts = [np.append(side.unique.rows, -1)[side.unique.line_to_row] for side in sides]
-    return MinedPairs(
-        sides[0].unique.rows[pairs.src],
-        sides[1].unique.rows[pairs.tgt],
-        precision[: len(pairs)],
-        (firsts[0], firsts[1]),
-    )
-
-
-def gold_shares(mined: MinedPairs, kept: int, gold: Gold) -> dict[str, float]:
-    """Return precision and recall of the best ``kept`` pairs against known ones, in per cent.
-
-    Precision counts pairs whose source line has a known translation.
-    """
-    ends = [firsts[lines] for lines, firsts in zip((gold.src, gold.tgt), mined.firsts, strict=True)]
-    width = len(mined.firsts[1])
-    known = np.unique(pair_codes(ends[0], ends[1], width)[(ends[0] >= 0) & (ends[1] >= 0)])
-    about = np.isin(mined.src[:kept], ends[0])
-    right = int(np.isin(pair_codes(mined.src[:kept], mined.tgt[:kept], width), known).sum())
+    firsts = []
+    for text, lines in ((piles.src, gold.src), (piles.tgt, gold.tgt)):
+        unique = unique_lines(text.lines())
+        firsts.append(np.append(unique.rows, -1)[unique.line_to_row[lines]])
+    src, tgt = firsts
+    width = len(piles.tgt)
+    known = np.unique(pair_codes(src, tgt, width)[(src >= 0) & (tgt >= 0)])
+    about = np.isin(mined.src, src)
+    right = int(np.isin(pair_codes(mined.src, mined.tgt, width), known).sum())
     return {"precision": 100 * right / max(1, int(about.sum())), "recall": 100 * right / max(1, len(known))}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
 from bitextmine.mining.gold import Gold, check_line_numbers, read_gold
-from bitextmine.mining.texts import find_text
+from bitextmine.mining.texts import Named, Pair, find_pairs
 
 
 @dataclass(frozen=True)
@@ -31,51 +30,25 @@ class Piles:
 
 
 def find_piles(
-    src: Sequence[str],
-    tgt: Sequence[str],
+    corpora: Sequence[str | os.PathLike[str]],
+    src: Named,
+    tgt: Named,
     directory: str | os.PathLike[str] = ".",
     names: Sequence[str] = (),
-    src_files: Sequence[str | os.PathLike[str]] = (),
-    tgt_files: Sequence[str | os.PathLike[str]] = (),
     errors: str = "strict",
 ) -> list[Piles]:
-    """Return the piles that a command line names.
-
-    Each source language with each target language, for each name; or files, the first with the first and so on.
+    """Return each source with each target in another language (`find_pairs`), for each name.
 
     Raises:
-        UsageError: a language has no partner, or files do not go together.
+        UsageError: the arguments contradict each other, or name one language only.
         BitextmineError: no corpus fits, or more than one.
     """
-    if len(src_files) != len(tgt_files):
-        raise UsageError(
-            f"--src-file is given {len(src_files)} times, --tgt-file {len(tgt_files)} times: give them in pairs"
-        )
-    if src_files:
-        if names or len(src) > 1 or len(tgt) > 1:
-            raise UsageError("--src-file and --tgt-file go with one --src, one --tgt and no --name at most")
-        lang_src, lang_tgt = (langs[0] if langs else None for langs in (src, tgt))
-        pairs = [
-            (find_text("source", lang_src, a, errors=errors), find_text("target", lang_tgt, b, errors=errors))
-            for a, b in zip(src_files, tgt_files, strict=True)
-        ]
-        return piles_of(pairs)
-    if not src or not tgt:
-        raise UsageError("give --src and --tgt, or --src-file and --tgt-file")
     wanted: Sequence[str | None] = names or [None]
-    return piles_of(
-        [
-            (
-                find_text("source", one, None, directory, name, errors),
-                find_text("target", other, None, directory, name, errors),
-            )
-            for name, one, other in itertools.product(wanted, dict.fromkeys(src), dict.fromkeys(tgt))
-            if one != other
-        ]
-    )
+    found = [pair for name in wanted for pair in find_pairs(corpora, src, tgt, directory, name, errors)]
+    return piles_of([pair for pair in found if pair[0].lang != pair[1].lang])
 
 
-def piles_of(pairs: Sequence[tuple[Corpus, Corpus]]) -> list[Piles]:
+def piles_of(pairs: Sequence[Pair]) -> list[Piles]:
     """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
     piles = []
     for src, tgt in pairs:
@@ -90,7 +63,7 @@ def piles_of(pairs: Sequence[tuple[Corpus, Corpus]]) -> list[Piles]:
         if (one := Piles(src, tgt)) not in piles:
             piles.append(one)
     if not piles:
-        raise UsageError("--src and --tgt name the same language; adapting needs two")
+        raise UsageError("both corpora are in the same language; adapting needs two")
     for one in piles:
         for text in (one.src, one.tgt):
             if text.path is not None and not text.path.is_file():

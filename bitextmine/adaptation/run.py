@@ -67,6 +67,7 @@ COLUMNS = {
     "round": "round",
     "pairs": "pairs mined",
     "estimated_precision": "of these right, estimated",
+    "precision_interval": "95% interval",
     "p_at_1": "P@1 on pairs held out",
     "p_at_1_half": "with half of their words",
 }
@@ -210,7 +211,7 @@ class _Adaptation:
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
         for one in self.piles:
-            check_lines(one, (len(one.src), len(one.tgt)))
+            check_lines(one)
         for gold, one in zip(self.gold, self.piles, strict=False):
             check_gold(gold, one)
         path = self.work / "journal"
@@ -331,7 +332,6 @@ class _Adaptation:
             mine_piles(one, self._embedded(one, encoder), encoder, self.options, self.run)
             for one in self.piles
         ]
-        kept = [mined.best(self.options.error_rate) for mined in found]
         chosen = self._once("held out", 0, lambda _: {"pairs": self._choose_held_out(found)})["pairs"]
         held_out = {
             line_key(line)
@@ -340,37 +340,39 @@ class _Adaptation:
             for line in self._sentences(text, np.array(lines, dtype=np.int64))
         }
         written = [
-            self._write_pairs(folder / self._name(i), one, mined, count, held_out)
-            for i, (one, mined, count) in enumerate(zip(self.piles, found, kept, strict=True))
+            self._write_pairs(folder / self._name(i), one, mined, held_out)
+            for i, (one, mined) in enumerate(zip(self.piles, found, strict=True))
         ]
-        expected = sum(
-            float(mined.precision[count - 1]) * count if count else 0.0
-            for mined, count in zip(found, kept, strict=True)
-        )
+        sizes = np.array([len(mined) for mined in found])
+        estimates = [(mined.precision[-1] if len(mined) else 0, *mined.interval) for mined in found]
+        shares = 100 * np.average(estimates, axis=0, weights=np.maximum(sizes, 1e-9))
+        precision, *interval = shares.round(2).tolist()
         entry: dict[str, Any] = {
-            "pairs": sum(kept),
-            "estimated_precision": round(100 * expected / max(1, sum(kept)), 2),
+            "pairs": int(sizes.sum()),
+            "estimated_precision": precision,
+            "precision_interval": interval,
         }
         if self.gold:
-            shares = [
-                gold_shares(mined, count, gold)
-                for mined, count, gold in zip(found, kept, self.gold, strict=True)
+            by_gold = [
+                gold_shares(mined, one, gold)
+                for mined, one, gold in zip(found, self.piles, self.gold, strict=True)
             ]
             for key in ("precision", "recall"):
-                entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in shares])), 2)
+                entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in by_gold])), 2)
         return {"entry": entry, "written": written}
 
     def _choose_held_out(self, found: Sequence[MinedPairs]) -> list[list[list[int]]]:
         chosen = []
         for one, mined in zip(self.piles, found, strict=True):
-            sentences = self._sentences(one.src, mined.src[: mined.best(self.options.error_rate)])
-            at = choose_held_out(mined, sentences, self.options.error_rate, MOST // len(self.piles))
+            at = choose_held_out(
+                mined, self._sentences(one.src, mined.src), self.options.error_rate, MOST // len(self.piles)
+            )
             chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
         return chosen
 
-    def _write_pairs(self, path: Path, piles: Piles, mined: MinedPairs, kept: int, held_out: set[str]) -> int:
+    def _write_pairs(self, path: Path, piles: Piles, mined: MinedPairs, held_out: set[str]) -> int:
         """Write the best pairs without held-out sentences; return their number."""
-        src, tgt = self._sentences(piles.src, mined.src[:kept]), self._sentences(piles.tgt, mined.tgt[:kept])
+        src, tgt = self._sentences(piles.src, mined.src), self._sentences(piles.tgt, mined.tgt)
         rows = [
             f"{one_cell(a)}\t{one_cell(b)}\n"
             for a, b in zip(src, tgt, strict=True)
@@ -390,7 +392,7 @@ class _Adaptation:
         parts: list[Measured] = []
         gold: dict[str, float] = {}
         for i, one in enumerate(self.piles):
-            src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder))
+            src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder).values())
             lines = [np.array(side, dtype=np.int64) for side in held_out["pairs"][i]]
             if len(lines[0]):
                 texts = [
@@ -456,7 +458,7 @@ class _Adaptation:
         rows = []
         for entry in self.rounds:
             cells = (entry.get(key, "") for key in COLUMNS)
-            rows.append([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells])
+            rows.append([_cell(cell) for cell in cells])
         lines = [
             f"# A bitextmine encoder for {', '.join(config.languages)}, adapted",
             "",
@@ -508,7 +510,8 @@ class _Adaptation:
             said.append("better" if entry["better"] else "not better: the round before stays")
         if "pairs" in entry:
             said.append(
-                f"{counted(entry['pairs'], 'pair')} mined, an estimated {entry['estimated_precision']:.1f}% right"
+                f"{counted(entry['pairs'], 'pair')} mined, an estimated {entry['estimated_precision']:.1f}% "
+                "[{:.0f}, {:.0f}] right".format(*entry["precision_interval"])
             )
         if gold := entry.get("gold_p_at_1"):
             said.append("gold: P@1 " + ", ".join(f"{name} {value:.1f}" for name, value in gold.items()))
@@ -533,20 +536,17 @@ class _Adaptation:
     def _encoder(self, number: int) -> Encoder:
         return load_encoder(self._encoder_folder(number), self.run.device)
 
-    def _embedded(self, piles: Piles, encoder: Encoder) -> tuple[Path, Path]:
+    def _embedded(self, piles: Piles, encoder: Encoder) -> dict[Corpus, Path]:
         """Embed both sides into the work folder; embeddings beside the corpora stay."""
         folder = self.work / "embeddings"
         folder.mkdir(exist_ok=True)
-        src, tgt = (
-            embed_corpus(
-                text,
-                encoder,
-                self.run,
-                EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy"),
-            )
-            for text in (piles.src, piles.tgt)
-        )
-        return src, tgt
+        places = {
+            text: folder / f"{self.texts.index(text)}.{text.lang}.npy" for text in (piles.src, piles.tgt)
+        }
+        return {
+            text: embed_corpus(text, encoder, self.run, EmbedOptions(out=place))
+            for text, place in places.items()
+        }
 
     def _sentences(self, text: Corpus, lines: NDArray[np.int64]) -> list[str]:
         return list(text.take(lines))
@@ -554,3 +554,9 @@ class _Adaptation:
 
 def _measured(record: dict[str, Any]) -> Measured:
     return Measured(np.array(record["whole"], dtype=bool), np.array(record["half"], dtype=np.int64))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

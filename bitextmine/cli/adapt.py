@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     cls=Command,
     name="adapt",
     example=(
+        "bitextmine adapt news.en news.de --out model",
         "bitextmine adapt --src en --tgt de --out model",
         "bitextmine adapt --src en --tgt de --tgt es --dir crawl --out model",
         "bitextmine mine --src en --tgt de --dir crawl --model model -o pairs.tsv.gz",
     ),
     resume="run the same command again to resume",
-    remote=("directory", "src_file", "tgt_file", "gold"),
+    remote=("corpora", "directory", "src_file", "tgt_file", "gold"),
 )
+@click.argument("corpora", metavar="[SRC TGT]", nargs=-1)
 @options.with_corpora(several_names=True)
 @options.model
 @options.new_model
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 @options.seed()
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
 def adapt(
+    corpora: tuple[str, ...],
     src: tuple[str, ...],
     tgt: tuple[str, ...],
     directory: str,
@@ -68,5 +71,5 @@ def adapt(
     from bitextmine.adaptation.training import AdaptOptions
 
     plan = AdaptOptions(**options)
-    piles = find_piles(src, tgt, directory, name, src_file, tgt_file, run.errors)
+    piles = find_piles(corpora, (src, src_file), (tgt, tgt_file), directory, name, run.errors)
     adapt_piles(piles, out, plan, run, model=model, gold=read_golds(gold, piles, run.errors))

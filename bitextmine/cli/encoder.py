@@ -66,10 +66,14 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 
 
 @encoder.command(
-    name="fit-scorer", example="bitextmine encoder fit-scorer trained --recipe europe5 --data FOLDER"
+    name="fit-scorer",
+    example=(
+        "bitextmine encoder fit-scorer trained",
+        "bitextmine encoder fit-scorer trained --recipe europe5 --data FOLDER",
+    ),
 )
 @click.argument("trained", metavar="TRAINED")
-@options.text("--recipe", "RECIPE", "Recipe that TRAINED was trained with.", required=True)
+@options.text("--recipe", "RECIPE", "Recipe that TRAINED was trained with.  [default: TRAINED/recipe.json]")
 @options.data
 @options.text("--cache", "FOLDER", "Tokenised corpora.  [default: TRAINED/work/cache]")
 @options.text("--model", "MODEL", "Encoder to mine with, a name or a folder.  [default: TRAINED]")
@@ -103,7 +107,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 @options.max_line
 def fit_scorer_command(
     trained: str,
-    recipe: str,
+    recipe: str | None,
     data: str | None,
     cache: str | None,
     model: str | None,
@@ -116,14 +120,14 @@ def fit_scorer_command(
     TRAINED is the output of 'bitextmine train', with its work folder. Hides the held-out pairs of each corpus among
     untranslated sentences, mines them, and labels the mined pairs by the held-out ones. Prints for each task the best
     F1 by margin, the best F1 by a scorer fitted to the other kinds of text (a kind is the corpus name up to the first
-    dot), and the expected calibration error of that scorer.
+    dot; a single kind is halved), and the expected calibration error of that scorer.
     """
     from pathlib import Path
 
     from bitextmine.training.fit_scorer import Fitting, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
-    plan = load_recipe(recipe, folder=None if data is None else Path(data))
+    plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     found = fit_scorer(trained, plan, out, Fitting(**fitting), model=model, cache=cache, force=force)
     click.echo(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from bitextmine.mining.threshold import Estimate
+
 __all__ = ["Bitext", "Mined", "MinedPair", "check_output", "inputs_of", "one_cell", "read_mined"]
 
 _BLOCK = 1 << 13
@@ -67,6 +69,7 @@ class Bitext(Shown):
         notes: remarks for a person.
         checkpoint: where the search may have left its answer for an interrupted run to resume.
         gold: the file of known pairs that the threshold was tuned on.
+        estimate: the probabilities of all candidates, if they were estimated.
     """
 
     src_index: NDArray[np.int64]
@@ -79,6 +82,7 @@ class Bitext(Shown):
     notes: tuple[str, ...] = ()
     checkpoint: Path | None = None
     gold: str | os.PathLike[str] | None = None
+    estimate: Estimate | None = None
 
     def __len__(self) -> int:
         return len(self.score)

@@ -31,7 +31,7 @@ from bitextmine.mining.retrieval import ScoredPairs, retrieve_scored
 from bitextmine.mining.scorer import Rescorer, Scoring, Sentences, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, check_two
-from bitextmine.mining.threshold import RATE, Cut, Estimate, cut_by_estimate, cut_by_gold, rule_of
+from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.signature import signature
 
@@ -329,6 +329,7 @@ def mine_sides(
         details=details,
         notes=(*cleaning_notes((src, tgt)), *cut.notes),
         gold=options.gold,
+        estimate=cut.estimate,
     )
 
 
@@ -366,9 +367,7 @@ def _choose_cut(found: _Found, options: MiningOptions, gold: Gold | None) -> Cut
     if min(n, m) < MIN_LINES:
         few = f"{n} x {m} lines are too few to estimate how noise scores ({MIN_LINES} are needed)"
         if options.threshold != "auto":
-            raise BitextmineError(
-                f"--threshold {options.threshold}: {few}; give a number, or --threshold none"
-            )
+            raise NoEstimate(f"--threshold {options.threshold}: {few}; give a number, or --threshold none")
         note = f"no threshold: {few}; cut the pairs with --threshold after a look at the scores"
         return Cut(None, "none", (note,))
     lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")

@@ -155,6 +155,10 @@ def counts_around(score: NDArray[np.float64], around: float | None = None) -> li
     return [row for row, after in zip(counts, [*counts[1:], (0.0, 0)], strict=True) if row[1] > after[1]]
 
 
+class NoEstimate(BitextmineError):
+    """No threshold has the precision asked for, or there is too little text to estimate it."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Scored pairs with the probability of each.
@@ -315,7 +319,7 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
         )
         if value is None:
             highest, pairs = known.highest_precision()
-            raise BitextmineError(
+            raise NoEstimate(
                 f"--threshold precision={number:g}: no threshold gives so high an estimated precision; the highest is "
                 f"{math.floor(1000 * highest) / 10:g}%, of {counted(pairs, 'pair')}. Ask for less, or mine with "
                 "--threshold none and look"

@@ -13,6 +13,7 @@ its sentences is nearly equal to the translation of the other, which is known fr
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -153,8 +154,8 @@ def fit_scorer(
 
     Raises:
         UsageError: the fitting is impossible.
-        BitextmineError: fewer than two kinds of text (prefixes of corpus names, up to the first dot) have enough
-            held-out pairs, the encoder has no piece vectors, or a file cannot be read or written.
+        BitextmineError: no corpus has enough held-out pairs, the encoder has no piece vectors, or a file cannot be
+            read or written.
     """
     fitting, run = fitting or Fitting(), run or Run()
     _check(fitting)
@@ -170,26 +171,30 @@ def fit_scorer(
         raise BitextmineError(
             f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"
         )
+    corpora = _wanted(fitting, recipe)
     caches = [
         cache
         for cache in open_caches(folder, recipe, tokenizer, run)
-        if cache.corpus.name.startswith(tuple(fitting.corpora)) and len(cache.valid) >= fitting.held_out
+        if cache.corpus.name.startswith(tuple(corpora)) and len(cache.valid) >= fitting.held_out
     ]
-    if len({_kind(cache.corpus.name) for cache in caches}) < 2:
+    if not caches:
         raise BitextmineError(
-            f"{folder}: --corpora {','.join(fitting.corpora)}: {len(caches)} of {fitting.held_out} held-out "
-            "pairs or more, but two kinds of text are needed, to measure on one a scorer fitted to the other"
+            f"{folder}: --corpora {','.join(corpora)}: none of them has {fitting.held_out} held-out pairs; lower "
+            "--held-out, or name others"
         )
+    # One kind of text alone is halved, to measure on one half a scorer fitted to the other.
+    halves = 2 if len({_kind(cache.corpus.name) for cache in caches}) == 1 else 1
     tasks: list[MiningTask] = []
-    with run.progress(len(caches) * fitting.draws, "mine", "tasks") as bar:
-        for one in caches:
-            for _ in range(fitting.draws):
-                rng = np.random.default_rng([fitting.seed, len(tasks)])
-                most = fitting.distractors[len(tasks) % len(fitting.distractors)]
-                hidden = _hidden_pairs(one, recipe, own.ngrams, most, rng)
-                tasks.append(_mined(one.corpus.name, encoder, hidden))
-                bar.update(1)
-    _weigh(tasks, fitting.corpora)
+    with run.progress(len(caches) * halves * fitting.draws, "mine", "tasks") as bar:
+        for one, half, _ in itertools.product(caches, range(halves), range(fitting.draws)):
+            rng = np.random.default_rng([fitting.seed, len(tasks)])
+            most = fitting.distractors[len(tasks) % len(fitting.distractors)]
+            hidden = _hidden_pairs(one, slice(half, None, halves), most, rng).as_read(own.ngrams, recipe)
+            name = one.corpus.name
+            kind, said = (_kind(name), name) if halves == 1 else (str(half), f"{name}, half {half + 1}")
+            tasks.append(_mined(said, kind, encoder, hidden))
+            bar.update(1)
+    _weigh(tasks, corpora)
     margin, cut = _margin_network(tasks)
     with run.progress(len(tasks), "compare pieces", "tasks") as bar:
         for task in tasks:
@@ -207,6 +212,14 @@ def _weigh(tasks: Sequence[MiningTask], corpora: Mapping[str, float]) -> None:
     names = [next(name for name in corpora if task.corpus.startswith(name)) for task in tasks]
     for task, name in zip(tasks, names, strict=True):
         task.share = corpora[name] / names.count(name)
+
+
+def _wanted(fitting: Fitting, recipe: Recipe) -> Mapping[str, float]:
+    """Return the names of corpora to use with their weights: all of a recipe that has none of CORPORA."""
+    names = [corpus.name for corpus in recipe.data.corpora]
+    if fitting.corpora == CORPORA and not any(name.startswith(tuple(CORPORA)) for name in names):
+        return dict.fromkeys(names, 1.0)
+    return fitting.corpora
 
 
 def _kind(corpus: str) -> str:
@@ -237,6 +250,14 @@ class HiddenPairs:
     of_tgt: Pieces
     gold: int
 
+    def as_read(self, ngrams: Ngrams | None, recipe: Recipe) -> HiddenPairs:
+        """Return the sentences as the encoder reads them."""
+        src, tgt, of_src, of_tgt = (
+            with_ngrams(side, ngrams, recipe.model.max_pieces)
+            for side in (self.src, self.tgt, self.of_src, self.of_tgt)
+        )
+        return HiddenPairs(src, tgt, of_src, of_tgt, self.gold)
+
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
@@ -257,6 +278,7 @@ class MiningTask:
 
     Attributes:
         corpus: its name.
+        kind: the kind of text; scorers are measured on other kinds than they were fitted to.
         gold: number of hidden pairs.
         sentences: both sides, until `compare`.
         pairs: the candidates and their margin scores.
@@ -269,6 +291,7 @@ class MiningTask:
     """
 
     corpus: str
+    kind: str
     gold: int
     sentences: tuple[Pieces, Pieces]
     pairs: ScoredPairs
@@ -314,26 +337,22 @@ class MiningTask:
         del self.sentences
 
 
-def _hidden_pairs(
-    cache: PairCache, recipe: Recipe, ngrams: Ngrams | None, distractors: int, rng: np.random.Generator
-) -> HiddenPairs:
-    gold = cache.valid.take(np.arange(len(cache.valid)))
-    rows = rng.permutation(len(cache.train))
+def _hidden_pairs(cache: PairCache, part: slice, distractors: int, rng: np.random.Generator) -> HiddenPairs:
+    """Hide the held-out pairs of ``part`` among sentences of as large a part of the training pairs."""
+    gold = cache.valid.take(np.arange(len(cache.valid))[part])
+    rows = rng.permutation(np.arange(len(cache.train))[part])
     most = min(distractors, len(rows) // 2)
-    here, there = (cache.train.take(np.sort(part)) for part in (rows[:most], rows[most : 2 * most]))
-    src, tgt, of_src, of_tgt = (
-        with_ngrams(Pieces.join(parts), ngrams, recipe.model.max_pieces)
-        for parts in (
-            (gold.src, here.src),
-            (gold.tgt, there.tgt),
-            (gold.tgt, here.tgt),
-            (gold.src, there.src),
-        )
+    here, there = (cache.train.take(np.sort(some)) for some in (rows[:most], rows[most : 2 * most]))
+    return HiddenPairs(
+        Pieces.join([gold.src, here.src]),
+        Pieces.join([gold.tgt, there.tgt]),
+        Pieces.join([gold.tgt, here.tgt]),
+        Pieces.join([gold.src, there.src]),
+        len(gold),
     )
-    return HiddenPairs(src, tgt, of_src, of_tgt, len(gold))
 
 
-def _mined(corpus: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
+def _mined(corpus: str, kind: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
     x, y, of_x, of_y = (
         encoder.encode_pieces(side).astype(np.float16)
         for side in (hidden.src, hidden.tgt, hidden.of_src, hidden.of_tgt)
@@ -356,7 +375,7 @@ def _mined(corpus: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
     )
     right = (pairs.src == pairs.tgt) & (pairs.src < hidden.gold)
     near = _near(wide, found, min(hidden.gold, ASKED))
-    return MiningTask(corpus, hidden.gold, (hidden.src, hidden.tgt), pairs, base, right | ~same, near)
+    return MiningTask(corpus, kind, hidden.gold, (hidden.src, hidden.tgt), pairs, base, right | ~same, near)
 
 
 def _cosines(x: NDArray, y: NDArray) -> NDArray:
@@ -394,12 +413,12 @@ def _measured(
     """Measure each task with a second network fitted to the other kinds of text."""
     networks = {
         kind: _leaning(_piece_network(others, fitting), others)
-        for kind in sorted({_kind(task.corpus) for task in tasks})
-        if (others := [task for task in tasks if _kind(task.corpus) != kind])
+        for kind in sorted({task.kind for task in tasks})
+        if (others := [task for task in tasks if task.kind != kind])
     }
     found = []
     for task in tasks:
-        network = networks[_kind(task.corpus)]
+        network = networks[task.kind]
         score = margin.score(margin.drive(task.base))
         score[task.hopeful] = network.score(network.drive(task.features))
         score, by_margin, right = (one[task.counts] for one in (score, task.pairs.score, task.right))

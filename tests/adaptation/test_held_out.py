@@ -27,8 +27,7 @@ from bitextmine.mining.gold import Gold
 
 def mined(precision: list[float], lines: int = 0) -> MinedPairs:
     at = np.arange(len(precision))
-    every = np.arange(lines or len(precision))
-    return MinedPairs(at, at[::-1].copy(), np.array(precision), (every, every))
+    return MinedPairs(at, at[::-1].copy(), np.array(precision))
 
 
 def test_the_best_pairs_are_as_many_as_the_error_rate_allows() -> None:
@@ -126,11 +125,11 @@ def test_questions_are_asked_with_several_halves() -> None:
 
 def test_gold_counts_lines_that_are_equal_as_one() -> None:
     """Lines 3 and 1 are equal, and the pair of the second is mined as that of the first."""
-    firsts = (np.array([0, 1, 2, 1, -1]), np.arange(6))
-    pairs = MinedPairs(np.array([1, 0, 2]), np.array([4, 0, 5]), np.ones(3), firsts)
+    piles = Piles(Corpus(["a", "b", "c", "b", ""], "en"), Corpus(list("uvwxyz"), "de"))
     gold = Gold(np.array([3, 0]), np.array([4, 1]))
-    assert gold_shares(pairs, 3, gold) == {"precision": 50.0, "recall": 50.0}
-    assert gold_shares(pairs, 1, gold) == {"precision": 100.0, "recall": 50.0}
+    for count, precision in ((3, 50.0), (1, 100.0)):
+        pairs = MinedPairs(np.array([1, 0, 2])[:count], np.array([4, 0, 5])[:count], np.ones(count))
+        assert gold_shares(pairs, piles, gold) == {"precision": precision, "recall": 50.0}
 
 
 def test_gold_beyond_the_corpora_is_refused(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def weak_model(bitextmine, tiny_model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def adapted(bitextmine, piles, weak_model):
     """A complete run: its folder, standard error and options."""
-    args = ["--src", "en", "--tgt", "fr", "--model", weak_model, "--rounds", "2", "--gold", "gold.tsv"]
+    args = ["corpus.en", "corpus.fr", "--model", weak_model, "--rounds", "2", "--gold", "gold.tsv"]
     args += ["--error-rate", "0.2"]  # the made-up sentences are too similar for good estimates
     result = bitextmine("adapt", *args, "--out", "model", cwd=piles, env=ALONE)
     return piles / "model", result.err, args
@@ -60,7 +60,9 @@ def test_adapted_encoder(bitextmine, piles, weak_model, adapted):
     folder, said, _ = adapted
     rounds = rounds_of(folder)
     assert [entry["round"] for entry in rounds] == list(range(len(rounds)))
-    assert rounds[0]["pairs"] >= 200 and 0 < rounds[0]["estimated_precision"] <= 100
+    low, high = rounds[0]["precision_interval"]
+    assert rounds[0]["pairs"] >= 200 and 0 <= low <= rounds[0]["estimated_precision"] <= high <= 100
+    assert f"| {low} to {high} |" in (folder / "README.md").read_text(encoding="utf-8")
     assert rounds[1]["better"] and rounds[1]["p_at_1_half"] > rounds[0]["p_at_1_half"]
     for name in ("en-fr", "fr-en"):
         assert rounds[1]["gold_p_at_1"][name] > rounds[0]["gold_p_at_1"][name] + 1
@@ -115,14 +117,15 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
     ("args", "code", "words"),
     [
         (["--src", "en", "--tgt", "de"], 1, ["no corpus in language 'de'"]),
-        (["--src-file", "few/few.en", "--tgt-file", "corpus.fr"], 1, ["few.en has 20 lines"]),
+        (["--src-file", "few/few.en", "--tgt-file", "corpus.fr"], 1, ["few.en has 20 different lines"]),
         (["--src-file", "few/same.en", "--tgt-file", "corpus.fr"], 1, ["same.en has 1 "]),
         (["--src", "en", "--tgt", "fr", "--gold", "far.tsv"], 1, ["9,999", "corpus.fr has 1,800 lines"]),
         (["--src", "en", "--tgt", "fr", "--out", "taken"], 1, ["taken"]),
         (["--src", "en", "--tgt", "fr", "--out", "corpus.en"], 1, ["corpus.en"]),
-        (["--src", "en"], 2, ["--src and --tgt"]),
+        (["--src", "en"], 2, ["no target corpus"]),
         (["--src", "en", "--tgt", "en"], 2, ["same language"]),
-        (["--src-file", "corpus.en"], 2, ["--tgt-file 0 times"]),
+        (["--src-file", "corpus.en"], 2, ["no target corpus"]),
+        (["corpus.en", "corpus.fr", "corpus.fr"], 2, ["expected two corpora"]),
         (["--src", "en", "--tgt", "fr", "--error-rate", "0"], 2, ["--error-rate"]),
         (["--src", "en", "--tgt", "fr", "--gold", "a", "--gold", "b"], 2, ["--gold is given 2 times for 1"]),
     ],

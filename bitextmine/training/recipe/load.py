@@ -61,8 +61,8 @@ def load_recipe(
         recipe: name or path.
         overrides: values that win over the recipe's: ``{"train.batch": 512}``.
         pairs: files named after their languages, or two files each, in place of the recipe's corpora and the teacher's.
-        folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes and
-            ``pairs`` at the current one.
+        folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes, a
+            model's recipe and ``pairs`` at the current one.
 
     Raises:
         BitextmineError: names the file, or the key that is unknown, of the wrong type or out of range.
@@ -73,7 +73,7 @@ def load_recipe(
         for section, name in (("data", "folder"), ("teacher", "corpora")):
             if isinstance(content.get(section), dict):
                 content[section].pop(name, None)
-    base = Path() if pairs or path.parent == PACKAGED else path.parent
+    base = Path() if pairs or path.parent == PACKAGED or path.suffix == ".json" else path.parent
     try:
         return _completed(content, overrides or {}, pairs, base, folder)
     except UsageError:
