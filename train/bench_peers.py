@@ -146,7 +146,9 @@ def _errors(vectors: np.ndarray, place: dict[str, int], asked: Queries, other: s
             np.unique(side, return_inverse=True) for side in (rows, gold)
         )
         source, target = (np.ascontiguousarray(vectors[some]) for some in (src_rows, tgt_rows))
-        found = rank_in_pool(source, target, source, RankingOptions(K, CANDIDATES, CANDIDATES), Run("cpu"))
+        found = rank_in_pool(
+            np.arange(len(source)), source, target, RankingOptions(K, CANDIDATES, CANDIDATES), Run("cpu")
+        )
         wrong += [
             100 * float((first[queries] != answers).mean()) / 2 for first in (found.cosine, found.ratio)
         ]

@@ -26,8 +26,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.losses import piece_counts
-from bitextmine.training.objectives.registry import Objectives, Setup
-from bitextmine.training.objectives.views import Views
+from bitextmine.training.objectives.registry import Objectives, Setup, Views
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Recipe, recipe_from_pairs
 from bitextmine.training.run import make_optimizer, set_rates

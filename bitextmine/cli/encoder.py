@@ -124,11 +124,11 @@ def fit_scorer_command(
     """
     from pathlib import Path
 
-    from bitextmine.training.fit_scorer import Fitting, fit_scorer
+    from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
-    found = fit_scorer(trained, plan, out, Fitting(**fitting), model=model, cache=cache, force=force)
+    found = fit_scorer(Trained(trained, plan, model, cache), out, Fitting(**fitting), force=force)
     click.echo(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
         "share right: estimated | in truth | calibration error |\n|---|---|---|---|---|---|---|---|"

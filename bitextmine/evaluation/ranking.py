@@ -156,25 +156,24 @@ def results_of(
 
 
 def rank_in_pool(
-    queries: NDArray,
-    pool: NDArray,
+    query_rows: NDArray[np.int64],
     src_pool: NDArray,
+    pool: NDArray,
     options: RankingOptions,
     run: Run,
     rescorer: Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer] | None = None,
-    query_rows: NDArray[np.int64] | None = None,
 ) -> Ranked:
-    """Rank a pool (m, d) for queries (q, d), with target neighbourhoods from src_pool (n, d), which holds the queries.
+    """Rank a pool (m, d) for the rows (q,) of src_pool (n, d), from which target neighbourhoods are taken.
 
     The margins choose among the candidates nearest by cosine, whose neighbourhoods alone are searched. Ties go to the
-    lower row. `rescorer` makes a scorer from increasing rows of src_pool and of pool; it needs `query_rows` (q,), the
-    rows of the queries in src_pool.
+    lower row. `rescorer` makes a scorer from increasing rows of src_pool and of pool.
     """
     from bitextmine.search.exact import search_one
     from bitextmine.search.neighbours import Neighbours
     from bitextmine.search.options import SearchOptions
 
     candidates, most = options.candidates, max(options.k, options.csls)
+    queries = np.ascontiguousarray(src_pool[query_rows])
     search = SearchOptions(device=run.device_name, memory=run.memory)
     with run.progress(len(queries), "search", "queries") as bar:
         sim, ids = search_one(queries, pool, max(most, candidates), search, progress=bar.update)
@@ -193,7 +192,7 @@ def rank_in_pool(
         return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind), chosen)
 
     rescored = None
-    if rescorer is not None and query_rows is not None:
+    if rescorer is not None:
         # A repeated query is one row of the source side.
         rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
         near = Neighbours(sim[some], _numbers(ids[some], targets), back, _numbers(back_ids, rows))

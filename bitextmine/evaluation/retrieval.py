@@ -222,9 +222,8 @@ def _direction(
     """Return P@1 from one language to another, by each measure."""
     src, tgt = (pools[lang] for lang in direction)
     query_rows = src.unique.line_to_row[:queries]
-    asked = np.ascontiguousarray(src.vectors[query_rows])
     scorer = None if rescorer is None else functools.partial(rescorer, *direction)
-    ranked = rank_in_pool(asked, tgt.vectors, src.vectors, ranking, run, scorer, query_rows)
+    ranked = rank_in_pool(query_rows, src.vectors, tgt.vectors, ranking, run, scorer)
     gold = tgt.unique.line_to_row[:queries]
     return results_of(direction, ranked, gold, len(tgt.unique.rows), ranking)
 

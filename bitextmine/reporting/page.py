@@ -5,18 +5,21 @@ The template escapes every value in one place, `_shown`, so text of a file canno
 
 from __future__ import annotations
 
+import math
 import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib import resources
+from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
-from bitextmine.console import counted
+from bitextmine.console import counted, nice_step
 from bitextmine.languages.codes import is_code
-from bitextmine.reporting.charts import histogram_chart, length_chart, number, thresholds
+from bitextmine.reporting.counts import ScoreCounts
 from bitextmine.reporting.flags import FLAGS, LENGTH_FACTOR
 from bitextmine.reporting.provenance import Provenance
 from bitextmine.reporting.survey import SEED, Flagged, Survey
@@ -168,3 +171,146 @@ def _notes(survey: Survey, origin: Provenance) -> list[str]:
     if origin.problem:
         notes.append(origin.problem)
     return notes
+
+
+# Steps are round numbers, so there are between two fifths of these and all of them.
+_BARS = 80
+_CELLS = 64
+_LEVELS = 6
+
+
+class Label(NamedTuple):
+    """A label of an axis: its place in percent, its text, and a flag for labels that a narrow page leaves out."""
+
+    place: str
+    text: str
+    minor: bool
+
+
+def number(value: float) -> str:
+    """Format a score: four decimals, more or an exponent where those would say nothing."""
+    if value != 0 and (abs(value) < 0.001 or abs(value) >= 1e6):
+        return f"{value:.4g}"
+    return f"{value:.4f}"
+
+
+def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, Any]:
+    """Return 32 to 80 bars over nearly all scores (at least one); the threshold, if it is near, is an edge."""
+    low, high = scores.quantile(0.001), scores.quantile(0.999)
+    if scores.high - scores.low <= 1.5 * (high - low):
+        low, high = scores.low, scores.high
+    width = high - low
+    if width <= 0:
+        width = max(abs(low) * 0.1, 10.0**-scores.decimals * _BARS)
+        low, high = low - width / 2, high + width / 2
+    cut = threshold if threshold is not None and low - width / 2 <= threshold <= high + width / 2 else None
+    if cut is not None:
+        low, high = min(low, cut), max(high, cut)
+    step = nice_step(max((high - low) / _BARS, 10.0**-scores.decimals))
+    start = cut if cut is not None else 0.0
+    first, last = math.floor((low - start) / step + 1e-9), math.floor((high - start) / step + 1e-9) + 1
+    edges = np.array([round(start + i * step, 9) for i in range(first, last + 1)])
+    counts = scores.between(edges)
+    below = scores.total - scores.at_least(float(edges[0]))
+    above = max(scores.total - int(counts.sum()) - below, 0)
+    top = max(int(counts.max()), 1)
+    unit = 1000 / len(counts)
+    bars = [
+        {
+            "below": cut is not None and a + b < 2 * cut,
+            "x": f"{(i + 0.06) * unit:.2f}",
+            "width": f"{0.88 * unit:.2f}",
+            "height": max(400 * n / top, 2),
+            "range": f"{number(a)} to {number(b)}",
+            "count": n,
+        }
+        for i, (a, b, n) in enumerate(
+            zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+        )
+        if n
+    ]
+    low, high = float(edges[0]), float(edges[-1])
+    return {
+        "bars": bars,
+        "cut": cut,
+        "cut_place": 0.0 if cut is None else (cut - low) / (high - low),
+        "outside": [f"{n:,} {word}" for n, word in ((below, "below"), (above, "above")) if n],
+        "x": _labels(low, high, 10),
+        "y": _labels(0, top, 4, least=1),
+    }
+
+
+def length_chart(lengths: NDArray[np.int64], usual: float) -> dict[str, Any]:
+    """Return pairs (s, 2), s > 0, on a grid of source and target length, darker where there are more pairs.
+
+    The axes take in all pairs, or all but the longest half percent.
+    """
+    most, longest = (int(x) for x in np.quantile(lengths.max(axis=1), [0.995, 1.0]))
+    longest = max(longest if longest <= 1.3 * most else most, 10)
+    width = max(int(nice_step(longest / _CELLS)), 1)
+    n = longest // width + 1
+    at = lengths // width
+    inside = at[(at < n).all(axis=1)]
+    counts = np.zeros((n, n), dtype=np.int64)
+    np.add.at(counts, (inside[:, 0], inside[:, 1]), 1)
+    levels = density_levels(int(counts.max()))
+    cells = []
+    for i, (least, most) in enumerate(levels):
+        src, tgt = np.nonzero((counts >= least) & (counts <= most))
+        cells.append(
+            {
+                "shade": round(0.28 + 0.72 * i / (len(levels) - 1), 2) if len(levels) > 1 else 0.7,
+                "path": "".join(
+                    f"M{x} {n - 1 - y}h1v1h-1z" for x, y in zip(src.tolist(), tgt.tolist(), strict=True)
+                ),
+                "pairs": counted(least, "pair") if least == most else f"{least:,} to {most:,} pairs",
+                "key": f"{least:,}" if least == most else f"{least:,} to {most:,}",
+            }
+        )
+    lines = []
+    for factor, kind in ((1.0, "usual"), (LENGTH_FACTOR, "limit"), (1 / LENGTH_FACTOR, "limit")):
+        (x1, y1), (x2, y2) = (
+            (x / width, n - (factor * (x * usual + 10) - 10) / width) for x in (0.0, float(n * width))
+        )
+        lines.append((kind, f"M{x1:.2f} {y1:.2f}L{x2:.2f} {y2:.2f}"))
+    return {
+        "size": n,
+        "cells": cells,
+        "lines": lines,
+        "labels": _labels(0, n * width, 6),
+        "beyond": len(lengths) - len(inside),
+        "medians": [float(np.quantile(lengths[:, side], 0.5)) for side in (0, 1)],
+    }
+
+
+def density_levels(most: int) -> list[tuple[int, int]]:
+    """Return inclusive ranges of counts to draw in one shade each, the palest first; about equal on a log scale."""
+    cuts = sorted({max(round(most ** (i / _LEVELS)), i + 1) for i in range(_LEVELS)} | {1})
+    cuts = [c for c in cuts if c <= most]
+    return list(zip(cuts, [*(c - 1 for c in cuts[1:]), most], strict=True))
+
+
+def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
+    """Return round thresholds that cover most of the scores, and the one in use, ascending."""
+    low, high = scores.quantile(0.05), scores.quantile(0.99)
+    if threshold is not None and scores.low <= threshold <= scores.high:
+        low, high = min(low, threshold), max(high, threshold)
+    step = nice_step(max((high - low) / 16, 10.0**-scores.decimals))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    found = {round(i * step, 9) for i in range(first, last + 1)}
+    return sorted(found if threshold is None else found | {threshold})
+
+
+def _labels(low: float, high: float, about: int, least: float = 0) -> list[Label]:
+    step = max(nice_step((high - low) / about), least)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    values = [i * step for i in range(first, last + 1)]
+    return [
+        Label(
+            f"{100 * (v - low) / (high - low):.2f}".rstrip("0").rstrip("."),
+            f"{v:,.{decimals}f}" if decimals <= 6 and abs(v) < 1e9 else f"{v:.3g}",
+            bool(i % 2),
+        )
+        for i, v in enumerate(values)
+    ]

@@ -129,28 +129,39 @@ class FittedScorer:
     tasks: tuple[TaskScore, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A training whose held-out pairs a scorer is fitted to.
+
+    Attributes:
+        folder: a model folder that `bitextmine train` made with the recipe.
+        recipe: its recipe.
+        model: the encoder that mines, on the CPU (default: that of the folder).
+        cache: folder of the token cache (default: work/cache in the folder).
+    """
+
+    folder: str | os.PathLike[str]
+    recipe: Recipe
+    model: str | os.PathLike[str] | None = None
+    cache: str | os.PathLike[str] | None = None
+
+
 def fit_scorer(
-    trained: str | os.PathLike[str],
-    recipe: Recipe,
+    trained: Trained,
     out: str | os.PathLike[str] | None = None,
     fitting: Fitting | None = None,
     *,
-    model: str | os.PathLike[str] | None = None,
-    cache: str | os.PathLike[str] | None = None,
     force: bool = False,
     run: Run | None = None,
 ) -> FittedScorer:
     """Fit a scorer, write it (safetensors) and measure it.
 
     Args:
-        trained: a model folder that `bitextmine train` made with ``recipe``.
-        recipe: its recipe.
+        trained: the training.
         out: the file to write (default: in the model's folder, where `mine` looks for it).
         fitting: data and settings.
-        run: progress bars.
-        model: the encoder that mines, on the CPU (default: ``trained``).
-        cache: folder of the token cache (default: work/cache in ``trained``).
         force: overwrite ``out``.
+        run: progress bars.
 
     Raises:
         UsageError: the fitting is impossible.
@@ -159,14 +170,15 @@ def fit_scorer(
     """
     fitting, run = fitting or Fitting(), run or Run()
     _check(fitting)
-    model = trained if model is None else model
+    recipe, root = trained.recipe, Path(trained.folder)
+    model = root if trained.model is None else trained.model
     place = resolve(model) / SCORER if out is None else Path(out)
     check_file_output(place, force)
     find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
-    folder = Path(trained) / "work" / "cache" if cache is None else Path(cache)
-    tokenizer, own = Tokenizer(Path(trained) / TOKENIZER), encoder.tokenizer
+    folder = root / "work" / "cache" if trained.cache is None else Path(trained.cache)
+    tokenizer, own = Tokenizer(root / TOKENIZER), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
         raise BitextmineError(
             f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"

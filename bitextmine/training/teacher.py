@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,13 +108,6 @@ def shares(sizes: Sequence[int], weights: Sequence[float], total: int) -> list[i
 # --- taught pairs --------------------------------------------------------------------------------------------
 
 
-class Rows(Protocol):
-    """Vectors by row."""
-
-    def rows(self, places: np.ndarray) -> np.ndarray:
-        """Return (n, dim) float32 of places (n,) int64."""
-
-
 class _VectorFile:
     """Vectors that another tool made of one side of a corpus, row i for line i."""
 
@@ -137,7 +130,7 @@ class TaughtPairs:
     """Tokenised pairs and the places (2, n) int64 of the teacher's vectors for their sides, in vectors[0] and [1]."""
 
     pairs: TokenPairs
-    vectors: tuple[Rows, Rows]
+    vectors: Sequence[VectorStore | _VectorFile]
     places: np.ndarray
 
     def __len__(self) -> int:
@@ -182,7 +175,7 @@ class _Chosen(NamedTuple):
     pairs: TokenPairs
     lines: list[Line]
 
-    def taught(self, vectors: tuple[Rows, Rows], places: np.ndarray) -> Taught:
+    def taught(self, vectors: Sequence[VectorStore | _VectorFile], places: np.ndarray) -> Taught:
         """Return the pairs, drawn as often as the whole corpus that they stand for."""
         weight = self.cache.corpus.weight * len(self.cache.train) / len(self.pairs)
         corpus = dataclasses.replace(self.cache.corpus, weight=weight)

@@ -41,6 +41,9 @@ def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (x.astype(np.float64) @ y.astype(np.float64).T).astype(np.float32).astype(np.float64)
 
 
+QUERIES = np.arange(100)
+
+
 @pytest.fixture(scope="module")
 def world():
     rng = np.random.default_rng(3)
@@ -55,7 +58,7 @@ def test_pool_ranking_is_the_formula(world, k, csls):
     queries, pool, src_pool = world
     cos = cosines(queries, pool)
     back = cosines(pool, src_pool)
-    ranked = rank_in_pool(queries, pool, src_pool, RankingOptions(k, csls, len(pool)), CPU)
+    ranked = rank_in_pool(QUERIES, src_pool, pool, RankingOptions(k, csls, len(pool)), CPU)
     assert np.array_equal(ranked.cosine, cos.argmax(axis=1))
     ratio = cos / np.maximum((top_mean(cos, k)[:, None] + top_mean(back, k)) / 2, RATIO_FLOOR)
     assert np.array_equal(ranked.ratio, ratio.argmax(axis=1))
@@ -64,12 +67,12 @@ def test_pool_ranking_is_the_formula(world, k, csls):
 
 
 def test_pool_ranking_chooses_among_the_nearest_by_cosine(world):
-    queries, pool, src_pool = world
-    ranked = rank_in_pool(queries, pool, src_pool, RankingOptions(candidates=1), CPU)
+    _, pool, src_pool = world
+    ranked = rank_in_pool(QUERIES, src_pool, pool, RankingOptions(candidates=1), CPU)
     assert np.array_equal(ranked.ratio, ranked.cosine)
     assert ranked.rescored is None
-    ten = rank_in_pool(queries, pool, src_pool, RankingOptions(candidates=10), CPU)
-    everything = rank_in_pool(queries, pool, src_pool, RankingOptions(candidates=400), CPU)
+    ten = rank_in_pool(QUERIES, src_pool, pool, RankingOptions(candidates=10), CPU)
+    everything = rank_in_pool(QUERIES, src_pool, pool, RankingOptions(candidates=400), CPU)
     assert (ten.ratio == everything.ratio).mean() > 0.95
 
 
@@ -91,7 +94,7 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
 
     asked = []
     options = RankingOptions(k, candidates=candidates)
-    found = rank_in_pool(src_pool[query_rows], pool, src_pool, options, CPU, Again, query_rows).rescored
+    found = rank_in_pool(query_rows, src_pool, pool, options, CPU, Again).rescored
     cos = cosines(src_pool, pool)
 
     def score(row, target):
@@ -128,7 +131,7 @@ def test_ties_go_to_the_lower_row():
     x = unit(np.array([[1.0, 0.0]]))
     pool = unit(np.array([[0.0, 1], [1, 0], [1, 0], [1, 0]]))
     for ranked in (
-        rank_in_pool(x, pool, x, RankingOptions(), CPU),
+        rank_in_pool(np.zeros(1, np.int64), x, pool, RankingOptions(), CPU),
         rank_muse(x, pool, RankingOptions(), CPU),
     ):
         assert (ranked.cosine[0], ranked.ratio[0], ranked.csls[0]) == (1, 1, 1)

@@ -13,7 +13,16 @@ from bitextmine.cli.encoder import fit_scorer_command
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.scorer import Network, Scorer
 from bitextmine.training import fit_scorer as fitting_module
-from bitextmine.training.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, MiningTask, TaskScore, fit_scorer
+from bitextmine.training.fit_scorer import (
+    LEAN,
+    LOG_RATIO,
+    SIZE,
+    Fitting,
+    MiningTask,
+    TaskScore,
+    Trained,
+    fit_scorer,
+)
 from bitextmine.training.recipe import Recipe, load_recipe
 from bitextmine.training.trainer import train
 
@@ -43,7 +52,7 @@ def recipe(trained: Path) -> Recipe:
 
 def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
     out = tmp_path / "scorer.safetensors"
-    found = fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
+    found = fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL)
     assert [task.corpus for task in found.tasks] == ["a.en-fr.tsv"] * 2 + ["b.en-fr.tsv"] * 2
     for task in found.tasks:
         assert task.gold == 60 and 30 < task.right <= 60 < task.candidates <= 360
@@ -56,12 +65,12 @@ def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_pa
     for name, array in found.scorer.arrays().items():
         np.testing.assert_array_equal(written.arrays()[name], array)
     with pytest.raises(BitextmineError, match="the file exists"):
-        fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model")
+        fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL)
     before = out.read_bytes()
-    fit_scorer(trained / "model", recipe, out, SMALL, model=trained / "model", force=True)
+    fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL, force=True)
     assert out.read_bytes() == before
     other = dataclasses.replace(SMALL, draws=1, seed=2)
-    again = fit_scorer(trained / "model", recipe, tmp_path / "other", other, model=trained / "model")
+    again = fit_scorer(Trained(trained / "model", recipe), tmp_path / "other", other)
     assert again.scorer.hash != written.hash
 
 
@@ -80,11 +89,7 @@ def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
     args += ["--distractors", "300", "--hidden", "8", "--steps", "60", "--draws", "2", "--corpora", "a.,b.=2"]
     said = bitextmine(*args, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
     wanted = fit_scorer(
-        trained / "model",
-        load_recipe(trained / "recipe.toml"),
-        tmp_path / "same",
-        SMALL,
-        model=trained / "model",
+        Trained(trained / "model", load_recipe(trained / "recipe.toml")), tmp_path / "same", SMALL
     )
     assert (tmp_path / "scorer").read_bytes() == (tmp_path / "same").read_bytes()
     assert said[0] == (
@@ -128,7 +133,7 @@ def line_of(task: TaskScore) -> str:
 def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
     def fit(model: str | Path = trained / "model", **changes: Any) -> None:
         fitting = dataclasses.replace(SMALL, **changes)
-        fit_scorer(trained / "model", recipe, tmp_path / "x", fitting, model=model)
+        fit_scorer(Trained(trained / "model", recipe, model), tmp_path / "x", fitting)
 
     for changes, said in (
         ({"draws": 0}, "--draws 0: at least 1"),
@@ -145,7 +150,7 @@ def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
         fit(model="europe5")
     elsewhere = dataclasses.replace(recipe, base=tmp_path)
     with pytest.raises(BitextmineError, match=r"a\.en-fr\.tsv: no such file; .*--data FOLDER"):
-        fit_scorer(trained / "model", elsewhere, tmp_path / "x", SMALL, model=trained / "model")
+        fit_scorer(Trained(trained / "model", elsewhere), tmp_path / "x", SMALL)
     assert not (tmp_path / "x").exists()
 
 
@@ -160,7 +165,7 @@ def test_the_second_network_leans_on_the_margin_and_gives_log_odds(
         return seen[-1][2]
 
     monkeypatch.setattr(fitting_module, "_leaning", spied)
-    scorer = fit_scorer(trained / "model", recipe, tmp_path / "scorer", SMALL).scorer
+    scorer = fit_scorer(Trained(trained / "model", recipe), tmp_path / "scorer", SMALL).scorer
     network, tasks, leant = seen[-1]
     assert scorer.pieces is leant
     assert len(tasks) == 4

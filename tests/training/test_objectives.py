@@ -20,9 +20,8 @@ from bitextmine.training import losses
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.losses import Targets, piece_counts, softmax_divergence
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.registry import Objectives, Setup
+from bitextmine.training.objectives.registry import MASK, Objectives, Setup, Views, mask_like_bert, mask_one
 from bitextmine.training.objectives.sentence import align_loss, sim_loss
-from bitextmine.training.objectives.views import MASK, Views, mask_like_bert, mask_one
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import recipe_from_pairs
 

@@ -22,7 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training import teacher as lessons_module
 from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.views import Views
+from bitextmine.training.objectives.registry import Views
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.losses import Targets, divergence, one_piece, piece_counts
-from bitextmine.training.objectives.registry import Objective, Setup
-from bitextmine.training.objectives.views import Views
+from bitextmine.training.objectives.registry import Objective, Setup, Views
 
 
 class Generative(Objective):

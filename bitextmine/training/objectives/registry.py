@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import cached_property
 from importlib import import_module
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.forward import layer_precision, piece_states, sentence_vectors
 from bitextmine.training.losses import Head
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.views import Views
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Recipe, Teacher, Training
+from bitextmine.training.sampling import drop_pieces
 
 
 class Setup:
@@ -103,3 +108,197 @@ def objective_class(name: str) -> type[Objective]:
     module = import_module(f"bitextmine.training.objectives.{declared.module}")
     cls: type[Objective] = getattr(module, declared.cls)
     return cls
+
+
+# The vocabulary's unknown piece serves as the mask. It is never in a target (targets come from unmasked sentences),
+# unless the text itself has it.
+MASK = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class OneMasked:
+    """A batch in which each pair has one piece masked, on a random side (Mao et al. 2021, section 3.2).
+
+    side (n,): 0 source, 1 target; piece (n,) int64: the masked piece (-1: that side has none); pieces: 2n sentences,
+    sources first; vectors (2n, d): their pooled states, not normalised.
+    """
+
+    side: np.ndarray
+    piece: np.ndarray
+    pieces: Pieces
+    vectors: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedPieces:
+    """BERT-style masking: states (m, d) at the chosen positions, masked pieces (m,) int64, pairs row (m,) int64."""
+
+    states: Tensor
+    piece: np.ndarray
+    row: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class EditedVectors:
+    """Vectors (m, d), not normalised, of changed copies of sentences ``rows`` (m,) of one side (0 or 1)."""
+
+    side: int
+    rows: np.ndarray
+    vectors: Tensor
+
+
+class Views:
+    """A batch as the objectives of one step see it; views are encoded on first use.
+
+    Of several processes each encodes its share of the pairs: ``batch``, ``whole`` (its sentences, sources first) and
+    the views hold that share, ``pairs`` and ``keys`` (2, pairs) are of the whole step. A loss over single pairs is
+    summed over the share and divided by ``pairs``; a loss over the batch takes `gather`ed vectors and goes through
+    `shared`. The sum over the processes is then the loss.
+
+    content (V,) bool marks the pieces worth predicting (with letters or digits). Random choices come from the step's
+    seed, with a stream per view, so that they depend neither on the objectives nor on the number of processes.
+    """
+
+    def __init__(
+        self,
+        model: SentenceModel,
+        batch: TokenPairs,
+        training: Training,
+        content: np.ndarray,
+        step: int,
+        world: World = ALONE,
+    ) -> None:
+        self.model, self.training, self.content = model, training, content
+        self.step, self.world = step, world
+        self.pairs, self.keys = len(batch), batch.keys
+        self._teacher, self._edited = batch.teacher, batch.edited
+        self.precision = layer_precision(training.autocast, world.device)
+        self._all = Pieces.join([batch.src, batch.tgt])
+        own = np.arange(self.pairs)[world.share(self.pairs)]
+        self._own_pairs, self._own_rows = own, np.concatenate([own, own + self.pairs])
+        if world.size > 1:
+            batch = TokenPairs(batch.src.take(own), batch.tgt.take(own), batch.keys[:, own])
+        self.batch = batch
+        self.whole = self._own(self._all)
+
+    @property
+    def teacher(self) -> np.ndarray:
+        """The teacher's vectors of the step's sentences, (2, pairs, d) float32 with unit rows."""
+        assert self._teacher is not None, "only taught pairs have a teacher"
+        return self._teacher
+
+    def gather(self, vectors: Tensor) -> Tensor:
+        """Return the vectors of the step's pairs (2 pairs, d) from this process's (2m, d), sources first."""
+        if self.world.size == 1:
+            return vectors
+        m = len(self.batch)
+        side_by_side = torch.cat([vectors[:m], vectors[m:]], dim=1)
+        src, tgt = self.world.gather(side_by_side, self.pairs).chunk(2, dim=1)
+        return torch.cat([src, tgt])
+
+    def shared(self, loss: Tensor) -> Tensor:
+        """Return this process's share of a loss that every process computes."""
+        return loss / self.world.size
+
+    def _own(self, pieces: Pieces) -> Pieces:
+        return pieces if self.world.size == 1 else pieces.take(self._own_rows)
+
+    def _rng(self, stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.training.seed, self.step, stream])
+
+    def _encode(self, pieces: Pieces) -> Tensor:
+        t = self.training
+        if self._teacher is None or not self.model.config.length_share:
+            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        # The teacher's cosines are targets for those of the finished model.
+        was = self.model.length_share_in_training
+        self.model.length_share_in_training = self.model.config.length_share
+        try:
+            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        finally:
+            self.model.length_share_in_training = was
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """Pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
+        return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
+
+    @cached_property
+    def edited(self) -> EditedVectors:
+        """Pooled states of changed copies of the batch's sentences, with some pieces dropped."""
+        found = self._edited
+        assert found is not None, "the sampler makes copies for objectives that ask for them"
+        copies = drop_pieces(found.pieces, self.training.piece_dropout, self._rng(4))
+        own = np.flatnonzero(np.isin(found.rows, self._own_pairs))
+        rows = np.searchsorted(self._own_pairs, found.rows[own])
+        return EditedVectors(found.side, rows, self._encode(copies.take(own)))
+
+    @cached_property
+    def one_masked(self) -> OneMasked:
+        """The batch with one piece of each pair masked."""
+        side, position, piece = mask_one(self._all, self.content, self._rng(2))
+        ids = self._all.ids.copy()
+        ids[position[position >= 0]] = MASK
+        pieces = self._own(Pieces(ids, self._all.offsets))
+        return OneMasked(side[self._own_pairs], piece[self._own_pairs], pieces, self._encode(pieces))
+
+    @cached_property
+    def bert_masked(self) -> MaskedPieces:
+        """The batch masked as BERT does."""
+        ids, positions = mask_like_bert(self._all, self.content, self._rng(3))
+        pieces = self._own(Pieces(ids, self._all.offsets))
+        if self.world.size > 1:
+            chosen = np.zeros(len(ids), dtype=np.int32)
+            chosen[positions] = 1
+            positions = np.flatnonzero(self._own(Pieces(chosen, self._all.offsets)).ids)
+        states = piece_states(self.model, pieces, positions, self.training.batch_tokens, self.precision)
+        row = np.searchsorted(self.whole.offsets, positions, side="right") - 1
+        return MaskedPieces(states, self.whole.ids[positions].astype(np.int64), row % len(self.batch))
+
+
+def mask_one(
+    whole: Pieces, content: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Choose, for 2n sentences (sources first), a side per pair and a piece of that side's sentence.
+
+    Each content piece of the sentence is equally likely; a sentence without any (punctuation only) offers all pieces.
+
+    Returns:
+        side (n,) 0 or 1, position (n,) int64 in whole.ids, piece (n,) int64; the last two are -1 for empty sentences.
+    """
+    n = len(whole) // 2
+    side = rng.integers(0, 2, n)
+    rows = np.arange(n) + n * side
+    starts, ends = whole.offsets[rows], whole.offsets[rows + 1]
+    counted = np.concatenate([[0], np.cumsum(content[whole.ids])])
+    available = counted[ends] - counted[starts]
+    draw = rng.random(n)
+    # The j-th content piece of a sentence is where the running count first passes those before it by j + 1.
+    wanted = counted[starts] + (draw * available).astype(np.int64) + 1
+    by_content = np.searchsorted(counted, wanted, side="left") - 1
+    by_any = starts + (draw * (ends - starts)).astype(np.int64)
+    position = np.where(ends > starts, np.where(available > 0, by_content, by_any), -1)
+    piece = np.where(position >= 0, whole.ids[np.maximum(position, 0)] if len(whole.ids) else -1, -1)
+    return side, position, piece.astype(np.int64)
+
+
+def mask_like_bert(
+    whole: Pieces, content: np.ndarray, rng: np.random.Generator, share: float = 0.15
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mask like BERT (Devlin et al. 2019); return the new ids and the chosen positions.
+
+    Of 15% of the pieces 80% become MASK, 10% a random piece and 10% stay; each sentence with pieces has at least one.
+    """
+    chosen = rng.random(len(whole.ids)) < share
+    starts = whole.offsets[:-1][whole.lengths > 0]
+    if len(starts):
+        lengths = whole.lengths[whole.lengths > 0]
+        none = ~np.logical_or.reduceat(chosen, starts)
+        chosen[(starts + (rng.random(len(starts)) * lengths).astype(np.int64))[none]] = True
+    positions = np.flatnonzero(chosen)
+    ids = whole.ids.copy()
+    fate = rng.random(len(positions))
+    ids[positions[fate < 0.8]] = MASK
+    swapped = positions[(fate >= 0.8) & (fate < 0.9)]
+    ids[swapped] = rng.integers(0, len(content), len(swapped))
+    return ids, positions

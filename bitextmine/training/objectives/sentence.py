@@ -12,8 +12,7 @@ from torch.nn import functional
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.training.forward import product_precision
 from bitextmine.training.losses import symmetric_softmax_loss
-from bitextmine.training.objectives.registry import Objective, Setup
-from bitextmine.training.objectives.views import Views
+from bitextmine.training.objectives.registry import Objective, Setup, Views
 
 # Eq. 6 is infinite where two probabilities differ by 1; at this distance from it the loss is 9.2 and finite.
 SATURATED = 1e-4

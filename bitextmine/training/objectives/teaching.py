@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from bitextmine.encoder.model import unit_vectors
-from bitextmine.training.objectives.registry import Objective, Setup
+from bitextmine.training.objectives.registry import Objective, Setup, Views
 from bitextmine.training.objectives.sentence import false_negatives
-from bitextmine.training.objectives.views import Views
 
 
 class Taught(Objective):
