@@ -8,8 +8,8 @@ import json
 import logging
 import math
 import re
+import resource
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,39 +128,26 @@ def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
     train(recipe, tmp_path / "out")  # goes on from there
 
 
-FULL = """
-import resource, sys
-from pathlib import Path
-from bitextmine.errors import BitextmineError
-from bitextmine.training import trainer
-from bitextmine.training.recipe import load_recipe
-from bitextmine.training.run import Inputs, TrainingRun
-learn = TrainingRun.learn
-def then_full(self, *args):
-    losses = learn(self, *args)
-    if self.step == 6:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
-    return losses
-TrainingRun.learn = then_full
-try:
-    trainer.train(load_recipe(Path(sys.argv[1])), Path(sys.argv[2]))
-except BitextmineError as error:
-    print(error)
-"""
-
-
-def test_a_full_disk_leaves_the_last_checkpoint(make_recipe: Make, tmp_path: Path) -> None:
-    from bitextmine.training.recipe import recipe_settings
-
+def test_a_full_disk_leaves_the_last_checkpoint(
+    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = make_recipe(train__checkpoint_seconds=0.0)
-    (tmp_path / "recipe.toml").write_text(recipe_settings(recipe))
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, tmp_path / "recipe.toml", tmp_path / "out"],
-        capture_output=True,
-        check=True,
-    )
-    said = done.stdout.decode()
-    assert "checkpoint.pt: cannot write: the disk is full; make room and run the same command again" in said
+    learn, before = TrainingRun.learn, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def then_full(self: TrainingRun, *args: Any) -> dict[str, float]:
+        losses = learn(self, *args)
+        if self.step == 6:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+        return losses
+
+    said = r"checkpoint\.pt: cannot write: the disk is full; make room and run the same command again"
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingRun, "learn", then_full)
+        try:
+            with pytest.raises(BitextmineError, match=said):
+                train(recipe, tmp_path / "out")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
     work = tmp_path / "out" / "work"
     assert torch.load(work / "checkpoint.pt", weights_only=True)["step"] == 5
     assert not [path for path in work.iterdir() if path.suffix == ".part" or path.name.startswith(".")]
