@@ -116,9 +116,7 @@ def repeated(tmp_path):
         "src_corpus": write(tmp_path, "c.en", ["Hello.", "Good bye.", "Hello. ", "Thanks."]),
         "tgt_corpus": write(tmp_path, "c.fr", ["Salut.", "Merci.", "Au revoir.", "Merci."]),
         "gold": write(tmp_path, "gold.tsv", ["3\t1", "2\t3", "4\t4"]),
-        "mined": write(
-            tmp_path, "mined.tsv", ["1.5\t1\t1", "1.4\t2\t3", "1.3\t4\t2", "1.2\t3\t1"]
-        ),
+        "mined": write(tmp_path, "mined.tsv", ["1.5\t1\t1", "1.4\t2\t3", "1.3\t4\t2", "1.2\t3\t1"]),
     }
 
 
