@@ -54,7 +54,7 @@ class Table:
             other: further fields of `Outline`; the default of `header` is that of the input.
         """
         layout = self.layout
-        header = bool(self.names) and other.pop("header", bool(layout.names))
+        header = other.pop("header", bool(layout.names)) and bool(self.names)
         return Outline(
             names=self.names or ("src", "tgt"),
             src=layout.places.get("src"),

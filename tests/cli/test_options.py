@@ -219,8 +219,9 @@ def test_choices_are_those_of_the_stage():
 # --- options named in messages -----------------------------------------------------------------------------
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
-# Options of pip, torchrun, hf and ray.
+# Options of pip, torchrun, hf, ray and soffice.
 FOREIGN = {
+    "--convert-to",
     "--force-reinstall",
     "--no-deps",
     "--editable",

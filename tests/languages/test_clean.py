@@ -54,7 +54,10 @@ def test_dirty_lines_are_seen_without_markup():
 
 def test_encoders_see_lines_without_markup():
     encoder = load_encoder("europe5")
-    plain, dirty = "The boats came before the storm & stayed.", "<p>The boats came before the storm &amp; stayed.</p>"
+    plain, dirty = (
+        "The boats came before the storm & stayed.",
+        "<p>The boats came before the storm &amp; stayed.</p>",
+    )
     vectors = encoder.encode([plain, dirty])
     assert (vectors[0] == vectors[1]).all()
     pieces = encoder.tokenize([plain, dirty])[0]
