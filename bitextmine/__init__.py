@@ -1,8 +1,8 @@
 """bitextmine: sentence pairs out of two piles of text.
 
-`split`, `mine`, `score`, `filter`, `report`, `train`, `adapt`, `export`, `load_encoder`, `knn`, `evaluate_retrieval`
-and `evaluate_sts` do what the commands do; help() of each tells how. None of them is imported, nor NumPy or torch,
-before it is used.
+`split`, `mine`, `align`, `score`, `filter`, `report`, `train`, `adapt`, `export`, `load_encoder`, `knn`,
+`evaluate_retrieval` and `evaluate_sts` do what the commands do; help() of each tells how. None of them is imported, nor
+NumPy or torch, before it is used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from bitextmine.version import __version__
 
 if TYPE_CHECKING:
     from bitextmine.adaptation.run import adapt
+    from bitextmine.alignment.api import align
     from bitextmine.documents.api import split
     from bitextmine.documents.run import Sentence
     from bitextmine.encoder import Encoder, load_encoder
@@ -42,6 +43,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "adapt",
+    "align",
     "evaluate_retrieval",
     "evaluate_sts",
     "export",
@@ -58,6 +60,7 @@ __all__ = [
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
     "adapt": "bitextmine.adaptation.run",
+    "align": "bitextmine.alignment.api",
     "mine": "bitextmine.mining.api",
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",

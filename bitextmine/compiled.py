@@ -55,7 +55,7 @@ class Module:
 
 
 MODULES = {
-    "alignment": Module("alignment/_dp", 1, {"dp_advance": "vPULFLLPL"}),
+    "alignment": Module("alignment/_dp", 2, {"dp_advance": "vPULFLLPL"}),
     "encoder": Module(
         "encoder/_native",
         2,

@@ -32,10 +32,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.alignment.aligner import Alignment, align_windows
-from bitextmine.alignment.costs import Prices
+from bitextmine.alignment.aligner import Aligner, Alignment
 from bitextmine.alignment.documents import match_documents
-from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
@@ -161,18 +159,19 @@ def moved(units: Sequence[tuple[list[str], list[str]]], length: int, rng: random
 
 # --- aligners ----------------------------------------------------------------------------------------------
 
-Aligner = Callable[[Made, Windows, Windows], list[Pair]]
+Method = Callable[[Made, Windows, Windows], list[Pair]]
 
 
-def ours(settings: Settings) -> Aligner:
-    return lambda made, src, tgt: as_pairs(align_windows(src, tgt, settings))
+def ours(encoder: object) -> Method:
+    aligner = Aligner(encoder)
+    return lambda made, src, tgt: as_pairs(aligner.align(src, tgt))
 
 
 def as_pairs(alignment: Alignment) -> list[Pair]:
     return [(link.src, link.tgt) for link in alignment]
 
 
-def vecalign(peer: object, pad: np.ndarray) -> Aligner:
+def vecalign(peer: object, pad: np.ndarray) -> Method:
     """Vecalign's program with its own defaults, on our vectors of windows."""
 
     def run(made: Made, src: Windows, tgt: Windows) -> list[Pair]:
@@ -204,7 +203,7 @@ def vecalign_on(peer: object, x: np.ndarray, y: np.ndarray) -> list[Pair]:
     return [(tuple(map(int, s)), tuple(map(int, t))) for s, t in stack[0]["final_alignments"]]
 
 
-def gale_church(peer: object) -> Aligner:
+def gale_church(peer: object) -> Method:
     def run(made: Made, src: Windows, tgt: Windows) -> list[Pair]:
         found = peer.align(made.src, made.tgt, max_block_size=10**9)
         return [
@@ -218,14 +217,9 @@ def gale_church(peer: object) -> Aligner:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-def all_aligners(peers: dict[str, Aligner]) -> dict[str, Aligner]:
-    papers = Prices(percentile=0.2, share=1.0, join=0.0, knot=0.0, length=0.0)
-    return {"bitextmine": ours(Settings()), "with the paper's costs": ours(Settings(prices=papers)), **peers}
-
-
-def real(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+def real(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
     """A table of real documents, one row each and one for all of them."""
-    aligners = all_aligners(peers)
+    aligners = {"bitextmine": ours(encoder), **peers}
     print("| document | links | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
     print("|---|---:|" + "---|" * len(aligners))
     every: list[tuple[list[Pair], dict[str, list[Pair]]]] = []
@@ -251,8 +245,8 @@ def real_row(name: str, documents: Sequence[tuple[list[Pair], dict[str, list[Pai
     return "| " + " | ".join(cells) + " |"
 
 
-def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
-    aligners = all_aligners(peers)
+def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
+    aligners = {"bitextmine": ours(encoder), **peers}
     files = [read_documents(path) for path in args.files]
     print("| documents | made with | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
     print("|---|---|" + "---|" * len(aligners))
@@ -279,7 +273,7 @@ def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]
             print(f"| {path.split('/')[-1].split('.')[0]} | {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-def matching(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+def matching(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
     """Documents of both halves, shuffled, a tenth of them without a partner."""
     print("| documents | languages | source | with a partner | found | right |\n|---|---|---|---|---|---|")
     for path in args.files:
@@ -299,25 +293,25 @@ def matching(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner
             print(f"| {name} | {a}-{b} | {len(src)} | {len(tgt)} | {len(found)} | {right} |", flush=True)
 
 
-def speed(args: argparse.Namespace, encoder: object, peers: dict[str, Aligner]) -> None:
+def speed(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
     header, *lines = read_lines(args.files[0])
     names = header.split("\t")
     rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
     rows = [row for row in rows if len(row) == len(names) and all(cell.strip() for cell in row.values())]
     print(
-        "| sentences of both sides | aligner | seconds | sentences a second | strict F1 |\n|---|---|---|---|---|"
+        "| sentences of both sides | aligner | CPU seconds | sentences a second | strict F1 |\n|---|---|---|---|---|"
     )
     for count in map(int, args.lines.split(",")):
         made = make(rows[:count], names[0], names[1], Rates(), rows[-200:], random.Random(args.seed))
         both = len(made.src) + len(made.tgt)
-        begin = time.perf_counter()
+        begin = time.process_time()
         src, tgt = make_windows(encoder, [made.src, made.tgt], SIZES)
-        table = [("encoding (ours)", time.perf_counter() - begin, None)]
-        for name, aligner in {"bitextmine": ours(Settings()), **peers}.items():
-            begin = time.perf_counter()
+        table = [("encoding (ours)", time.process_time() - begin, None)]
+        for name, aligner in {"bitextmine": ours(encoder), **peers}.items():
+            begin = time.process_time()
             found = aligner(made, src, tgt)
             table.append(
-                (name, time.perf_counter() - begin, score_alignments([found], [made.gold], resamples=10))
+                (name, time.process_time() - begin, score_alignments([found], [made.gold], resamples=10))
             )
         for name, seconds, report in table:
             f1 = f"{100 * report.strict.f1:.1f}" if report else ""
@@ -338,7 +332,7 @@ def main() -> None:
     parser.add_argument("--peers", metavar="FOLDER")
     args = parser.parse_args()
     encoder = load_encoder(args.model)
-    peers: dict[str, Aligner] = {}
+    peers: dict[str, Method] = {}
     if args.peers:
         sys.path.append(args.peers)
         pad = encoder.encode(["PAD"])[0]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.alignment.costs import Tick
+from bitextmine.alignment.evidence import Evidence
+from bitextmine.alignment.scores import LOWEST, log_odds, probability
 from bitextmine.alignment.search import Settings, find_path
-from bitextmine.alignment.windows import Windows
+from bitextmine.alignment.windows import Windows, make_windows
+from bitextmine.encoder.encoder import Encoder
 
-# Even between unrelated documents the cheapest path finds pairs a little better than random ones.
-_UNRELATED = 0.27
-# Fewer pairs say nothing about a whole document.
-_FEW = 5
+# The mean probability of unrelated documents' links is far below.
+_UNRELATED = 0.3
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,7 @@ class Alignment:
 
     Attributes:
         src_ends, tgt_ends: (links + 1,) int64; link i holds the sentences from ends[i] to ends[i + 1] - 1.
-        score: (links,) float64: 1 for vectors of one direction, about 0 for random sentences of the two documents, and
-            0 for a sentence left out.
+        score: (links,) float64 log odds, see `scores`; `scores.LOWEST` for a sentence left out.
         src_lines, tgt_lines: int64, the line (from 0) of each sentence.
     """
 
@@ -52,22 +53,31 @@ class Alignment:
         for i, score in enumerate(self.score.tolist()):
             yield Link(tuple(src[x[i] : x[i + 1]]), tuple(tgt[y[i] : y[i + 1]]), score)
 
+    def on_lines(self, src_lines: NDArray[np.int64], tgt_lines: NDArray[np.int64]) -> Alignment:
+        """Return the same links of sentences that stand on these lines."""
+        return replace(self, src_lines=src_lines, tgt_lines=tgt_lines)
+
     @property
-    def _score_sum(self) -> float:
-        """The sum of the scores over sentences; one that is left out counts 0."""
-        return float(((np.diff(self.src_ends) + np.diff(self.tgt_ends)) * self.score).sum())
+    def _likely(self) -> float:
+        """The sum of the probabilities over sentences."""
+        return float(
+            sum(n * probability(s) for n, s in zip(self._sizes().tolist(), self.score.tolist(), strict=True))
+        )
+
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.src_ends) + np.diff(self.tgt_ends)
 
     @property
     def mean_score(self) -> float:
-        """The mean score of the sentences; one that is left out counts 0."""
-        return self._score_sum / max(1, len(self.src_lines) + len(self.tgt_lines))
+        """The mean probability of the sentences; one that is left out counts 0."""
+        return self._likely / max(1, len(self.src_lines) + len(self.tgt_lines))
 
     @property
     def doubtful(self) -> bool:
-        """True if the links are hardly better than random pairs: probably unrelated documents."""
-        fewer = min(len(self.src_lines), len(self.tgt_lines))
+        """True if the documents hardly look like translations of each other."""
         # Sentences without a partner because the other document is shorter do not count against the rest.
-        return fewer >= _FEW and self._score_sum / (2 * fewer) < _UNRELATED
+        fewer = min(len(self.src_lines), len(self.tgt_lines))
+        return fewer > 0 and self._likely / (2 * fewer) < _UNRELATED
 
 
 def sentences(lines: Sequence[str]) -> NDArray[np.int64]:
@@ -75,24 +85,39 @@ def sentences(lines: Sequence[str]) -> NDArray[np.int64]:
     return np.array([i for i, line in enumerate(lines) if line.strip()], dtype=np.int64)
 
 
-def align_windows(
-    src: Windows,
-    tgt: Windows,
-    settings: Settings,
-    src_lines: NDArray[np.int64] | None = None,
-    tgt_lines: NDArray[np.int64] | None = None,
-    tick: Callable[[int], object] | None = None,
-) -> Alignment:
-    """Align two documents by their windows, whose sentences stand on the given lines (None: numbered from 0).
+class Aligner:
+    """Aligns documents by the vectors and the pieces of an encoder.
 
-    `tick` is called with numbers of sentences as they are done.
+    Args:
+        encoder: the encoder.
+        settings: the parameters.
+        batch_tokens: see `Encoder.encode`.
     """
+
+    def __init__(
+        self, encoder: Encoder, settings: Settings | None = None, batch_tokens: int | None = None
+    ) -> None:
+        self.encoder, self.settings, self._batch_tokens = encoder, settings or Settings(), batch_tokens
+        self.evidence = Evidence.of(encoder)
+
+    def windows(self, documents: Sequence[Sequence[str]]) -> list[Windows]:
+        """Return the windows of documents, each a list of sentences; they are encoded together."""
+        return make_windows(self.encoder, documents, self.settings.window_sizes, self._batch_tokens)
+
+    def align(self, src: Windows, tgt: Windows, tick: Tick = None) -> Alignment:
+        """Align two documents by their windows; `tick` is called with numbers of sentences as they are done."""
+        return align_windows(src, tgt, self.settings, self.evidence, tick)
+
+
+def align_windows(
+    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Tick = None
+) -> Alignment:
+    """Align two documents by their windows, with the evidence of pieces if there is any."""
     n, m = len(src), len(tgt)
-    src_lines = np.arange(n) if src_lines is None else src_lines
-    tgt_lines = np.arange(m) if tgt_lines is None else tgt_lines
+    lines = np.arange(n), np.arange(m)
     if not n or not m:
         ends = np.arange(n + m + 1)
-        return Alignment(np.minimum(ends, n), np.minimum(ends, m), np.zeros(n + m), src_lines, tgt_lines)
-    path, costs = find_path(src, tgt, settings, tick)
-    score = np.nan_to_num(costs.likeness(path.x, path.y), nan=0.0)
-    return Alignment(path.x, path.y, score, src_lines, tgt_lines)
+        return Alignment(np.minimum(ends, n), np.minimum(ends, m), np.full(n + m, LOWEST), *lines)
+    found = find_path(src, tgt, settings, evidence, tick)
+    score = log_odds(found.path, found.distance, found.missed)
+    return Alignment(found.path.x, found.path.y, score, *lines)

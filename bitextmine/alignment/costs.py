@@ -1,22 +1,31 @@
-"""Costs of aligning a run of sentences with another, or of leaving a sentence out.
+"""Costs of linking a run of sentences with another, or of leaving a sentence out.
 
-cost(x, y) = (1 - cos(x, y)) |x| |y| / mean of 1 - cos(x, y') and 1 - cos(x', y) over other sentences x', y'
+The distance of two runs x and y is that of Vecalign (Thompson and Koehn 2019, "Vecalign: improved sentence alignment in
+linear time and space"), with means over all sentences of the other document, through their mean vector, where the paper
+samples a few:
 
-(Thompson and Koehn 2019, "Vecalign: improved sentence alignment in linear time and space"). |x| is the number of
-sentences: without it one long step would always be cheaper than several short ones. Unrelated runs cost about |x| |y|.
-The mean is over all sentences of the other document, through their mean vector; the paper samples a few. Two prices are
-added: one per joined sentence, and one for different lengths in characters (Gale and Church 1993, "A program for
-aligning sentences in bilingual corpora"), scaled so that the two documents are equally long. Leaving a sentence out
-costs a share of the cost of random pairs.
+    d(x, y) = (1 - cos(x, y)) / mean of 1 - cos(x, y') and 1 - cos(x', y) over other sentences x', y'
+
+It is about 1 for unrelated runs. A link of s and t sentences costs
+
+    (far d / level + length l) (s + t) / 2 + join (s + t - 2) + missed e
+
+where level is the median d of the document's own links, which are close in a law and loose in a novel; l the squared
+difference of the logarithms of the lengths in characters (Gale and Church 1993, "A program for aligning sentences in
+bilingual corpora"), scaled so that the two documents are equally long; and e the evidence that the link misses
+(`evidence`). Leaving a sentence out costs `skip`. With these costs as negative log potentials an alignment is a
+conditional random field; the prices are its maximum likelihood on documents aligned by hand (mine/alignment.md).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.alignment.program import Band, Kinds, Lattice, Path
 from bitextmine.alignment.windows import Floats, Windows
 
 _BLOCK = 4096
@@ -24,53 +33,40 @@ _BLOCK = 4096
 # difference of logarithms (a ratio of e) beyond which a length is simply wrong.
 _SLACK = 30
 _FAR_OFF = 1.0
-_SAMPLE = 200  # sentences of each side in random pairs
-# In documents of a few sentences many random pairs are true ones; in others random pairs cost about 1.
+# In documents of a few sentences lengths say nothing about their ratio.
 _PART, _FEW = 1.5, 8
-_LEAST_RANDOM = 0.8
 _LEAST = 1e-3  # the mean distance in a document that repeats one sentence is below this
+# In a document of a few sentences, many of those compared are translations: so many random ones, at the usual
+# distance, are added to the mean.
+_RANDOM, _RANDOM_COUNT = 0.9, 4
+# Levels of documents seen, from laws to novels; and the one assumed before the first path.
+_LOWEST, _HIGHEST = 0.12, 0.5
+USUAL_LEVEL = 0.35
+# Products of a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make
+# matrix products worth their call.
+_CELLS = 1 << 21
+_BLAS_WORTH = 48
+
+Tick = Callable[[int], object] | None  # called with the number of sentences done
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Parameters of the costs, tuned on documents made from laws and news (mine/alignment.md).
+    """Parameters of the costs, in nats; see the module.
 
     Attributes:
-        percentile, share: leaving a sentence out costs `share` of this percentile (0 to 1) of random pairs' costs.
-        join: price of each sentence of a step beyond the first of its side.
-        knot: price of each sentence beyond the first of both sides; a long sentence that fits would draw its neighbours
-            in.
-        length: weight of the squared difference of the lengths' logarithms.
-        seed: random seed of the random pairs.
+        far: of the distance, as a multiple of the document's level.
+        join: of each sentence of a link beyond the first of its side.
+        length: of the squared difference of the lengths' logarithms.
+        missed: of missed evidence, in mean weights of pieces.
+        skip: of a sentence left out.
     """
 
-    percentile: float = 0.5
-    share: float = 0.6
-    join: float = 0.08
-    knot: float = 0.2
-    length: float = 0.8
-    seed: int = 1
-
-
-@dataclass(frozen=True)
-class Kinds:
-    """Steps that pair sentences: step k takes x[k] source and y[k] target sentences (int64)."""
-
-    x: NDArray[np.int64]
-    y: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-
-def kinds(largest: int) -> Kinds:
-    """Return all steps of up to `largest` sentences of both sides together (2: one to one alone), small ones first."""
-    found = sorted(
-        ((s, t) for s in range(1, largest) for t in range(1, largest) if s + t <= largest),
-        key=lambda step: (sum(step), abs(step[0] - step[1]), step),
-    )
-    steps = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return Kinds(np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1]))
+    far: float
+    join: float
+    length: float
+    skip: float
+    missed: float = 0.0
 
 
 def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
@@ -87,109 +83,118 @@ def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
 
 
 class Costs:
-    """Costs of the steps between two documents.
+    """Costs of the steps between two documents."""
 
-    Attributes:
-        skip: the cost of leaving one sentence out.
-    """
-
-    def __init__(self, src: Windows, tgt: Windows, steps: Kinds, prices: Prices) -> None:
-        self._src, self._tgt, self._steps = src, tgt, steps
-        self._src_mean, self._tgt_mean = _mean(src), _mean(tgt)
-        self._src_far = [
-            _far(src, size, self._tgt_mean) for size in range(1, int(steps.x.max(initial=1)) + 1)
+    def __init__(self, src: Windows, tgt: Windows, steps: Kinds) -> None:
+        self._sides, self.steps = (src, tgt), steps
+        means = _mean(tgt), _mean(src)
+        others = len(tgt), len(src)
+        largest = int(steps.x.max(initial=1)), int(steps.y.max(initial=1))
+        self._far = [
+            [_far(side, size, mean, count) for size in range(1, most + 1)]
+            for side, most, mean, count in zip(self._sides, largest, means, others, strict=True)
         ]
-        self._tgt_far = [
-            _far(tgt, size, self._src_mean) for size in range(1, int(steps.y.max(initial=1)) + 1)
-        ]
-        self._prices = prices
-        self._lengths: tuple[NDArray[np.int64], NDArray[np.int64], float] | None = None
-        if src.characters is not None and tgt.characters is not None and prices.length:
-            x_ends, y_ends = (
-                np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(characters)])
-                for characters in (src.characters, tgt.characters)
-            )
-            self._lengths = x_ends, y_ends, _log_ratio(x_ends, y_ends)
-        usual = float(np.quantile(self._random(), prices.percentile))
-        self.skip = prices.share * max(_LEAST_RANDOM, usual)
+        self._lengths: list[list[Floats]] | None = None
+        if src.characters is not None and tgt.characters is not None:
+            ends = [np.append(0, np.cumsum(c)) for c in (src.characters, tgt.characters)]
+            shifts = (_log_ratio(ends[0], ends[1]), 0.0)
+            self._lengths = [
+                [
+                    (np.log(end[size:] - end[:-size] + _SLACK) - shift).astype(np.float32)
+                    for size in range(1, min(most, len(end) - 1) + 1)
+                ]
+                for end, most, shift in zip(ends, largest, shifts, strict=True)
+            ]
 
-    def _random(self) -> NDArray[np.float64]:
-        """Return the costs of all pairs of some source and some target sentences, drawn without replacement."""
-        draw = np.random.default_rng(self._prices.seed)
-        rows, columns = _drawn(len(self._src), draw), _drawn(len(self._tgt), draw)
-        products = _picked(self._src, rows) @ _picked(self._tgt, columns).T
-        far = (self._src_far[0][rows, None] + self._tgt_far[0][None, columns]) / 2
-        return ((1 - products) / far).astype(np.float64)
-
-    def _length_cost(self, x0: int, rows: int, s: int, y0: int, columns: int, t: int) -> Floats:
-        """Return the prices (rows, columns) of different lengths, of windows of s and of t sentences."""
-        assert self._lengths is not None
-        src, tgt, ratio = self._lengths
-        x = np.log(src[x0 + s : x0 + s + rows] - src[x0 : x0 + rows] + _SLACK) - ratio
-        y = np.log(tgt[y0 + t : y0 + t + columns] - tgt[y0 : y0 + columns] + _SLACK)
-        off = (x[:, None] - y[None, :]).astype(np.float32)
-        off *= off
-        return np.minimum(off, np.float32(_FAR_OFF)) * np.float32(self._prices.length)
-
-    def likeness(self, x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the score (steps,) of each step of a path through the nodes (x[i], y[i]).
-
-        The score is 1 - cost / (|x| |y|), without the prices of joins and lengths: 1 for the same direction, about 0
-        for random pairs, NaN for a sentence left out.
-        """
-        sizes = np.stack([np.diff(x), np.diff(y)])
-        out = np.full(sizes.shape[1], np.nan)
-        for start in range(0, sizes.shape[1], _BLOCK):
-            part = slice(start, start + _BLOCK)
-            for s, t in np.unique(sizes[:, part], axis=1).T.tolist():
-                if not s or not t:
-                    continue
-                at = start + np.flatnonzero((sizes[0, part] == s) & (sizes[1, part] == t))
-                rows, columns = x[at], y[at]
-                products = np.einsum(
-                    "ij,ij->i",
-                    self._src.vectors(s, rows[0], rows[-1] + 1)[rows - rows[0]],
-                    self._tgt.vectors(t, columns[0], columns[-1] + 1)[columns - columns[0]],
-                )
-                far = self._src_far[s - 1][rows] + self._tgt_far[t - 1][columns]
-                out[at] = 1 - 2 * (1 - products) / far
-        return out
-
-    def block(self, x0: int, x1: int, y0: int, y1: int) -> Floats:
-        """Return the costs of the steps that start at sentences x0..x1-1 and y0..y1-1.
+    def distances(self, band: Band, tick: Tick = None) -> Floats:
+        """Return the distance of the two runs of each step from each node of a band.
 
         Returns:
-            (kinds, x1 - x0, y1 - y0) float32; infinity for steps that reach beyond the end.
+            (n + m + 1, width, kinds) float32; infinity for steps that reach beyond the end.
         """
-        n, m = len(self._src), len(self._tgt)
-        out = np.full((len(self._steps), x1 - x0, y1 - y0), np.inf, dtype=np.float32)
-        xs = [self._src.vectors(s, x0, max(x0, min(x1, n - s + 1))) for s in range(1, len(self._src_far) + 1)]
-        ys = [self._tgt.vectors(t, y0, max(y0, min(y1, m - t + 1))) for t in range(1, len(self._tgt_far) + 1)]
-        for k, (s, t) in enumerate(zip(self._steps.x.tolist(), self._steps.y.tolist(), strict=True)):
-            x, y = xs[s - 1], ys[t - 1]
-            part = x @ y.T
-            np.subtract(1, part, out=part)
-            part *= np.float32(2 * s * t)
-            part /= (
-                self._src_far[s - 1][x0 : x0 + len(x), None] + self._tgt_far[t - 1][None, y0 : y0 + len(y)]
-            )
-            part += np.float32(self._prices.join * (s + t - 2) + self._prices.knot * (min(s, t) - 1))
-            if self._lengths is not None:
-                part += self._length_cost(x0, len(x), s, y0, len(y), t)
-            out[k, : len(x), : len(y)] = part
+        out = np.full((len(band.low), band.width, len(self.steps)), np.inf, dtype=np.float32)
+        rows = max(_BLAS_WORTH, min(2 * band.width, _CELLS // band.width))
+        for first in range(0, len(band.low), rows):
+            last = min(first + rows, len(band.low))
+            x, y = band.nodes(first, last)
+            x0, x1 = max(0, int(x.min())), min(band.n, int(x.max()) + 1)
+            y0, y1 = max(0, int(y.min())), min(band.m, int(y.max()) + 1)
+            blocks = [
+                [side.vectors(size, begin, max(begin, min(end, len(side) - size + 1))) for size in sizes]
+                for side, begin, end, sizes in zip(
+                    self._sides, (x0, y0), (x1, y1), self._sizes(), strict=True
+                )
+            ]
+            i, j, beyond_x, beyond_y = [], [], [], []
+            for size in self._sizes()[0]:
+                i.append(np.clip(x, x0, max(x0, min(x1 - 1, band.n - size))))
+                beyond_x.append((x < 0) | (x > band.n - size))
+            for size in self._sizes()[1]:
+                j.append(np.clip(y, y0, max(y0, min(y1 - 1, band.m - size))))
+                beyond_y.append((y < 0) | (y > band.m - size))
+            for k, (s, t) in enumerate(self._pairs()):
+                if not len(blocks[0][s - 1]) or not len(blocks[1][t - 1]):
+                    continue
+                products = blocks[0][s - 1] @ blocks[1][t - 1].T
+                part = 1 - products[i[s - 1] - x0, j[t - 1] - y0]
+                part /= self._far[0][s - 1][i[s - 1]] + self._far[1][t - 1][j[t - 1]]
+                part[beyond_x[s - 1] | beyond_y[t - 1]] = np.inf
+                out[first:last, :, k] = 2 * part
+            if tick is not None:
+                tick(last - first)
         return out
 
+    def lattice(
+        self, band: Band, distances: Floats, prices: Prices, level: float, missed: Floats | None = None
+    ) -> Lattice:
+        """Return the band with the costs of its steps, whose distances and missed evidence are given."""
+        cost = distances * np.float32(prices.far / level)
+        x, y = band.nodes(0, len(band.low))
+        logs = [
+            [length[np.clip(node, 0, len(length) - 1)] for length in lengths]
+            for node, lengths in zip((x, y), self._lengths or ([], []), strict=True)
+        ]
+        for k, (s, t) in enumerate(self._pairs()):
+            if self._lengths is not None and s <= band.n and t <= band.m:
+                off = logs[0][s - 1] - logs[1][t - 1]
+                cost[..., k] += np.minimum(off * off, _FAR_OFF) * np.float32(prices.length)
+            cost[..., k] *= np.float32((s + t) / 2)
+            cost[..., k] += np.float32(prices.join * (s + t - 2))
+        if missed is not None:
+            cost += missed * np.float32(prices.missed)
+        return Lattice(band, self.steps, cost, prices.skip)
 
-def _drawn(count: int, draw: np.random.Generator) -> NDArray[np.int64]:
-    if count <= _SAMPLE:
-        return np.arange(count)
-    return np.sort(draw.choice(count, _SAMPLE, replace=False))
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(zip(self.steps.x.tolist(), self.steps.y.tolist(), strict=True))
+
+    def _sizes(self) -> list[range]:
+        return [range(1, len(far) + 1) for far in self._far]
 
 
-def _picked(side: Windows, rows: NDArray[np.int64]) -> Floats:
-    if len(rows) == len(side):
-        return side.vectors(1, 0, len(side))
-    return np.concatenate([side.vectors(1, row, row + 1) for row in rows.tolist()])
+def of_steps(path: Path, lattice: Lattice, values: Floats) -> Floats:
+    """Return the values (steps,) of a path's steps from those of all steps; NaN for a sentence left out."""
+    place = {move: k for k, move in enumerate(lattice.moves()[:-2])}
+    moves = zip(np.diff(path.x).tolist(), np.diff(path.y).tolist(), strict=True)
+    kind = np.array([place.get(move, -1) for move in moves], dtype=np.int64)
+    row = (path.x + path.y)[:-1]
+    found = (
+        values[row, path.y[:-1] - lattice.band.low[row], kind] if len(lattice.steps) else np.zeros(len(kind))
+    )
+    return np.where(kind < 0, np.float32(np.nan), found)
+
+
+def level_of(path: Path, distances: Floats) -> float:
+    """Return the median distance of a path's links, by sentences; `USUAL_LEVEL` without links.
+
+    distances: of its steps, NaN for a sentence left out.
+    """
+    linked = np.flatnonzero(~np.isnan(distances))
+    if not len(linked):
+        return USUAL_LEVEL
+    order = linked[np.argsort(distances[linked], kind="stable")]
+    weight = np.cumsum(np.diff(path.x)[order] + np.diff(path.y)[order])
+    median = distances[order[np.searchsorted(weight, weight[-1] / 2)]]
+    return float(np.clip(median, _LOWEST, _HIGHEST))
 
 
 def _mean(side: Windows) -> Floats:
@@ -200,11 +205,11 @@ def _mean(side: Windows) -> Floats:
     return (total / max(1, len(side))).astype(np.float32)
 
 
-def _far(side: Windows, size: int, mean: Floats) -> Floats:
-    """Return the mean of 1 - cosine of each window to the other document's sentences."""
+def _far(side: Windows, size: int, mean: Floats, others: int) -> Floats:
+    """Return the mean of 1 - cosine of each window to the other document's sentences, of which it says how many."""
     count = max(0, len(side) - size + 1)
     out = np.empty(count, dtype=np.float32)
     for start in range(0, count, _BLOCK):
         stop = min(start + _BLOCK, count)
         out[start:stop] = 1 - side.vectors(size, start, stop) @ mean
-    return np.maximum(out, _LEAST)
+    return np.maximum((out * others + _RANDOM * _RANDOM_COUNT) / (others + _RANDOM_COUNT), _LEAST)

@@ -11,21 +11,20 @@
       const double *, const int64_t *)
 
 PROTOTYPES(FUNCTIONS)
-INTERFACE(1, FUNCTIONS, NO_STRUCTURES)
+INTERFACE(2, FUNCTIONS, NO_STRUCTURES)
 
-/* Fills rows first..last-1 of total and back, which have the rows before them already.
+/* Fills total and back.
 
    total (antidiagonals, width) double: the cost of the best way to a node; back (the same) uint8: the kind of its last
    step, or 255. Column c of row a is the node of y = low[a] + c and x = a - y; n and m bound them.
-   cost (kinds, height, breadth) float: of a step of kind k that starts at (x0 + row, y0 + column). Kind k takes
-   step_x[k] and step_y[k] sentences; kinds and kinds + 1 leave one out, of x and of y, at the price *skip.
-   shape: width, first, last, n, m, kinds, height, breadth, x0, y0. */
+   cost (antidiagonals, width, kinds) float: of a step from that node. Kind k takes step_x[k] and step_y[k] sentences;
+   kinds and kinds + 1 leave one out, of x and of y, at the price *skip.
+   shape: width, n, m, kinds. */
 void dp_advance(double *total, uint8_t *back, const int64_t *low, const float *cost, const int64_t *step_x,
                 const int64_t *step_y, const double *skip, const int64_t *shape)
 {
-    int64_t width = shape[0], first = shape[1], last = shape[2], n = shape[3], m = shape[4];
-    int64_t kinds = shape[5], height = shape[6], breadth = shape[7], x0 = shape[8], y0 = shape[9];
-    for (int64_t a = first; a < last; a++) {
+    int64_t width = shape[0], n = shape[1], m = shape[2], kinds = shape[3];
+    for (int64_t a = 0; a <= n + m; a++) {
         for (int64_t c = 0; c < width; c++) {
             int64_t y = low[a] + c, x = a - y;
             double best = INFINITY;
@@ -41,10 +40,8 @@ void dp_advance(double *total, uint8_t *back, const int64_t *low, const float *c
                     int64_t before = a - s - t, column = y - t - low[before];
                     if (column < 0 || column >= width)
                         continue;
-                    double price = *skip;
-                    if (k < kinds)
-                        price = cost[(k * height + (x - s - x0)) * breadth + (y - t - y0)];
-                    double sum = total[before * width + column] + price;
+                    int64_t node = before * width + column;
+                    double sum = total[node] + (k < kinds ? cost[node * kinds + k] : *skip);
                     if (sum < best) {
                         best = sum;
                         how = (uint8_t)k;

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bitextmine.alignment.aligner import Alignment
-from bitextmine.alignment.choices import LINK_FORMATS
+from bitextmine.alignment.choices import LINK_FORMATS, choose_format
 from bitextmine.alignment.inputs import Task
+from bitextmine.alignment.scores import probability
+from bitextmine.console import counted
 from bitextmine.files.cells import DECIMALS, Added, one_cell
 from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.formats.protocol import Outline
@@ -19,23 +23,53 @@ from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.streams import open_output
 from bitextmine.files.tables import open_pairs
 
+if TYPE_CHECKING:
+    import pandas
+
+
+class LinkedText(NamedTuple):
+    """A link: its score, the numbers of its lines (from 1) and their texts; one side of a line left out is empty."""
+
+    score: float
+    src_lines: list[int]
+    tgt_lines: list[int]
+    src_texts: list[str]
+    tgt_texts: list[str]
+
+    @property
+    def src(self) -> str:
+        """The source sentences, joined by spaces."""
+        return _joined(self.src_texts)
+
+    @property
+    def tgt(self) -> str:
+        """The target sentences, joined by spaces."""
+        return _joined(self.tgt_texts)
+
 
 @dataclass(frozen=True)
 class AlignedDocument:
-    """A document pair with its links, as output formats and the journal need it.
+    """Two documents with their links, in order: take its ``len()``, iterate over it (`LinkedText`), ``write`` it.
 
     Attributes:
-        links: score, source lines, target lines (counted from 0 in their files), source texts, target texts.
-        starts, ends: the first line of each document, and the line after its last one.
-        doubtful: the documents hardly fit better than random sentences.
+        name: the name of the document.
+        links: every line that is not blank is in one of them. Scores are log odds that the sides are translations of
+            each other, as those of `mine`; a line left out has `LOWEST`.
+        starts, ends: the first line of each document in its file (from 0), and the line after its last one.
+        mean_score: the mean probability of the sentences; one that is left out counts 0.
+        doubtful: the documents hardly look like translations of each other.
+        langs: their languages, "" if unknown.
+        signature: how it was made.
     """
 
     name: str
-    links: list[tuple[float, list[int], list[int], list[str], list[str]]]
+    links: list[LinkedText]
     starts: list[int]
     ends: list[int]
     mean_score: float
     doubtful: bool
+    langs: tuple[str, str] = ("", "")
+    signature: str = ""
 
     @classmethod
     def of(cls, task: Task, src: Sequence[str], tgt: Sequence[str], alignment: Alignment) -> AlignedDocument:
@@ -43,10 +77,10 @@ class AlignedDocument:
         starts = [task.src.first, task.tgt.first]
         ends = [starts[0] + len(src), starts[1] + len(tgt)]
         links = [
-            (
+            LinkedText(
                 link.score,
-                [i + starts[0] for i in link.src],
-                [i + starts[1] for i in link.tgt],
+                [i + starts[0] + 1 for i in link.src],
+                [i + starts[1] + 1 for i in link.tgt],
                 [src[i] for i in link.src],
                 [tgt[i] for i in link.tgt],
             )
@@ -54,10 +88,64 @@ class AlignedDocument:
         ]
         return cls(task.name, links, starts, ends, alignment.mean_score, alignment.doubtful)
 
-    def pairs(self) -> tuple[list[list[str]], list[float]]:
-        """Return [source, target] and the score of each two-sided link."""
-        both = [(score, [_joined(src), _joined(tgt)]) for score, _, _, src, tgt in self.links if src and tgt]
-        return [texts for _, texts in both], [score for score, _ in both]
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> AlignedDocument:
+        """Return the document of which `to_json` made the values."""
+        return cls(**{**content, "links": [LinkedText(*link) for link in content["links"]]})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, for the journal."""
+        return asdict(self)
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def __iter__(self) -> Iterator[LinkedText]:
+        return iter(self.links)
+
+    def __getitem__(self, place: int) -> LinkedText:
+        return self.links[place]
+
+    def __repr__(self) -> str:
+        return f"<AlignedDocument: {counted(len(self), 'link')}, {self.signature}>"
+
+    def pairs(self) -> list[LinkedText]:
+        """Return the links of two sides."""
+        return [link for link in self.links if link.src_lines and link.tgt_lines]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the links as a pandas frame: score, src_lines and tgt_lines (tuples, from 1), src, tgt."""
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "score": [link.score for link in self],
+                "src_lines": [tuple(link.src_lines) for link in self],
+                "tgt_lines": [tuple(link.tgt_lines) for link in self],
+                "src": [link.src for link in self],
+                "tgt": [link.tgt for link in self],
+            }
+        )
+
+    def write(
+        self, output: str | os.PathLike[str] = "-", ids: bool = False, format: str | None = None
+    ) -> None:
+        """Write the links to a file, complete or not at all.
+
+        Args:
+            output: the file, or ``-`` for standard output.
+            ids: add line numbers (tsv alone).
+            format: a name in `choices.FORMATS` (default: by the suffix, else tsv).
+
+        Raises:
+            UsageError: `format` does not fit the suffix.
+            BitextmineError: the file cannot be written.
+        """
+        format = choose_format(format, os.fspath(output))
+        if format in FORMATS:
+            FORMATS[format].check_languages(self.langs, "src_lang and tgt_lang")
+        with open_links(os.fspath(output), format, ids=ids, named=False, langs=self.langs) as write:
+            write(self)
 
 
 @contextlib.contextmanager
@@ -80,9 +168,10 @@ def open_links(
     with open_pairs(output, outline, FORMATS[format]) as writer:
 
         def write(document: AlignedDocument) -> None:
-            texts, scores = document.pairs()
-            rows = [[*([document.name] if named else []), *pair] for pair in texts]
-            writer.write(RecordBlock(names, rows), None, [Added("score", np.array(scores, dtype=np.float64))])
+            pairs = document.pairs()
+            rows = [[*([document.name] if named else []), pair.src, pair.tgt] for pair in pairs]
+            scores = np.array([pair.score for pair in pairs], dtype=np.float64)
+            writer.write(RecordBlock(names, rows), None, [Added("score", scores)])
 
         yield write
 
@@ -92,16 +181,16 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(str(i + 1) for i in numbers)
+    return ",".join(map(str, numbers))
 
 
 def _tsv(document: AlignedDocument, ids: bool, named: bool) -> str:
     out = []
-    for score, src_lines, tgt_lines, src, tgt in document.links:
+    for link in document:
         name = [one_cell(document.name)] if ids and named else []
-        lines = [_listed(src_lines), _listed(tgt_lines)] if ids else []
-        texts = one_cell(_joined(src)), one_cell(_joined(tgt))
-        out.append("\t".join([f"{score:.{DECIMALS}f}", *name, *lines, *texts]) + "\n")
+        lines = [_listed(link.src_lines), _listed(link.tgt_lines)] if ids else []
+        texts = one_cell(link.src), one_cell(link.tgt)
+        out.append("\t".join([f"{link.score:.{DECIMALS}f}", *name, *lines, *texts]) + "\n")
     return "".join(out)
 
 
@@ -113,10 +202,10 @@ def _ladder(document: AlignedDocument, ids: bool, named: bool) -> str:
     """
     rungs = []
     x, y = document.starts
-    for score, src, tgt, *_ in document.links:
-        x, y = src[0] if src else x, tgt[0] if tgt else y
+    for score, src, tgt, *_ in document:
+        x, y = src[0] - 1 if src else x, tgt[0] - 1 if tgt else y
         rungs.append(f"{x}\t{y}\t{score:.{DECIMALS}f}\n")
-        x, y = src[-1] + 1 if src else x, tgt[-1] + 1 if tgt else y
+        x, y = src[-1] if src else x, tgt[-1] if tgt else y
     return "".join(rungs) + "{}\t{}\t{:.{}f}\n\n".format(*document.ends, 0, DECIMALS)
 
 
@@ -127,23 +216,26 @@ def _json(document: AlignedDocument, ids: bool, named: bool) -> str:
         "doubtful": document.doubtful,
         "links": [
             {
-                "score": round(score, DECIMALS),
-                "src_lines": [i + 1 for i in src_lines],
-                "tgt_lines": [i + 1 for i in tgt_lines],
-                "src": src,
-                "tgt": tgt,
+                "score": round(link.score, DECIMALS),
+                "src_lines": link.src_lines,
+                "tgt_lines": link.tgt_lines,
+                "src": link.src_texts,
+                "tgt": link.tgt_texts,
             }
-            for score, src_lines, tgt_lines, src, tgt in document.links
+            for link in document
         ],
     }
     return json.dumps(content, ensure_ascii=False) + "\n"
 
 
 def _vecalign(document: AlignedDocument, ids: bool, named: bool) -> str:
-    """Return the links as Vecalign and Bleualign write them: sentences from 0 and a cost, 1 - score (deletion: 0)."""
+    """Return the links as Vecalign and Bleualign write them: sentences from 0 and a cost.
+
+    The cost is the improbability of a link, and 0 for a sentence left out.
+    """
     lines = [
-        f"{src}:{tgt}:{max(0.0, 1 - score) if src and tgt else 0:.6f}\n"
-        for score, src, tgt, *_ in document.links
+        f"{[i - 1 for i in src]}:{[j - 1 for j in tgt]}:{1 - probability(score) if src and tgt else 0:.6f}\n"
+        for score, src, tgt, *_ in document
     ]
     return "".join(lines) + ("\n" if named else "")
 

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from bitextmine.alignment.aligner import Aligner
 from bitextmine.alignment.batches import align_tasks
 from bitextmine.alignment.choices import choose_format
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, open_links
-from bitextmine.alignment.inputs import Part, Task, both_sides, choose_tasks, matched_tasks, read_list
+from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
 from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import make_windows
 from bitextmine.console import counted
+from bitextmine.documents.sources import language_of
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.corpora import corpus_language
 from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.journal import Journal
 from bitextmine.files.lines import line_digest
@@ -28,6 +28,7 @@ from bitextmine.files.storage import place
 from bitextmine.files.streams import check_writable, keep_apart
 from bitextmine.files.tables import check_pairs_output
 from bitextmine.files.urls import is_remote
+from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run
 from bitextmine.signature import signature
 from bitextmine.version import __version__
@@ -47,7 +48,9 @@ class AlignOptions:
         format: a name in `choices.FORMATS` (None: by the output's suffix, else tsv).
         ids: add line numbers to tsv.
         max_size: the most sentences in a link, of both sides together.
-        src_lang, tgt_lang: language codes for tmx and jsonl (None: from the file names).
+        presplit: take each line as a sentence, even where it holds several.
+        src_lang, tgt_lang: language codes, to cut documents into sentences and for tmx and jsonl (None: from the file
+            names).
         model: a model name or folder.
     """
 
@@ -57,9 +60,19 @@ class AlignOptions:
     format: str | None = None
     ids: bool = False
     max_size: int = 6
+    presplit: bool = False
     src_lang: str | None = None
     tgt_lang: str | None = None
     model: str = "default"
+
+    @property
+    def settings(self) -> Settings:
+        """The parameters of the search."""
+        return Settings(max_size=self.max_size)
+
+    def signature(self, aligner: Aligner) -> str:
+        """Return how alignments are made."""
+        return signature(task="align", model=aligner.encoder.hash, max_size=self.max_size)
 
     def check(self, src: str | None, tgt: str | None) -> None:
         """Raise UsageError for choices that do not go together."""
@@ -69,6 +82,9 @@ class AlignOptions:
             raise UsageError("--list names the pairs of files: leave out --documents and --blank-lines")
         if src == "-" and tgt == "-":
             raise UsageError("only one of the two can be standard input")
+        for name, lang in (("--src-lang", self.src_lang), ("--tgt-lang", self.tgt_lang)):
+            if lang and (problem := code_problem(lang)):
+                raise UsageError(f"{name}: {problem}")
 
 
 @dataclass
@@ -76,50 +92,59 @@ class Summary:
     """Counts over all document pairs.
 
     Attributes:
-        doubtful: documents that hardly fit each other.
+        paired, one_to_one: links of two sides, and those of one sentence each.
+        likely: the sum of the sentences' probabilities.
+        doubtful: documents that hardly look like translations of each other, with their mean score.
         alone: documents without a partner.
+        cut: documents that were cut into sentences.
     """
 
     documents: int = 0
-    src_sentences: int = 0
-    tgt_sentences: int = 0
+    sentences: list[int] = field(default_factory=lambda: [0, 0])
     links: int = 0
     paired: int = 0
     one_to_one: int = 0
-    score_sum: float = 0.0
+    likely: float = 0.0
     doubtful: list[str] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
     signature: str = ""
 
     def add(self, document: AlignedDocument) -> None:
         """Count a document pair."""
         self.documents += 1
-        self.links += len(document.links)
-        for score, src, tgt, *_ in document.links:
-            self.src_sentences += len(src)
-            self.tgt_sentences += len(tgt)
-            self.paired += bool(src and tgt)
-            self.one_to_one += len(src) == len(tgt) == 1
-            self.score_sum += score * (len(src) + len(tgt))
+        self.links += len(document)
+        sizes = [(len(link.src_lines), len(link.tgt_lines)) for link in document]
+        counts = [sum(side) for side in zip(*sizes, strict=True)] or [0, 0]
+        self.sentences = [a + b for a, b in zip(self.sentences, counts, strict=True)]
+        self.paired += sum(s > 0 and t > 0 for s, t in sizes)
+        self.one_to_one += sizes.count((1, 1))
+        self.likely += document.mean_score * sum(counts)
         if document.doubtful:
-            self.doubtful.append(document.name)
+            self.doubtful.append(f"{document.name} (mean score {document.mean_score:.2f})")
 
     def to_table(self) -> str:
         """Return the counts as text."""
-        both = self.src_sentences + self.tgt_sentences
+        src, tgt = self.sentences
         lines = [
-            f"{counted(self.documents, 'pair')} of documents, {counted(self.src_sentences, 'source sentence')} and "
-            f"{counted(self.tgt_sentences, 'target sentence')}: {counted(self.paired, 'pair')} "
-            f"({self.one_to_one:,} one to one), {counted(self.links - self.paired, 'sentence')} left out, mean score "
-            f"{self.score_sum / max(1, both):.2f}"
+            f"{counted(self.documents, 'pair')} of documents, {counted(src, 'source sentence')} and "
+            f"{counted(tgt, 'target sentence')}: {counted(self.paired, 'pair')} ({self.one_to_one:,} one to one), "
+            f"{counted(self.links - self.paired, 'sentence')} left out, mean score "
+            f"{self.likely / max(1, src + tgt):.2f}"
         ]
+        if self.cut:
+            lines.append(
+                f"cut into sentences, which line numbers count: {counted(len(self.cut), 'document')} without one on "
+                f"each line: {_some(self.cut)} (--presplit takes lines as they are)"
+            )
         if self.alone:
             lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_some(self.alone)}")
         if self.doubtful:
-            subject = "this pair" if self.documents == 1 else f"{counted(len(self.doubtful), 'pair')}"
+            several = counted(len(self.doubtful), "pair")
+            subject = "these two do" if self.documents == 1 else f"the documents of {several} do"
             lines.append(
-                f"warning: {subject} of documents hardly fit better than random sentences do: {_some(self.doubtful)}; "
-                "are they translations of each other, in languages of the encoder?"
+                f"warning: {subject} not look like translations of each other: {_some(self.doubtful)}; check the "
+                "files, and that the encoder knows their languages"
             )
         return "\n".join([*lines, self.signature])
 
@@ -136,7 +161,7 @@ def align_files(
     options: AlignOptions | None = None,
     run: Run | None = None,
 ) -> Summary:
-    """Align two files with a sentence per line, or two folders of them, and write the links.
+    """Align two files or two folders, and write the links; documents are cut into sentences where they are not.
 
     An output file is complete or missing; the same call resumes an interrupted one.
 
@@ -153,15 +178,15 @@ def align_files(
         check_pairs_output(output)
     check_writable(output)
     summary = Summary()
-    encoder: Encoder | None = None
+    aligner = Aligner(load_encoder(options.model, run.device), options.settings, run.batch_tokens)
+    reader = Reader((options.src_lang, options.tgt_lang), options.presplit, run)
     if options.pairs is not None:
         tasks, named = read_list(options.pairs, run.errors), True
     else:
         assert src is not None and tgt is not None
         if options.documents:
             sides = both_sides(src, tgt, blank_lines=options.blank_lines, errors=run.errors)
-            encoder = load_encoder(options.model, run.device)
-            tasks, summary.alone = _match(*sides, encoder, run)
+            tasks, summary.alone = _match(sides, reader, aligner, run)
             named = not options.blank_lines
         else:
             tasks, named = choose_tasks(src, tgt, blank_lines=options.blank_lines, errors=run.errors)
@@ -169,30 +194,30 @@ def align_files(
     for source in [*read, *([] if options.pairs is None else [options.pairs])]:
         keep_apart(source, {"-o": output})
     langs = _languages(tasks[0], options, format)
-    encoder = encoder or load_encoder(options.model, run.device)
-    _warn_unfamiliar(tasks, encoder, options, run.errors)
-    settings = Settings(max_size=options.max_size)
-    summary.signature = signature(task="align", model=encoder.hash, max_size=options.max_size)
-    with _journal(output, tasks, encoder, settings, run) as journal:
+    _warn_unfamiliar(tasks, reader, aligner, options)
+    summary.signature = options.signature(aligner)
+    with _journal(output, tasks, aligner, options, run) as journal:
         with open_links(output, format, ids=options.ids, named=named, langs=langs) as write:
-            for document in align_tasks(tasks, encoder, settings, run, journal):
+            for document in align_tasks(tasks, reader, aligner, run, journal):
                 write(document)
                 summary.add(document)
         if journal is not None:
             journal.remove()
+    summary.cut = list(reader.cut)
     return summary
 
 
 def _journal(
-    output: str, tasks: Sequence[Task], encoder: Encoder, settings: Settings, run: Run
+    output: str, tasks: Sequence[Task], aligner: Aligner, options: AlignOptions, run: Run
 ) -> contextlib.AbstractContextManager[Journal | None]:
     """Return the journal beside an output file; None for a stream and for storage by URL."""
     if output == "-" or is_remote(output) or (Path(output).exists() and not Path(output).is_file()):
         return contextlib.nullcontext()
     identity = {
         "version": __version__,
-        "model": encoder.hash,
-        "settings": asdict(settings),
+        "model": aligner.encoder.hash,
+        "settings": asdict(aligner.settings),
+        "presplit": options.presplit,
         "names": line_digest(task.name for task in tasks),
         "batch_tokens": run.batch_tokens,
     }
@@ -200,14 +225,18 @@ def _journal(
     return Journal(path.with_name(f".{path.name}.align"), "align", identity)
 
 
-def _match(src: list[Part], tgt: list[Part], encoder: Encoder, run: Run) -> tuple[list[Task], list[str]]:
+def _match(
+    sides: tuple[list[Part], list[Part]], reader: Reader, aligner: Aligner, run: Run
+) -> tuple[list[Task], list[str]]:
     """Return the documents that belong together, and the names of the others."""
+    src, tgt = sides
     windows = []
     with run.progress(len(src) + len(tgt), "matching", "documents") as bar:
-        for part in (*src, *tgt):
-            lines = [line for line in part.read(run.errors) if line.strip()]
-            windows += make_windows(encoder, [lines], 1, run.batch_tokens)
-            bar.update(1)
+        for side, parts in enumerate(sides):
+            for part in parts:
+                lines = [line for line in reader.read(part, side) if line.strip()]
+                windows += make_windows(aligner.encoder, [lines], 1, run.batch_tokens)
+                bar.update(1)
     found = match_documents(windows[: len(src)], windows[len(src) :])
     if not found:
         raise BitextmineError(
@@ -221,29 +250,25 @@ def _match(src: list[Part], tgt: list[Part], encoder: Encoder, run: Run) -> tupl
 
 def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str]:
     """Return the languages for formats that name them; only TMX cannot do without."""
-    found = []
-    sides = (task.src, options.src_lang, "--src-lang"), (task.tgt, options.tgt_lang, "--tgt-lang")
-    for part, given, option in sides if format in ("tmx", "jsonl", "moses") else ():
-        try:
-            found.append(corpus_language(part.path, given))
-        except BitextmineError:
-            if format == "jsonl":
-                break
+    if format not in FORMATS:
+        return "", ""
+    sides = (task.src.path, options.src_lang), (task.tgt.path, options.tgt_lang)
+    langs = [given or language_of(path) or "" for path, given in sides]
+    if not FORMATS[format].needs_languages:
+        return (langs[0], langs[1]) if all(langs) else ("", "")
+    for lang, (path, _), option in zip(langs, sides, ("--src-lang", "--tgt-lang"), strict=True):
+        if not lang:
             raise BitextmineError(
-                f"{part.path}: {format.upper()} needs a language and the name tells none; pass {option}"
-            ) from None
-    langs = (found[0], found[1]) if len(found) == 2 else ("", "")
-    if format in FORMATS:
-        FORMATS[format].check_languages(langs, "--src-lang and --tgt-lang")
-    return langs
+                f"{path}: {format.upper()} needs a language and the name tells none; pass {option}"
+            )
+    FORMATS[format].check_languages((langs[0], langs[1]), "--src-lang and --tgt-lang")
+    return langs[0], langs[1]
 
 
-def _warn_unfamiliar(tasks: list[Task], encoder: Encoder, options: AlignOptions, errors: str) -> None:
+def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, options: AlignOptions) -> None:
     """Log a warning if the encoder does not know the languages of the first documents; never read a stream twice."""
-    for name, lang, parts in (
-        ("source documents", options.src_lang, [task.src for task in tasks[:_LOOKED_AT]]),
-        ("target documents", options.tgt_lang, [task.tgt for task in tasks[:_LOOKED_AT]]),
-    ):
+    for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
+        parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
         seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
-        lines = (line for part in seen for line in part.read(errors))
-        warn_unfamiliar(encoder, name, lang or "", sampled(lines))
+        lines = (line for part in seen for line in reader.read(part, side))
+        warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))

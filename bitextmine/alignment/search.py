@@ -1,21 +1,29 @@
-"""Search from coarse to fine (Thompson and Koehn 2019).
+"""Search from coarse to fine.
 
 In a long document a first path is found between means of neighbouring sentences, then refined with shorter and shorter
-runs.
+runs (Thompson and Koehn 2019). The path of windows' vectors then tells the level of the document's distances; a second
+search near it also weighs the evidence of pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bitextmine.alignment.costs import Costs, Kinds, Prices, kinds
-from bitextmine.alignment.program import Band, Path, cheapest, full_band
-from bitextmine.alignment.windows import VectorWindows, Windows
+from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, Tick, level_of, of_steps
+from bitextmine.alignment.evidence import Evidence
+from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
+from bitextmine.alignment.windows import Floats, VectorWindows, Windows
 
 _BLOCK = 4096
+# Half the width of the band in which pieces are compared, in nodes.
+_NEAR = 3
+
+# Fitted by maximum likelihood, see mine/alignment.md.
+VECTORS = Prices(far=3.74, join=3.18, length=5.16, skip=7.08)
+PIECES = Prices(far=2.58, join=3.37, length=4.47, skip=6.55, missed=0.48)
 
 
 @dataclass(frozen=True)
@@ -24,17 +32,18 @@ class Settings:
 
     Attributes:
         max_size: the most sentences in one step, of both sides together.
-        prices: the costs of steps.
+        vectors, pieces: prices without and with the evidence of pieces.
         radius: half the width of the band around a coarser path, in nodes.
         whole: documents up to this product of lengths are searched without a band.
         dense: likewise for the first path, by steps of one to one.
     """
 
     max_size: int = 6
-    prices: Prices = field(default_factory=Prices)
-    radius: int = 8
+    vectors: Prices = VECTORS
+    pieces: Prices = PIECES
+    radius: int = 6
     whole: int = 1 << 14
-    dense: int = 1 << 22
+    dense: int = 1 << 18
 
     @property
     def window_sizes(self) -> int:
@@ -42,18 +51,54 @@ class Settings:
         return max(1, self.max_size - 1)
 
 
-Tick = Callable[[int], object] | None  # called with the number of sentences done
+@dataclass(frozen=True)
+class Found:
+    """A path, and of each of its steps the distance and the missed evidence (NaN for a sentence left out)."""
+
+    path: Path
+    distance: Floats
+    missed: Floats
 
 
-def find_path(src: Windows, tgt: Windows, settings: Settings, tick: Tick = None) -> tuple[Path, Costs]:
-    """Return the cheapest alignment of two documents, neither of them empty, and its costs."""
-    steps = kinds(settings.max_size)
-    costs = Costs(src, tgt, steps, settings.prices)
+def find_path(
+    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Tick = None
+) -> Found:
+    """Return the cheapest alignment of two documents, neither of them empty."""
     n, m = len(src), len(tgt)
+    costs = Costs(src, tgt, kinds(settings.max_size))
     if n * m <= settings.whole:
-        return cheapest(costs, steps, n, m, full_band(n, m)), costs
-    coarse = _coarse(_plain(src), _plain(tgt), settings)
-    return _refine(costs, steps, n, m, coarse, settings.radius, tick), costs
+        first = _search(costs, Band.full(n, m), settings, tick)
+    else:
+        coarse = _coarse(_plain(src), _plain(tgt), settings)
+        first = _refine(costs, coarse, settings, settings.radius, tick)
+    level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
+    band = _around(first.path, n, m, _NEAR)
+    distances = _columns(first.lattice.band, band, first.distances)
+    missed = None
+    if evidence is not None and src.pieces is not None and tgt.pieces is not None:
+        missed = _missed(evidence, src, tgt, costs, band)
+    prices = settings.vectors if missed is None else settings.pieces
+    lattice = costs.lattice(band, distances, prices, level, missed)
+    path = cheapest(lattice)
+    none = np.zeros(len(path), dtype=np.float32)
+    return Found(
+        path, of_steps(path, lattice, distances), none if missed is None else of_steps(path, lattice, missed)
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The cheapest path by vectors, and the costs and distances it was found with."""
+
+    path: Path
+    lattice: Lattice
+    distances: Floats
+
+
+def _search(costs: Costs, band: Band, settings: Settings, tick: Tick = None) -> _Search:
+    distances = costs.distances(band, tick)
+    lattice = costs.lattice(band, distances, settings.vectors, USUAL_LEVEL)
+    return _Search(cheapest(lattice), lattice, distances)
 
 
 def _plain(side: Windows) -> VectorWindows:
@@ -68,22 +113,22 @@ def _plain(side: Windows) -> VectorWindows:
 def _coarse(src: VectorWindows, tgt: VectorWindows, settings: Settings) -> Path:
     """Return the path by steps of one to one."""
     n, m = len(src), len(tgt)
-    steps = kinds(2)
+    costs = Costs(src, tgt, kinds(2))
     if n * m <= settings.dense:
-        return cheapest(Costs(src, tgt, steps, settings.prices), steps, n, m, full_band(n, m))
+        return _search(costs, Band.full(n, m), settings).path
     coarser = _coarse(src.halved(), tgt.halved(), settings)
     doubled = Path(np.minimum(2 * coarser.x, n), np.minimum(2 * coarser.y, m), coarser.cost)
-    return _refine(Costs(src, tgt, steps, settings.prices), steps, n, m, doubled, 2 * settings.radius)
+    return _refine(costs, doubled, settings, 2 * settings.radius).path
 
 
-def _refine(costs: Costs, steps: Kinds, n: int, m: int, coarse: Path, radius: int, tick: Tick = None) -> Path:
+def _refine(costs: Costs, coarse: Path, settings: Settings, radius: int, tick: Tick = None) -> _Search:
     """Return the best path near another one; a band whose edge the path touches is widened."""
+    n, m = int(coarse.x[-1]), int(coarse.y[-1])
     while True:
-        band = _around(coarse, n, m, radius)
-        found = cheapest(costs, steps, n, m, band, tick=tick)
-        if not found.on_edge or band.width > max(n, m):
+        found = _search(costs, _around(coarse, n, m, radius), settings, tick)
+        if not found.path.on_edge or found.lattice.band.width > max(n, m):
             return found
-        coarse, radius, tick = found, 2 * radius, None
+        coarse, radius, tick = found.path, 2 * radius, None
 
 
 def _around(path: Path, n: int, m: int, radius: int) -> Band:
@@ -101,4 +146,53 @@ def _around(path: Path, n: int, m: int, radius: int) -> Band:
     centre = np.floor(np.interp(place, x + y, y) + 0.5).astype(np.int64)
     # Rounding may go back, or forward by two, which no path does.
     centre = np.clip(np.maximum.accumulate(centre), 0, m)
-    return Band(centre - radius, 2 * radius + 1)
+    return Band(n, m, centre - radius, 2 * radius + 1)
+
+
+def _columns(wide: Band, narrow: Band, values: Floats) -> Floats:
+    """Return the values of a band's nodes from those of another one; infinity where that has no such node."""
+    column = (narrow.low - wide.low)[:, None] + np.arange(narrow.width)
+    there = (column >= 0) & (column < wide.width)
+    out: Floats = values[np.arange(len(column))[:, None], np.where(there, column, 0)]
+    out[~there] = np.inf
+    return out
+
+
+def _missed(evidence: Evidence, src: Windows, tgt: Windows, costs: Costs, band: Band) -> Floats:
+    """Return the evidence that each step from each node of a band misses, (n + m + 1, width, kinds)."""
+    assert src.pieces is not None and tgt.pieces is not None
+    x, y = band.nodes(0, len(band.low))
+    row, column = np.nonzero((x >= 0) & (y >= 0) & (x < band.n) & (y < band.m))
+    pairs = np.stack([x[row, column], y[row, column]], axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    sizes = int(max(costs.steps.x.max(initial=1), costs.steps.y.max(initial=1)))
+    of_src, of_tgt = evidence.missed(
+        evidence.side(src.pieces), evidence.side(tgt.pieces), pairs[order], sizes
+    )
+    # The number of a node's pair; outside the band the last row, of zeros.
+    number = np.full((len(band.low) + sizes, band.width), len(pairs))
+    number[row[order], column[order]] = np.arange(len(pairs))
+    low = np.append(band.low, np.full(sizes, band.low[-1]))
+    of_src, of_tgt = (
+        np.append(part, np.zeros((1, sizes), dtype=np.float32), axis=0) for part in (of_src, of_tgt)
+    )
+    out = np.zeros((len(band.low), band.width, len(costs.steps)), dtype=np.float32)
+
+    def beside(dx: int, dy: int) -> NDArray[np.int64]:
+        """Return the number of the pair dx source and dy target sentences after each node."""
+        after = np.arange(len(band.low)) + dx + dy
+        there = y + dy - low[after][:, None]
+        inside = (there >= 0) & (there < band.width)
+        found: NDArray[np.int64] = np.where(
+            inside, number[after[:, None], np.where(inside, there, 0)], len(pairs)
+        )
+        return found
+
+    for i in range(sizes):
+        down, right = beside(i, 0), beside(0, i)
+        for k, (s, t) in enumerate(zip(costs.steps.x.tolist(), costs.steps.y.tolist(), strict=True)):
+            if i < s:
+                out[..., k] += of_src[down, t - 1]
+            if i < t:
+                out[..., k] += of_tgt[right, s - 1]
+    return out

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.encoder.columns.lengths import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums, SumParts
 
 Floats = NDArray[np.float32]
@@ -27,11 +28,13 @@ class Windows(Protocol):
         sizes: the sentences in the longest window.
         dim: the size of the vectors.
         characters: (n,) int64, the length of each sentence, if known.
+        pieces: of the sentences, if the encoder sums their vectors.
     """
 
     sizes: int
     dim: int
     characters: NDArray[np.int64] | None
+    pieces: Pieces | None
 
     def __len__(self) -> int: ...
 
@@ -51,9 +54,10 @@ class SumWindows:
     longer wave, fitted (least squares) by the two weighted sums that a sentence has: of 1 and of its own cosine.
     """
 
-    def __init__(self, parts: SumParts, sizes: int, characters: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, parts: SumParts, sizes: int, pieces: Pieces, characters: NDArray[np.int64]) -> None:
         self._parts = parts
-        self.characters = characters
+        self.pieces: Pieces | None = pieces
+        self.characters: NDArray[np.int64] | None = characters
         self.sizes = sizes
         self.dim = parts.sums.shape[1] + (COLUMNS if parts.length_share else 0)
         self._kept = _Kept()
@@ -142,6 +146,8 @@ _KEPT_ROWS = 1024
 class EncodedWindows:
     """Windows of any encoder, which encodes sentences joined by spaces; float16 (cosine error below 5e-5)."""
 
+    pieces: Pieces | None = None
+
     def __init__(
         self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None
     ) -> None:
@@ -170,6 +176,8 @@ _BLOCK = 8192
 
 class VectorWindows:
     """Windows of sentences known by their vectors only: the normalised sum of (n, d) unit rows or zeros."""
+
+    pieces: Pieces | None = None
 
     def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
         self.characters = characters
@@ -221,12 +229,12 @@ def make_windows(
     parts = encoder.network.parts(pieces)
     start = 0
     for lines in documents:
-        rows: slice | NDArray = slice(start, start + len(lines))
+        rows = np.arange(start, start + len(lines))
         if inverse is not None:
             rows = inverse[rows]
         own = replace(
             parts, sums=parts.sums[rows], pieces=parts.pieces[rows], characters=parts.characters[rows]
         )
-        found.append(SumWindows(own, sizes, line_lengths(lines)))
+        found.append(SumWindows(own, sizes, pieces.take(rows), line_lengths(lines)))
         start += len(lines)
     return found

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     name="align",
     example=(
         "bitextmine align book.en book.fr",
+        "bitextmine align page.en.html page.fr.html -o page.tmx",
         "bitextmine align en/ fr/ -o aligned.tsv.gz",
         "bitextmine align book.en book.fr | bitextmine score | bitextmine filter",
         "bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr",
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 @options.flag("--documents", "Match documents by content, in two folders or with --blank-lines.")
 @options.count("--max-size", "Maximum sentences in a link, both sides together.", default=6, least=2, most=16)
 @options.flag(
+    "--presplit", "Take each line as a sentence. Without it, pages and paragraphs are cut into sentences."
+)
+@options.flag(
     "--ids", "Add the line numbers, counted from 1, after the score (and the document, if there are several)."
 )
 @click.option(
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     help=f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; or pairs alone.  [default: by FILE's "
     "suffix, or tsv]",
 )
-@options.language("--src-lang", "Language for tmx and jsonl.  [default: SRC's suffix]")
+@options.language("--src-lang", "Language of SRC.  [default: as in book.en, book.en.txt]")
 @options.language("--tgt-lang", "Likewise.  [default: TGT's suffix]")
 @click.option(
     "--jobs",
@@ -62,9 +66,10 @@ if TYPE_CHECKING:
 def align(src: str | None, tgt: str | None, output: str, run: Run, **options: Any) -> None:
     """Align the sentences of documents with their translations.
 
-    SRC and TGT are two files with one sentence per line, or two folders of such files, matched by name. Prints score,
-    source sentences and target sentences, separated by tabs, in document order; a sentence without a translation stands
-    alone. A score of 1 is a perfect match, 0 a random one. Blank lines are skipped.
+    SRC and TGT are two documents, or two folders of them, matched by name: one sentence per line, plain text or HTML.
+    Prints score, source sentences and target sentences, separated by tabs, in document order; a sentence without a
+    translation stands alone. The score is the log odds of a translation, as that of mine: 0 is as likely as not. Blank
+    lines are skipped.
     """
     # Documents are aligned in parallel; threads inside NumPy's products would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

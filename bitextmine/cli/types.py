@@ -64,10 +64,10 @@ def threshold(estimated: bool) -> Callable[[str], str]:
 
 def language(value: str) -> str:
     """Accept a language code; "" is the default of some options and refused by `shell.Command` otherwise."""
-    from bitextmine.languages.codes import is_code
+    from bitextmine.languages.codes import code_problem
 
-    if value and not is_code(value):
-        raise click.BadParameter(f"{value!r} is not a language code such as fr or pt-BR.")
+    if value and (problem := code_problem(value)):
+        raise click.BadParameter(f"{problem}.")
     return value
 
 

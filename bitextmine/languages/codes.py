@@ -25,6 +25,14 @@ def is_short_code(text: str) -> bool:
     return _SHORT.fullmatch(text) is not None
 
 
+def code_problem(code: str) -> str | None:
+    """Return the reason why an option's value is no code of a language; None if it is one (fr, pt-BR, zh_Hans)."""
+    if is_code(code) and (language(code) is not None or len(_first_part(code)) <= 3):
+        return None
+    meant = next((row.code for row in languages().values() if row.name.lower() == code.lower()), None)
+    return f"{code!r} is not a language code such as {'fr or pt-BR' if meant is None else meant}"
+
+
 @cache
 def _by_alias() -> Mapping[str, Language]:
     return {code: row for row in languages().values() for code in (row.code, *row.aliases)}

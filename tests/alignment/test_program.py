@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.alignment.aligner import Alignment, align_windows
-from bitextmine.alignment.costs import Costs, Prices, kinds
-from bitextmine.alignment.program import Band, cheapest, full_band
-from bitextmine.alignment.search import Settings, find_path
+from bitextmine.alignment.costs import Costs, Prices
+from bitextmine.alignment.evidence import REACH, Evidence
+from bitextmine.alignment.program import Band, cheapest, kinds
+from bitextmine.alignment.scores import LOWEST
+from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import VectorWindows
 from bitextmine.compiled import library
+from bitextmine.encoder.pieces import Pieces
 
 _spec = importlib.util.spec_from_file_location("align_oracle", Path(__file__).with_name("oracle.py"))
 oracle = importlib.util.module_from_spec(_spec)
@@ -45,17 +48,20 @@ def steps_of(path) -> list[tuple[int, int, int, int]]:
     return np.stack([path.x[:-1], np.diff(path.x), path.y[:-1], np.diff(path.y)], axis=1).tolist()
 
 
+PRICES = Prices(far=2.0, join=0.5, length=1.5, skip=2.5)
+
+
 @pytest.mark.parametrize("largest", [2, 3, 4, 6])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
     src, tgt, *_ = made(seed, 4 + 2 * seed, drop=0.3)
     if not len(src) or not len(tgt):
         pytest.skip("empty")
-    prices = Prices()
-    path, costs = find_path(src, tgt, Settings(max_size=largest, prices=prices))
-    assert costs.skip == pytest.approx(oracle.skip(src, tgt, prices), rel=1e-4)
-    best = oracle.least(src, tgt, largest, prices)
-    assert oracle.total(src, tgt, steps_of(path), prices) == pytest.approx(best, rel=1e-4, abs=1e-4)
+    costs = Costs(src, tgt, kinds(largest))
+    band = Band.full(len(src), len(tgt))
+    path = cheapest(costs.lattice(band, costs.distances(band), PRICES, 0.4))
+    best = oracle.least(src, tgt, largest, PRICES, 0.4)
+    assert oracle.total(src, tgt, steps_of(path), PRICES, 0.4) == pytest.approx(best, rel=1e-4, abs=1e-4)
     assert path.cost.sum() == pytest.approx(best, rel=1e-4, abs=1e-4)
     assert all(s + t <= largest for _, s, _, t in steps_of(path))
 
@@ -67,14 +73,57 @@ def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: in
     rng = np.random.default_rng(3)
     n, m = lengths
     src, tgt = (side(rng, rng.normal(size=(size, 8)), 0, 5) for size in lengths)
-    steps = kinds(largest)
-    costs = Costs(src, tgt, steps, Prices())
+    costs = Costs(src, tgt, kinds(largest))
     centre = np.round(np.linspace(0, m, n + m + 1)).astype(np.int64)
-    for band in (full_band(n, m), Band(centre - 6, 13)):
-        fast, slow = (cheapest(costs, steps, n, m, band, compiled=c) for c in (True, False))
+    for band in (Band.full(n, m), Band(n, m, centre - 6, 13)):
+        lattice = costs.lattice(band, costs.distances(band), PRICES, 0.9)
+        fast, slow = (cheapest(lattice, compiled=c) for c in (True, False))
         for name in ("x", "y", "cost"):
             assert np.array_equal(getattr(fast, name), getattr(slow, name))
         assert fast.on_edge == slow.on_edge
+
+
+class Rows:
+    """A network of made-up vectors of pieces."""
+
+    def __init__(self, rng: np.random.Generator, count: int) -> None:
+        self.rows = rng.integers(-127, 128, (count, 16)).astype(np.int8)
+        self.norms = rng.random(count).astype(np.float32) + 0.2
+
+    def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows, self.norms
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_evidence_missed_is_that_of_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    network = Rows(rng, 40)
+    pieces = [
+        Pieces.from_lists([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(count)])
+        for count in (12, 15)
+    ]
+    evidence = Evidence(network)
+    sides = [evidence.side(part) for part in pieces]
+    # Each sentence with consecutive ones of the other document, not all of them.
+    pairs = np.array([(i, j) for i in range(12) for j in range(15) if abs(i - j) < 6])
+    found = evidence.missed(*sides, pairs, 4)
+    unit = network.rows / np.linalg.norm(network.rows, axis=1, keepdims=True)
+    for own, other, columns, table in (
+        (sides[0], sides[1], pairs, found[0]),
+        (sides[1], sides[0], pairs[:, ::-1], found[1]),
+    ):
+        for (i, j), row in zip(columns.tolist(), table.tolist(), strict=True):
+            partners = {b for a, b in columns.tolist() if a == i}
+            ids = own.pieces.ids[slice(*own.pieces.offsets[i : i + 2])]
+            best = np.zeros((len(ids), len(other.pieces)))
+            for b in partners:
+                there = other.pieces.ids[slice(*other.pieces.offsets[b : b + 2])]
+                if len(there) and len(ids):
+                    best[:, b] = np.clip((unit[ids] @ unit[there].T).max(axis=1), 0, 1)
+            weight = network.norms[ids] / network.norms.mean()
+            for size, value in enumerate(row, 1):
+                wanted = oracle.missed(best, weight, range(j, j + size), REACH)
+                assert value == pytest.approx(wanted, abs=0.02 * max(1, len(ids)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -109,7 +158,7 @@ def check(alignment: Alignment, n: int, m: int, largest: int) -> None:
     for link in links:
         sizes = len(link.src), len(link.tgt)
         assert sum(sizes) == 1 or (min(sizes) and sum(sizes) <= largest)
-        assert link.score == 0 or min(sizes)
+        assert (link.score == LOWEST) == (min(sizes) == 0)
         assert np.isfinite(link.score)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bitextmine
 from bitextmine.alignment.windows import EncodedWindows, SumWindows, VectorWindows, make_windows
 from bitextmine.encoder import load_encoder
 
@@ -82,3 +83,27 @@ def test_halves(n: int) -> None:
         mean = rows[2 * i : 2 * i + 2].sum(axis=0)
         assert np.allclose(row, mean / np.linalg.norm(mean), atol=1e-6)
         assert half.characters[i] == np.arange(n)[2 * i : 2 * i + 2].sum()
+
+
+def test_align_in_python(tmp_path: Path) -> None:
+    en = ["Good morning.", "The train to Paris leaves at noon. It is late.", "", "I do not eat meat."]
+    fr = ["Bonjour.", "Le train pour Paris part à midi.", "Il est en retard.", "Je ne mange pas de viande."]
+    found = bitextmine.align(en, fr, src_lang="en", tgt_lang="fr", model="europe5")
+    wanted = [([1], [1]), ([2], [2, 3]), ([4], [4])]
+    assert [(link.src_lines, link.tgt_lines) for link in found] == wanted
+    assert found[1].tgt == "Le train pour Paris part à midi. Il est en retard." and not found.doubtful
+    frame = found.to_frame()
+    assert frame.columns.tolist() == ["score", "src_lines", "tgt_lines", "src", "tgt"] and len(frame) == len(
+        found
+    )
+    found.write(tmp_path / "out.tmx")
+    assert (tmp_path / "out.tmx").read_text().count("<tu>") == 3
+    for name, lines in (("doc.en", en), ("doc.fr", fr)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    again = bitextmine.align(tmp_path / "doc.en", tmp_path / "doc.fr")
+    assert again.links == found.links and again.langs == ("en", "fr")
+    for wrong in ({"src_lang": "English"}, {"max_size": 1}):
+        with pytest.raises(bitextmine.UsageError, match=r"English|max_size"):
+            bitextmine.align(en, fr, **wrong)
+    with pytest.raises(bitextmine.UsageError, match="found 3"):
+        bitextmine.align([*en, 3], fr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import signal
+import textwrap
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -71,7 +72,7 @@ def test_two_documents_and_their_score(bm, document, tmp_path):
     for row, (x, y) in zip(rows, found, strict=True):
         assert row[3] == " ".join(src[i - 1] for i in x)
         assert row[4] == " ".join(tgt[j - 1] for j in y)
-        assert bool(x and y) or float(row[0]) == 0
+        assert bool(x and y) or float(row[0]) == -10
     report = json.loads(bm("evaluate", "align", "out.tsv", "--gold", "gold", "--format", "json").out)
     assert report["strict"]["f1"] > 0.7 and report["lax"]["f1"] > 0.85
     assert sorted(p.name for p in tmp_path.iterdir()) == ["doc.en", "doc.fr", "gold", "out.tsv"]
@@ -241,8 +242,10 @@ def test_small_documents(bm, tmp_path):
         "half": [([], [1]), ([], [2])],
         "one": [([1], [1])],
         "blank": [([3], [3])],
-        "many": [([1], [1, 2, 3])],
+        "many": [([1], [1]), ([2], [2]), ([3], [3])],
     }
+    lines = bm("align", "many.en", "many.fr", "--ids", "--presplit").out
+    assert links(lines) == [([1], [1, 2, 3])]
     signs = links(bm("align", "signs.en", "signs.fr", "--ids").out)
     assert sorted(i for x, _ in signs for i in x) == [1, 2]
 
@@ -252,7 +255,7 @@ def test_unrelated_documents(bm, document, tmp_path):
     document(tmp_path, "b", 3000, 60)
     (tmp_path / "b.fr").write_text("".join(f"{x} {x} {x}\n" for x in range(60)))
     result = bm("align", "a.en", "b.fr")
-    assert "warning: this pair of documents hardly fit" in result.err
+    assert "warning: these two do not look like translations of each other: a (mean score 0.0" in result.err
 
 
 def test_missing_files(bm, document, tmp_path):
@@ -320,6 +323,67 @@ def test_tmx_needs_languages(bm, tmp_path):
         cwd=tmp_path,
     ).out
     assert 'xml:lang="pt-BR"' in out
+
+
+def test_languages_are_checked(bm, tmp_path):
+    for lang in ("English", "fr"):
+        (tmp_path / f"doc.{lang}").write_text("One.\n")
+    assert (
+        "'English' is not a language code such as en"
+        in bm("align", *["doc.fr"] * 2, "--src-lang", "English", code=2).err
+    )
+    error = bm.fails("align", "doc.English", "doc.fr", "-o", "out.tmx")
+    assert "doc.English: TMX needs a language" in error and "--src-lang" in error
+
+
+PAGE = """<!DOCTYPE html>
+<html><head><title>Museum</title></head><body><nav><a href="/">Home</a> <a href="/x">Contact</a></nav>
+<main><h1>{}</h1><p>{}</p><p>{}</p></main></body></html>
+"""
+TEXTS = {
+    "en": (
+        "The museum",
+        "The museum opens at nine in the morning. Tickets cost twelve euros. Children pay nothing at all.",
+        "Last year, more than 3,400 visitors came to see the old clocks. Most of them came in summer.",
+    ),
+    "fr": (
+        "Le musée",
+        "Le musée ouvre à neuf heures du matin. Les billets coûtent douze euros. Les enfants ne paient rien du tout.",
+        "L'an dernier, plus de 3 400 visiteurs sont venus voir les vieilles horloges. La plupart sont venus en été.",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ["paragraphs", "wrapped", "stdin", "page"])
+def test_documents_are_cut_into_sentences(bm, tmp_path, form):
+    if form == "page":
+        pytest.importorskip("resiliparse")
+    for lang, texts in TEXTS.items():
+        text = "\n\n".join(textwrap.fill(part, 40) if form == "wrapped" else part for part in texts[1:])
+        (tmp_path / f"doc.{lang}").write_text(PAGE.format(*texts) if form == "page" else f"{text}\n")
+    args = ("align", "doc.en", "doc.fr", "--ids")
+    result = bm(*args)
+    if form == "stdin":
+        stdin = (tmp_path / "doc.en").read_bytes()
+        assert bm("align", "-", *args[2:], "--src-lang", "en", stdin=stdin).out == result.out
+    rows = [line.split("\t")[3:] for line in result.out.splitlines()]
+    assert (
+        len(rows) == 5 + (form == "page")
+        and ["Tickets cost twelve euros.", "Les billets coûtent douze euros."] in rows
+    )
+    assert [x for x, _ in links(result.out)] == [[i + 1] for i in range(len(rows))]
+    assert "2 documents without one on each line: doc.en, doc.fr" in result.err
+    assert "each line" not in bm(*args, "--presplit").err
+
+
+def test_scores_are_probable_where_links_are_right(bm, document, tmp_path):
+    """Log odds, as those of mine: most right links above 0, and those between unrelated documents below."""
+    document(tmp_path, "a", 2000, 60)
+    document(tmp_path, "b", 3000, 60)
+    for names, sign in ((("a.en", "a.fr"), 1), (("a.en", "b.fr"), -1)):
+        rows = [line.split("\t") for line in bm("align", *names).out.splitlines()]
+        scores = [float(row[0]) for row in rows if row[1] and row[2]]
+        assert sum(score * sign > 0 for score in scores) > 0.9 * len(scores)
 
 
 def test_standard_input_and_a_missing_folder(bm, document, tmp_path):
