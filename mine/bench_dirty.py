@@ -123,13 +123,13 @@ class Data:
 
 
 def benchmark(data: Data, seed: int) -> Mixture:
-    """The mining benchmark as it is."""
+    """Return the mining benchmark as it is."""
     one, other = data.europarl(0), data.europarl(1)
     return mix(("en", "fr"), one[0] + other[0], one[1] + other[1], one[2] + other[2], seed)
 
 
 def share(data: Data, lang: str, lines: int, pairs: int, half: int, seed: int) -> Mixture:
-    """Lines of Europarl (en-fr) or news, a few of them translated; which half counts for Europarl only."""
+    """Return lines of Europarl (en-fr) or news, `pairs` of them translated; `half` applies to Europarl."""
     if lang == "fr":
         gold, src, tgt = data.europarl(half)
     else:
@@ -143,7 +143,7 @@ def share(data: Data, lang: str, lines: int, pairs: int, half: int, seed: int) -
 
 
 def dirty(data: Data, kind: str, half: int, seed: int) -> Mixture:
-    """20,000 lines of Europarl, 4,000 of them translated (400 with all dirt), and dirt."""
+    """Return 20,000 lines of Europarl, 4,000 of them translated (400 with all dirt), with dirt."""
     rng = random.Random(seed)
     pairs, src, tgt = data.europarl(half)
     pairs, src, tgt = pairs[:4000], src[:16_000], tgt[:16_000]
@@ -170,7 +170,7 @@ def dirty(data: Data, kind: str, half: int, seed: int) -> Mixture:
 
 
 def crawl(data: Data, lang: str, seed: int) -> Mixture:
-    """30,000 lines a side from many sources, 3,000 translated."""
+    """Return 30,000 lines a side from many sources, 3,000 of them translated."""
     rng = random.Random(seed)
     sources = [
         data.table("news/queries.tsv*", lang),

@@ -1,4 +1,4 @@
-"""What the options of `mine` are worth: F1 of every margin, retrieval and k on two corpora with gold pairs.
+"""Measure F1 of every margin, retrieval and k on two corpora with gold pairs.
 
     python mine/options.py CORPUS.en CORPUS.fr GOLD.tsv
 

@@ -30,7 +30,7 @@ WIDTH = 6.25  # inches of 96 pixels: 600 of them
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of a page: its text, its faint lines, and its curves."""
+    """Colours of a page: its text, its faint lines, and its curves."""
 
     name: str
     text: str
@@ -45,27 +45,27 @@ THEMES = (
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """The rows of a table; lines that begin with # are notes."""
+    """Return the rows of a table without its notes, the lines that begin with #."""
     with open(path, encoding="utf-8", newline="") as file:
         lines = [line for line in file if not line.startswith("#")]
     return list(csv.DictReader(lines, delimiter="\t"))
 
 
 def curve(rows: list[dict[str, str]], x: str, y: str, **where: str) -> tuple[list[float], list[float]]:
-    """Two columns of the rows in which `where` holds."""
+    """Return two columns of the rows in which `where` holds."""
     chosen = [row for row in rows if all(row[key] == value for key, value in where.items())]
     return [float(row[x]) for row in chosen], [float(row[y]) for row in chosen]
 
 
 def thousands(axes: Axes) -> None:
-    """A logarithmic axis of counts, written 2k, 50k."""
+    """Make an axis logarithmic, with counts as 2k, 50k."""
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n / 1000:g}k"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def pool_size(theme: Theme) -> Figure:
-    """P@1 against the size of the pool: a panel per direction."""
+    """Draw P@1 against the size of the pool, a panel per direction."""
     rows = read(ROOT / "train" / "pool_size.tsv")
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
@@ -85,7 +85,7 @@ def pool_size(theme: Theme) -> Figure:
 
 
 def precision(theme: Theme) -> Figure:
-    """Precision against the threshold, and against its estimate: a colour per number of true pairs."""
+    """Draw precision against the threshold and against its estimate, a colour per number of true pairs."""
     rows = read(ROOT / "mine" / "precision.tsv")
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -108,7 +108,7 @@ def precision(theme: Theme) -> Figure:
 
 
 def reliability(theme: Theme) -> Figure:
-    """The share of pairs that are true against the probability that their scores stand for: a colour per text."""
+    """Draw the share of true pairs against the stated probability, a colour per text."""
     rows = read(ROOT / "mine" / "reliability.tsv")
     figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
     axes = figure.subplots()
@@ -126,7 +126,7 @@ def reliability(theme: Theme) -> Figure:
 
 
 def speed(theme: Theme) -> Figure:
-    """Processor time of exact search in both directions against the rows of a side, and the ratio."""
+    """Draw the processor time of exact search in both directions against the rows of a side, and the ratio."""
     rows = read(ROOT / "index" / "speed.tsv")
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -153,7 +153,7 @@ PLOTS: dict[str, Callable[[Theme], Figure]] = {
 
 
 def look(theme: Theme) -> dict[str, object]:
-    """What matplotlib should know of a theme."""
+    """Return the settings of matplotlib for a theme."""
     colors = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), theme.text)
     lines = {
         "axes.edgecolor": theme.faint,

@@ -1,4 +1,4 @@
-"""Precision against the threshold, in truth and as `mine` estimates it: the numbers of a curve in mine/quality.md.
+"""Measure true and estimated precision against the threshold, for a curve in mine/quality.md.
 
     python mine/precision.py CORPUS.en CORPUS.fr GOLD.tsv -o mine/precision.tsv
     python mine/plots.py
@@ -27,14 +27,14 @@ RULES = ("f4", "f1", "f0.25")
 
 
 def write_without(path: Path, lines: list[str], gone: set[int]) -> list[int]:
-    """Write the lines but those whose number (from 1) is in `gone`; the old number of each line written."""
+    """Write the lines without those numbered in `gone` (from 1); return the old number of each line written."""
     kept = [number for number in range(1, len(lines) + 1) if number not in gone]
     path.write_text("".join(f"{lines[i - 1]}\n" for i in kept), encoding="utf-8", newline="\n")
     return kept
 
 
 def mine(folder: Path, langs: list[str], model: str, *threshold: str) -> tuple[list[list[str]], dict]:
-    """The mined rows, with line numbers, and the manifest."""
+    """Return the mined rows, with line numbers, and the manifest."""
     command = [sys.executable, "-m", "bitextmine", "mine", "--ids", *threshold]
     command += ["--src", langs[0], "--tgt", langs[1], "--model", model, "-o", "mined.tsv"]
     subprocess.run(command, check=True, cwd=folder)

@@ -1,4 +1,4 @@
-"""Do the probabilities of `mine` hold? Their calibration on text whose pairs are known, kind by kind.
+"""Measure the calibration of the probabilities of `mine` on text with known pairs, kind by kind.
 
 Example:  python mine/reliability.py europarl=corpus.en.zst,corpus.fr.zst,gold.tsv news=queries.tsv.zst \\
               everyday=queries.en-fr.tsv.zst law=laws.de-fr-it.tsv.zst --paired 0.5 -o mine/reliability.tsv
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _read(files: list[str], args: argparse.Namespace) -> tuple[list[str], list[str], np.ndarray]:
-    """Source and target lines, and the codes of the pairs that are true."""
+    """Return source and target lines, and the codes of the true pairs."""
     if len(files) == 3:
         src, tgt = (list(iter_lines(path)) for path in files[:2])
         gold = read_gold(files[2])

@@ -69,7 +69,7 @@ Rescore = Callable[[BestBothWays, NeighboursLike, int], BestBothWays]
 def best_candidates(
     sim: NDArray, ids: NDArray, mean: NDArray, other_mean: NDArray, kind: str = Margin.RATIO
 ) -> BestCandidates:
-    """For each row the neighbour of the highest margin; equal scores go to the lowest id.
+    """Return for each row the neighbour of the highest margin; of equal scores the one of the lowest id.
 
     sim, ids (n, k): the row's neighbours on the other side (id -1: none); mean (n,): the neighbourhood mean
     of each row; other_mean (m,): that of each row of the other side. NaN means are "unknown", see `margin`.
@@ -94,7 +94,7 @@ def best_candidates(
 
 
 def candidates(neighbours: NeighboursLike, k: int, kind: str = Margin.RATIO) -> BestBothWays:
-    """The best candidate of every row of both sides, by margin over the k nearest neighbours.
+    """Return the best candidate of every row of both sides, by margin over the k nearest neighbours.
 
     Only the first k columns of the neighbours are used, both as candidates and for the neighbourhood means.
     """

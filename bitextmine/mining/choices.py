@@ -49,7 +49,7 @@ class Dedup(Choice):
 
 
 class Duplicates(Choice):
-    """What becomes of lines that repeat a mined one: a pair names the first of them, or each gets a pair."""
+    """The pairs of lines that repeat a mined one: a pair for the first of them, or one for each."""
 
     FIRST = "first", "a pair for the first of them"
     ALL = "all", "a pair for each"

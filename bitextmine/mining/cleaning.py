@@ -84,7 +84,7 @@ class Cleaning:
     Attributes:
         dropped: for both sides a mask of the rows to leave out, bool (u,).
         counts: for both sides the number of lines by rule.
-        identified: whether the identifier was used.
+        identified: true if the identifier was used.
     """
 
     dropped: tuple[NDArray[np.bool_], NDArray[np.bool_]]
