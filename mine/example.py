@@ -74,3 +74,11 @@ axes.set(xlabel="threshold (log odds)", ylim=(0, 1.02), title="Sample corpora, E
 axes.legend(loc="lower left")
 figure.savefig(picture)
 print(f"{picture}: precision and recall against the threshold")
+
+# %% [markdown]
+# A file of pairs is cleaned by rules, as `bitextmine filter` does. In a notebook a result shows itself, and `plot()`
+# draws it: `automatic.plot()` the scores and the threshold, `kept.plot()` the reasons.
+
+# %%
+kept = bitextmine.filter(automatic.to_frame(), src_lang="en", tgt_lang="fr", model=encoder)
+print(kept, {reason: count for reason, count in kept.counts.items() if count})

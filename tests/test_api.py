@@ -461,6 +461,14 @@ def test_the_example_of_training(root, tmp_path):
     assert (tmp_path / "work/exported/modules.json").is_file()
 
 
+def test_the_example_of_neighbours(root):
+    done = subprocess.run(
+        [sys.executable, root / "index/example.py"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fr-en      264   264  100.00" in done.stdout
+
+
 USER = """
 from pathlib import Path
 
