@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items())
 _HELP = f"""Add score columns to sentence pairs, one output line per input line, after a header that names the columns.
 
-Reads tab-separated lines, or .jsonl, .tmx and .parquet by suffix: the output of 'mine' and 'score', source and target
-in the first two columns, or columns named by a header or by --scol and --tcol. Or two files, sources and translations
-line by line, such as corpus.en and corpus.de. Languages stated in the file (.tmx, .jsonl, a header, the names of two
-files) need no --src and --tgt. Replaces a column that already exists.
+Reads tab-separated lines, or .jsonl, .tmx, .xlf and .parquet by suffix, or a folder of the library datasets: the output
+of 'mine' and 'score', source and target in the first two columns, or columns named by a header or by --scol and
+--tcol. Or two files, sources and translations line by line, such as corpus.en and corpus.de. Languages stated in the
+file (.tmx, .jsonl, a header, the names of two files) need no --src and --tgt. Replaces a column that already exists.
 Rows with an unusual number of columns or invalid UTF-8 stay in place, with empty scores.
 
 \b
