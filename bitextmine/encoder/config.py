@@ -20,7 +20,7 @@ LEAST = {
 }
 BELOW = {"dropout": 1.0, "length_share": 1.0, "order_weight": math.inf}
 # Keys that are left out of a config.json where they are 0, so that older versions can read it.
-OPTIONAL = ("ngrams", "order_columns", "order_weight", "length_share", "bottleneck", "recurrent")
+OPTIONAL = ("ngrams", "order_columns", "order_weight", "length_share", "bottleneck", "recurrent", "pairs")
 SUMS_ONLY = ("ngrams", "length_share", "order_columns")
 
 
@@ -38,6 +38,8 @@ class EncoderConfig:
         order_columns: columns before those, which hold the order of the pieces (`columns.order`): sums of the first
             columns of the pieces' vectors, weighted by place and by order_weight.
         bottleneck: with layers, dimensions of the piece vectors, which a matrix brings to dim (0: dim, no matrix).
+        languages: those that it knows.
+        pairs: training pairs by language, also of languages with too few to know them; empty if unknown.
         recurrent: layers that are applied repeatedly until there are ``layers`` of them (0: all have own weights).
 
     Raises:
@@ -58,6 +60,7 @@ class EncoderConfig:
     order_weight: float = 0.0
     bottleneck: int = 0
     recurrent: int = 0
+    pairs: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -165,6 +168,9 @@ class EncoderConfig:
         languages = values.get("languages", [])
         if not isinstance(languages, list) or not all(isinstance(code, str) for code in languages):
             raise BitextmineError(f"{where}: languages must be a list of codes, found {languages!r}")
+        pairs = values.get("pairs", {})
+        if not isinstance(pairs, dict) or any(type(n) is not int or n < 0 for n in pairs.values()):
+            raise BitextmineError(f"{where}: pairs must be whole numbers by language, found {pairs!r}")
         try:
             return cls(**{**values, "languages": tuple(languages)})
         except BitextmineError as e:

@@ -39,6 +39,7 @@ class Encoder:
         languages: codes of the languages that it was trained on.
         device: cpu, cuda or cuda:N.
         network, tokenizer: its parts (`protocols`).
+        languages: those it knows; pairs: training pairs by language, if recorded.
         folder: the model folder, None for an encoder of another toolkit.
         run: threads and batch_tokens, unless a call states its own.
     """
@@ -52,6 +53,7 @@ class Encoder:
         hash: str,
         max_pieces: int,
         languages: tuple[str, ...] = (),
+        pairs: Mapping[str, int] | None = None,
         folder: Path | None = None,
         run: Run | None = None,
         again: Callable[[str], Encoder] | None = None,
@@ -62,6 +64,7 @@ class Encoder:
         self.name, self.hash = name, hash
         self.dim, self.device = network.dim, network.device
         self.max_pieces, self.languages, self.folder = max_pieces, languages, folder
+        self.pairs = dict(pairs or {})
         self.run, self._again = run or Run(), again
 
     def __repr__(self) -> str:
@@ -224,6 +227,11 @@ class Encoder:
             "name": self.name,
             "hash": self.hash,
             "languages": ", ".join(self.languages) or "not stated",
+            **(
+                {"training_pairs": ", ".join(f"{lang} {n:,}" for lang, n in self.pairs.items())}
+                if self.pairs
+                else {}
+            ),
             "max_pieces": self.max_pieces,
             **network,
         }

@@ -57,6 +57,9 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     stated = ", ".join(encoder.languages)
     trained = f"the encoder '{encoder.name}' was not trained on"
     if lang not in _UNDETERMINED and same_code(lang) not in known:
+        if few := encoder.pairs.get(lang):
+            advice = _advice(lang, encoder.name)
+            return f"the encoder '{encoder.name}' was trained on only {few:,} pairs of '{lang}': {advice}"
         return f"{trained} '{lang}' (only on {stated}): {_advice(lang, encoder.name)}"
     letters = count_scripts(lines, _CHARACTERS)
     scripts = frozenset().union(*map(scripts_of, known))

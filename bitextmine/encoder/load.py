@@ -86,6 +86,7 @@ def load_encoder(
         hash=known or own,
         max_pieces=config.max_pieces,
         languages=config.languages,
+        pairs=config.pairs,
         folder=folder,
         run=run,
         again=load_again,

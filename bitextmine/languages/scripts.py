@@ -16,6 +16,13 @@ _LATIN = frozenset({"Latin"})
 _OTHER = {"MODIFIER", "FEMININE", "MASCULINE", "MATHEMATICAL", "SCRIPT", "MICRO", "DOUBLE-STRUCK"}
 
 
+# Letters and signs of scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
+UNSPACED = (
+    "\u0e01-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
+
+
 @lru_cache(maxsize=1 << 14)
 def script(letter: str) -> str:
     """Return the script of a letter, such as Latin, Cyrillic or Han."""

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.files.corpus import Corpus
 from bitextmine.languages.identify import Languages, is_installed
+from bitextmine.languages.scripts import UNSPACED
 from bitextmine.mining.candidates import BestBothWays
 from bitextmine.mining.choices import Retrieval
 from bitextmine.mining.dedup import Unique
@@ -55,7 +56,8 @@ RULES = ("no_letters", "repeated", "boilerplate", "language", "copy")
 _NUMBER = {rule: number for number, rule in enumerate(RULES, start=1)}
 
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_LETTERS = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _CHARACTERS, _WORDS = 8, 6  # the shortest line that counts as repeated
 _VARIED = 16  # different characters at the beginning; with more of them none is over half of a usual line
@@ -107,7 +109,10 @@ def is_junk(line: str) -> str | None:
 
 
 def bare_words(line: str) -> list[str]:
-    """Return the words of a line without markup, list marks, numbers, punctuation and case."""
+    """Return the words of a line without markup, list marks, numbers, punctuation and case.
+
+    In scripts without spaces each letter counts as a word.
+    """
     if "<" in line or "&" in line:
         line = html.unescape(_TAG.sub(" ", line))
     return _LETTERS.findall(line.lower())
@@ -120,7 +125,8 @@ def near_copy(src: str, tgt: str, fewest: int = 3) -> bool:
     """
     one, other = bare_words(src), bare_words(tgt)
     if one == other:
-        return len(one) >= fewest
+        # A name may have three letters or eight in Chinese and Japanese, where each counts as a word.
+        return len(one) >= (3 * fewest if _UNSPACED.search(src) else fewest)
     enough = _COPY_SHARE * max(len(one), len(other))
     if min(len(one), len(other)) < _COPY_WORDS or sum(map(set(other).__contains__, one)) < enough:
         return False  # most pairs; counting occurrences takes ten times as long

@@ -8,7 +8,8 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -325,7 +326,7 @@ class TrainingRun:
 def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, list[str]]:
     """Return the model before the first step, and the names of its n-grams."""
     m, t, start = inputs.recipe.model, inputs.recipe.train, inputs.start
-    languages = sorted({lang for cache in inputs.caches for lang in cache.corpus.langs})
+    pairs = pairs_by_language(inputs.caches)
     shared = piece_ngrams(pieces) if m.spelling else None
     ngrams: list[str] = []
     if start is not None:
@@ -336,9 +337,9 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
             log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
     torch.manual_seed(t.seed)
     if start is None:
-        model = _random_model(inputs.recipe, languages, pieces, len(ngrams))
+        model = _random_model(inputs.recipe, pairs, pieces, len(ngrams))
     else:
-        model = SentenceModel(start.grown_config(len(pieces), languages, m.dropout))
+        model = SentenceModel(start.grown_config(len(pieces), pairs, m.dropout))
         start.load_into(model, pieces)
     if m.length_share:
         model.length_share_in_training = t.length_share_in_training or m.length_share
@@ -347,14 +348,23 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
     return model, ngrams
 
 
+def pairs_by_language(caches: Sequence[PairCache]) -> dict[str, int]:
+    """Return the pairs to train on by language, in the order of the codes."""
+    count = Counter[str]()
+    for cache in caches:
+        count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
+    return dict(sorted(count.items()))
+
+
 def _random_model(
-    recipe: Recipe, languages: Sequence[str], pieces: Sequence[str], ngrams: int
+    recipe: Recipe, pairs: Mapping[str, int], pieces: Sequence[str], ngrams: int
 ) -> SentenceModel:
     m = recipe.model
     shape: dict[str, Any] = {name: getattr(m, name) for name in SHAPE} | {"ngrams": ngrams}
     if not m.order_columns:
         shape["order_weight"] = 0.0
-    model = SentenceModel(EncoderConfig(len(pieces), languages=tuple(languages), dropout=m.dropout, **shape))
+    shape |= {"languages": tuple(pairs), "pairs": dict(pairs)}
+    model = SentenceModel(EncoderConfig(len(pieces), dropout=m.dropout, **shape))
     model.initialise(m.initial_std)
     if m.length_share:
         model.characters.copy_(torch.from_numpy(piece_characters(pieces, ngrams)))

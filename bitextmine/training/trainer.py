@@ -36,7 +36,7 @@ from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRu
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
 from bitextmine.training.start import Start, open_start
 from bitextmine.training.teacher import TeacherSource, open_lessons, open_teacher, teacher_pieces
-from bitextmine.training.vocabulary import open_vocabulary
+from bitextmine.training.vocabulary import open_vocabulary, vocabulary_fit, warn_of_unfit
 from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
@@ -185,6 +185,8 @@ def _prepare(
         open_vocabulary(recipe, job.work, start, journal) if world.first else Tokenizer(job.work / TOKENIZER)
     )
     caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
+    if start is not None and world.first and saved is None:
+        warn_of_unfit(start, vocabulary_fit(caches, tokenizer), growing=bool(recipe.vocabulary.grow))
     asked = [OBJECTIVES[name] for name in recipe.train.objective]
     lessons = pieces = None
     if teacher is not None and any(declared.pieces for declared in asked):
@@ -365,8 +367,6 @@ def model_card(training: TrainingRun) -> str:
     """Return the card as Markdown: kind and size, data with the held-out P@1, recipe, signature."""
     recipe, m, t = training.recipe, training.recipe.model, training.recipe.train
     caches, start, lessons = training.caches, training.inputs.start, training.inputs.lessons
-    before = start.config.languages if start else ()
-    languages = sorted({*before, *(lang for cache in caches for lang in cache.corpus.langs)})
     kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
     made = (
         f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {training.pairs:,} pairs in "
@@ -396,7 +396,7 @@ def model_card(training: TrainingRun) -> str:
         version=__version__,
     )
     lines = [
-        f"# A bitextmine encoder for {', '.join(languages)}",
+        f"# A bitextmine encoder for {', '.join(training.model.config.languages)}",
         "",
         f"{made}.",
         "",

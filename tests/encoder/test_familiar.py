@@ -10,7 +10,7 @@ import pytest
 from bitextmine.encoder.familiar import sampled, unfamiliar
 from bitextmine.languages.identify import is_installed
 
-ENCODER = SimpleNamespace(name="small", languages=("en", "fr"))
+ENCODER = SimpleNamespace(name="small", languages=("en", "fr"), pairs={"en": 900, "fr": 500, "et": 400})
 ENGLISH = [
     "The old sailor sells a wooden boat behind the church.",
     "Our mayor never washes the silver spoon.",
@@ -30,6 +30,8 @@ def test_codes_of_what_it_knows(code):
 def test_a_code_of_what_it_does_not_know():
     trained = "the encoder 'small' was not trained on"
     assert unfamiliar(ENCODER, "zh", ENGLISH) == f"{trained} 'zh' (only on en, fr): expect poor vectors"
+    few = unfamiliar(ENCODER, "et", ENGLISH)
+    assert few == "the encoder 'small' was trained on only 400 pairs of 'et': expect poor vectors"
     packaged = unfamiliar(ENCODER, "no", ENGLISH)
     assert packaged == f"{trained} 'no' (only on en, fr): use --model europe20, which was"
 
@@ -39,7 +41,7 @@ def test_letters_of_another_script():
         "36% of the letters in a sample are Cyrillic"
     )
     assert unfamiliar(ENCODER, "en", [*ENGLISH * 5, *RUSSIAN]) is None
-    assert unfamiliar(SimpleNamespace(name="x", languages=("en", "sr")), "en", RUSSIAN) is None
+    assert unfamiliar(SimpleNamespace(name="x", languages=("en", "sr"), pairs={}), "en", RUSSIAN) is None
 
 
 @pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
@@ -51,7 +53,7 @@ def test_lines_of_another_language():
 
 
 def test_an_encoder_that_states_nothing_knows_everything():
-    assert unfamiliar(SimpleNamespace(name="any", languages=()), "pl", RUSSIAN) is None
+    assert unfamiliar(SimpleNamespace(name="any", languages=(), pairs={}), "pl", RUSSIAN) is None
 
 
 def test_a_sample_is_spread_over_the_lines():

@@ -82,6 +82,7 @@ def test_words_of_other_languages_are_read_only_where_asked_for():
 def test_usual_lengths():
     assert usual_length("en", "de-AT") == 1.13 and usual_length("fra", "de") == 1
     assert usual_length("de", "en") == 1 / 1.13
+    assert usual_length("zh", "en") > 3 > 1 > usual_length("en", "ja")
     assert usual_length("en", "xyz") == usual_length("en", "th") == 1
 
 

@@ -58,6 +58,10 @@ def test_junk(line, rule):
         ("Crossed a threshold", "  - Crossed a threshold", True),
         ("12. <b>Crossed&nbsp;a threshold</b>", "CROSSED A THRESHOLD!", True),
         ("Crossed a threshold", "Crossed a line", False),
+        ("会议明天中午在北京举行。", "会议明天下午在北京举行。", True),
+        ("会议明天中午在北京举行。", "会议明天中午在北京举行", True),
+        ("北京大学", "北京大学", False),  # a name
+        ("会议明天中午在北京举行。", "採決は明日の正午に行われます。", False),
         ("La casa de la playa es grande", "La casa della spiaggia è grande", False),
     ],
 )

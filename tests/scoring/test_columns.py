@@ -136,6 +136,8 @@ def test_copied():
     assert copied("The red car", "La voiture rouge") == 0
     assert copied("Visit Paris now", "Visitez Paris maintenant") == pytest.approx(1 / 3)
     assert copied("red red red", "red") == 1
+    assert copied("我们明天投票", "我们明天开会") == pytest.approx(4 / 6)
+    assert copied("ยกเลิก", "ยกเลิก") == 1 and copied("ยกเลิก", "บันทึก") < 0.5
     assert copied("123", "123") == 1
     assert copied("123", "124") == copied("", "") == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import random
 import shutil
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -25,7 +27,7 @@ from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
 from bitextmine.training.start import open_start
 from bitextmine.training.trainer import train
-from bitextmine.training.vocabulary import open_vocabulary
+from bitextmine.training.vocabulary import open_vocabulary, vocabulary_fit, warn_of_unfit
 
 Make = Callable[..., Any]
 
@@ -256,3 +258,48 @@ def test_a_checkpoint_of_another_start_is_refused(make_recipe: Make, tmp_path: P
     train(from_(make_recipe, tmp_path, str(moved), train__steps=3), out)
     with pytest.raises(BitextmineError, match="a checkpoint of another recipe"):
         train(from_(make_recipe, tmp_path, str(b), train__steps=3), out)
+
+
+def test_a_language_is_known_from_enough_pairs_on(make_recipe: Make, tmp_path: Path) -> None:
+    start = open_start(from_(make_recipe, tmp_path, "europe5"))
+    assert start is not None
+    few = start.grown_config(start.config.vocab_size, {"en": 6_526, "zh": 1_526, "pl": 5_000}, 0.1)
+    assert set(few.languages) == {*start.config.languages, "pl"}
+    assert few.pairs == {"en": 6_526, "pl": 5_000, "zh": 1_526}
+    more = dataclasses.replace(start, config=few).grown_config(few.vocab_size, {"zh": 4_000}, 0.1)
+    assert "zh" in more.languages and more.pairs["zh"] == 5_526
+    assert EncoderConfig.from_json(more.to_json(), "config.json") == more
+
+
+def test_text_that_the_vocabulary_does_not_suit_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Any letters will do: Chinese ones are unknown, Estonian-like words are cut into small pieces.
+    rng = random.Random(3)
+    english = [
+        "the vote will take place tomorrow at noon",
+        "the sitting is closed",
+        "we thank the rapporteur",
+    ]
+    for lang, line in (
+        ("zh", lambda: "".join(rng.choices("会议明天中午投票我们感谢报告员", k=12))),
+        ("et", lambda: " ".join("".join(rng.choices("äüktsvaeiu", k=8)) for _ in range(5))),
+        ("fr", lambda: "le vote aura lieu demain à midi, nous remercions le rapporteur"),
+    ):
+        rows = "".join(f"{rng.choice(english)} {i}\t{line()} {i}\n" for i in range(300))
+        (tmp_path / f"pairs.en-{lang}.tsv").write_text(rows, encoding="utf-8")
+    names = [f"pairs.en-{lang}.tsv" for lang in ("zh", "et", "fr")]
+    settings = {"model.start_from": "europe5", "data.check_languages": False, "data.valid_pairs": 0}
+    recipe = recipe_from_pairs(names, settings, folder=tmp_path)
+    start = open_start(recipe)
+    assert start is not None
+    caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)
+    fits = vocabulary_fit(caches, start.tokenizer)
+    assert fits["zh"].unknown > 0.5 and fits["fr"].unknown == fits["en"].unknown == 0
+    assert fits["et"].letters < 2 < 4 < fits["fr"].letters
+    with caplog.at_level(logging.WARNING):
+        warn_of_unfit(start, fits, growing=False)
+        assert [record.args[0] for record in caplog.records] == ["zh", "et"]  # type: ignore[index]
+        caplog.clear()
+        warn_of_unfit(start, fits, growing=True)
+        assert [record.args[0] for record in caplog.records] == ["zh"]  # type: ignore[index]

@@ -1,0 +1,120 @@
+"""Text without spaces between words, from training to mined and scored pairs: Chinese, Japanese and Thai."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+LANGUAGES = ("zh", "ja", "th")
+# A word a row, in English, Chinese, Japanese and Thai; a sentence is adjective, noun, verb, adjective, noun.
+NOUNS = """dog 狗 犬 สุนัข
+cat 猫 猫 แมว
+house 房子 家 บ้าน
+river 河流 川 แม่น้ำ
+teacher 老师 先生 ครู
+doctor 医生 医者 หมอ
+flower 花朵 花 ดอกไม้
+mountain 山脉 山 ภูเขา
+bird 小鸟 鳥 นก
+child 孩子 子供 เด็ก"""
+VERBS = """sees 看见 見る เห็น
+finds 找到 見つける พบ
+loves 喜爱 愛する รัก
+paints 描绘 描く วาด
+follows 跟随 追う ตาม
+remembers 记得 覚える จำ"""
+ADJECTIVES = """red 红色的 赤い สีแดง
+old 古老的 古い เก่า
+small 微小的 小さい เล็ก
+quiet 安静的 静かな เงียบ
+beautiful 美丽的 美しい สวย
+tired 疲倦的 疲れた เหนื่อย
+happy 快乐的 嬉しい มีความสุข"""
+SENTENCE = [
+    [line.split() for line in part.splitlines()] for part in (ADJECTIVES, NOUNS, VERBS, ADJECTIVES, NOUNS)
+]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> dict[str, list[tuple[str, str]]]:
+    """Distinct sentences with a number, in English and in each language."""
+    rng = random.Random(5)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for column, lang in enumerate(LANGUAGES, 1):
+        rows: dict[str, str] = {}
+        while len(rows) < 900:
+            words, number = [rng.choice(part) for part in SENTENCE], rng.randrange(10, 100)
+            rows[" ".join(["the", *(word[0] for word in words), str(number)])] = (
+                f"{''.join(word[column] for word in words)}{number}"
+            )
+        found[lang] = list(rows.items())
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(bitextmine: Any, pairs: dict[str, list[tuple[str, str]]], once: Any) -> Path:
+    """An encoder with n-grams, length and order, of 700 pairs a language."""
+
+    def make(folder: Path) -> None:
+        names = []
+        for lang, rows in pairs.items():
+            name = folder / f"pairs.en-{lang}.tsv"
+            name.write_text("".join(f"{en}\t{xx}\n" for en, xx in rows[:700]), encoding="utf-8")
+            names += ["--pairs", str(name)]
+        settings = {
+            "vocabulary.size": 500, "model.dim": 48, "model.spelling": "true", "model.ngrams": 50,
+            "model.length_share": 0.1, "model.order_columns": 8, "train.batch": 128, "train.steps": 80,
+        }  # fmt: skip
+        sets = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+        bitextmine("train", *names, *sets, "--out", folder / "model", "--device", "cpu")
+
+    return Path(once("unspaced", make)) / "model"
+
+
+def test_translations_are_nearest_and_order_and_length_count(
+    model: Path, pairs: dict[str, list[tuple[str, str]]]
+) -> None:
+    from bitextmine import load_encoder
+
+    encode = load_encoder(str(model)).encode
+    for lang, rows in pairs.items():
+        en, xx = (encode([row[side] for row in rows[700:]]) for side in (0, 1))
+        right = np.arange(len(en))
+        assert ((xx @ en.T).argmax(1) == right).mean() > 0.8, lang
+    one, other, longer = encode(
+        ["红色的狗看见古老的房子12", "古老的房子看见红色的狗12", "红色的狗看见古老的房子12" * 3]
+    )
+    assert one @ other < 0.999 and one @ longer < 0.999
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_mine_and_score(
+    bitextmine: Any, model: Path, pairs: dict[str, list[tuple[str, str]]], lang: str, tmp_path: Path
+) -> None:
+    import pandas as pd
+
+    rows = pairs[lang][700:]
+    for side, code in enumerate(("en", lang)):
+        text = "".join(f"{row[side]}\n" for row in rows)
+        (tmp_path / f"corpus.{code}").write_text(text, encoding="utf-8")
+    mined = bitextmine("mine", "--src", "en", "--tgt", lang, "--dir", tmp_path, "--model", model).out
+    found = {tuple(line.split("\t")[1:3]) for line in mined.splitlines()}
+    assert len(found & set(rows)) > 100
+    swapped = [(en, other) for (en, _), (_, other) in zip(rows[:50], rows[50:100], strict=True)]
+    wrong = [*swapped, *((xx, xx) for _, xx in rows[:20])]
+    (tmp_path / "pairs.tsv").write_text(
+        "".join(f"{a}\t{b}\n" for a, b in [*rows[100:150], *wrong]), encoding="utf-8"
+    )
+    columns = ("cosine", "margin", "length_ratio", "numbers", "copy", "letters", "quality")
+    asked = ("--columns", ",".join(columns), "--src", "en", "--tgt", lang)
+    out = bitextmine("score", tmp_path / "pairs.tsv", *asked, "--model", model).out
+    table = pd.read_csv(io.StringIO(out), sep="\t", quoting=3)[list(columns)]
+    assert np.isfinite(table.to_numpy()).all()
+    good, bad, copies = table[:50], table[50:100], table[100:]
+    assert good.quality.median() > 2 * bad.quality.median() and (good["copy"] == 0).all()
+    assert (good.numbers == 1).all() and (copies["copy"] == 1).all() and copies.quality.max() < 0.1
