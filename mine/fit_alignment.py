@@ -30,6 +30,7 @@ from bitextmine.files.lines import read_lines
 
 NAMES = {"vectors": ("far", "join", "length", "skip"), "pieces": ("far", "join", "length", "skip", "missed")}
 STRENGTH = 0.5  # of the L2 penalty
+NEAR = 3  # half the width of the band of steps, a little wider than that of the second search
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def arcs_of(windows: list, gold: list[Pair], aligner: Aligner) -> Arcs:
     coarse = search._coarse(search._plain(src), search._plain(tgt), aligner.settings)
     first = search._refine(costs, coarse, aligner.settings, aligner.settings.radius)
     level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
-    band = search._around(first.path, n, m, search._NEAR)
+    band = search._around(first.path, n, m, NEAR)
     distances = search._columns(first.lattice.band, band, first.distances)
     missed = search._missed(aligner.evidence, src, tgt, costs, band)
     unit = Prices(far=0, join=0, length=0, skip=0)

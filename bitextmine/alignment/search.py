@@ -18,8 +18,8 @@ from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.windows import Floats, VectorWindows, Windows
 
 _BLOCK = 4096
-# Half the width of the band in which pieces are compared, in nodes.
-_NEAR = 3
+# Half the width of the band in which pieces are compared, in nodes: this, or a share of the largest step.
+_NEAR, _NEAR_SHARE = 2, 3
 
 # Fitted by maximum likelihood, see mine/alignment.md.
 VECTORS = Prices(far=3.74, join=3.18, length=5.16, skip=7.08)
@@ -72,7 +72,7 @@ def find_path(
         coarse = _coarse(_plain(src), _plain(tgt), settings)
         first = _refine(costs, coarse, settings, settings.radius, tick)
     level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
-    band = _around(first.path, n, m, _NEAR)
+    band = _around(first.path, n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
     distances = _columns(first.lattice.band, band, first.distances)
     missed = None
     if evidence is not None and src.pieces is not None and tgt.pieces is not None:
