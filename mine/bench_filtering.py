@@ -1,360 +1,216 @@
-"""How well columns and presets tell clean pairs from seven kinds of noise, and how fast they do it.
+"""How well the presets and the column quality tell right pairs from thirteen kinds of noise, and how fast they do it.
 
-    python mine/bench_filtering.py noise DATA            tables for mine/filtering.md
-    python mine/bench_filtering.py noise DATA --fit      the weights of the column `quality`, fitted anew
+    python mine/bench_filtering.py noise DATA --model europe20 --langs pl,fi,ru      tables for mine/filtering.md
+    python mine/bench_filtering.py noise DATA --half odd                    the half that thresholds are chosen on
+    python mine/bench_filtering.py noise DATA --peers                       other tools on the same rows
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter
     python mine/bench_filtering.py seen                  the same of the table that finds duplicates, 100 million pairs
 
-DATA is a folder of real text: train/*.tsv.zst (English, tab, another language) and bench/ (Europarl: a file of
-queries in five languages, and mining.en-fr with its gold pairs).
+DATA is a folder of real text: bench/ (NTREX, FLORES, Europarl, news, everyday sentences; no encoder was trained on it)
+and for `speed` train/*.tsv.zst. noise.py makes the noise, by other rules than those that fit_quality.py fits on.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
-import random
 import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from noise import RULES, Stream, noisy_rows
 
 from bitextmine.files.lines import iter_lines
+from bitextmine.scoring.filter import filter_rows
 from bitextmine.scoring.rules import load_preset
 from bitextmine.scoring.score import ScoreOptions, score
 
-KINDS = ("shuffled", "similar", "truncated", "numbers", "language", "copied", "gibberish")
-SOURCES = ("business", "devdocs", "docs", "tatoeba", "laws")
-COLUMNS = "cosine,margin,length_ratio,numbers,copy,lang,longer,quality"
-TARGETS = ("de", "es", "fr", "it")
-
-# A pair, and the translations of its source into other languages.
-Pair = tuple[str, str, tuple[str, ...]]
+COLUMNS = "cosine,margin,length_ratio,numbers,copy,lang,quality"
+FIRST = ("de", "es", "fr", "it")
+Row = tuple[str, str, str]  # source, target, kind
 
 
-# --- clean pairs -----------------------------------------------------------------------------------------
+# --- streams of right and spoilt pairs -------------------------------------------------------------------
 
 
-def europarl(data: Path, lang: str) -> list[Pair]:
-    """The queries in five languages, and for French the gold pairs of the mining benchmark: none was trained on."""
-    rows = (line.split("\t") for line in iter_lines(data / "bench/retrieval/queries.tsv.zst"))
-    header = next(rows)
-    pairs: list[Pair] = []
-    for row in rows:
-        texts = dict(zip(header, row, strict=True))
-        pairs.append((texts["en"], texts[lang], tuple(texts[other] for other in TARGETS if other != lang)))
-    if lang == "fr":
-        folder = data / "bench/mining.en-fr"
-        en, fr = (list(iter_lines(folder / f"corpus.{side}.zst")) for side in ("en", "fr"))
-        for line in iter_lines(folder / "gold.tsv"):
-            a, b = map(int, line.split("\t"))
-            pairs.append((en[a - 1], fr[b - 1], ()))
-    return pairs
-
-
-def other(data: Path, lang: str, each: int = 6000) -> list[Pair]:
-    """Documentation, law, everyday sentences (an encoder may have been trained on them); as many of each source, those
-    first whose source is there in other languages, too."""
-    pairs: list[Pair] = []
-    for source in SOURCES:
-        own = data / f"train/{source}.en-{lang}.tsv.zst"
-        if not own.exists():
-            continue
-        elsewhere: dict[str, list[str]] = {}
-        for language in (other for other in TARGETS if other != lang):
-            file = data / f"train/{source}.en-{language}.tsv.zst"
-            for line in iter_lines(file) if file.exists() else ():
-                en, text = line.split("\t")
-                elsewhere.setdefault(en, []).append(text)
-        seen: set[str] = set()
-        found: list[Pair] = []
-        for line in iter_lines(own):
-            en, text = line.split("\t")
-            if en != text and en not in seen:
-                seen.add(en)
-                found.append((en, text, tuple(elsewhere.get(en, ()))))
-        random.Random(1).shuffle(found)
-        found.sort(key=lambda pair: not pair[2])
-        several, alone = found[: each // 2], [pair for pair in found[each // 2 :] if not pair[2]]
-        pairs += several + (alone or found[each // 2 :])[: each // 2]
-    random.Random(2).shuffle(pairs)
-    return pairs
-
-
-# --- noise -----------------------------------------------------------------------------------------------
-
-Noise = Callable[[Sequence[Pair], random.Random], Iterator[tuple[str, str]]]
-
-
-def shuffled(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """The target of another pair, at random."""
-    for i, (src, tgt, _) in enumerate(pairs):
-        j = i
-        while j == i or pairs[j][1] == tgt:
-            j = rng.randrange(len(pairs))
-        yield src, pairs[j][1]
-
-
-def similar(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """In place of the neighbouring sentence (the text at hand has no order): of all other targets the most similar one,
-    by cosine of tf-idf over words, equal ones (above 0.95) left out."""
-    from scipy import sparse
-
-    vocabulary: dict[str, int] = {}
-    at = [
-        (i, vocabulary.setdefault(w, len(vocabulary))) for i, p in enumerate(pairs) for w in set(words(p[1]))
+def bench_pairs(bench: Path, lang: str, half: int) -> list[tuple[str, str]]:
+    """Return English pairs of every second line of the benchmarks, from number `half` on."""
+    sides = [
+        [list(iter_lines(bench / place.format(code))) for code in ("en", lang)]
+        for place in ("ntrex/ntrex.{}.txt.zst", "flores/devtest.{}.txt.zst")
     ]
-    row, column = np.array(at).T
-    counts = sparse.csr_matrix((np.ones(len(at)), (row, column)), shape=(len(pairs), len(vocabulary)))
-    weighted = counts @ sparse.diags(np.log(len(pairs) / np.asarray(counts.sum(0)).ravel()))
-    norm = np.sqrt(np.asarray(weighted.multiply(weighted).sum(1)).ravel())
-    unit = (sparse.diags(1 / np.maximum(norm, 1e-9)) @ weighted).tocsr()
-    for start in range(0, len(pairs), 500):
-        alike = (unit[start : start + 500] @ unit.T).toarray()
-        alike[alike > 0.95] = -1
-        for i, best in enumerate(alike.argmax(1)):
-            yield pairs[start + i][0], pairs[best][1]
+    pairs = [pair for en, other in sides for pair in list(zip(en, other, strict=True))[half::2]]
+    tables = [f"everyday20/everyday.en-{lang}.tsv.zst"]
+    if lang in FIRST:
+        tables = ["retrieval/queries.tsv.zst", "news/queries.tsv.zst", f"everyday/queries.en-{lang}.tsv.zst"]
+    for table in tables:
+        rows = [line.split("\t") for line in iter_lines(bench / table)]
+        at = [rows[0].index(code) for code in ("en", lang)]
+        pairs += [(row[at[0]], row[at[1]]) for row in rows[1:][half::2]]
+    return [(en, other) for en, other in pairs if en.strip() and other.strip()]
 
 
-def truncated(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """One side cut after 30% to 70% of its words."""
-    for src, tgt, _ in pairs:
-        sides = [src, tgt]
-        side = rng.randrange(2)
-        parts = sides[side].split(" ")
-        sides[side] = " ".join(parts[: max(1, round(len(parts) * rng.uniform(0.3, 0.7)))])
-        yield sides[0], sides[1]
-
-
-def numbers(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """One number of one side replaced by another of as many digits."""
-    for src, tgt, _ in pairs:
-        sides = [src, tgt]
-        side = rng.randrange(2)
-        found = rng.choice(list(re.finditer(r"\d+", sides[side])))
-        old = new = found.group()
-        while new == old or (len(new) > 1 and new[0] == "0"):
-            new = "".join(rng.choice("0123456789") for _ in old)
-        sides[side] = sides[side][: found.start()] + new + sides[side][found.end() :]
-        yield sides[0], sides[1]
-
-
-def language(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """A right translation, into another language."""
-    for src, _, others in pairs:
-        yield src, rng.choice(others)
-
-
-def copied(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """The source as target; every other time in lower case, or with one word left out."""
-    for i, (src, _, _) in enumerate(pairs):
-        parts = src.split(" ")
-        dropped = rng.randrange(len(parts))
-        changed = [src, src.lower(), src, " ".join(parts[:dropped] + parts[dropped + 1 :]) or src][i % 4]
-        yield src, changed
-
-
-def gibberish(pairs: Sequence[Pair], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """What machines write: words of the language at random, random letters, a few words of the translation over and
-    over; a third each, of the length of the translation."""
-    vocabulary = [word for _, tgt, _ in pairs for word in tgt.split()]
-    for i, (src, tgt, _) in enumerate(pairs):
-        parts = tgt.split()
-        length = max(3, len(parts))
-        if i % 3 == 0:
-            text = [rng.choice(vocabulary) for _ in range(length)]
-        elif i % 3 == 1:
-            text = [
-                "".join(rng.choices("abcdefghijklmnopqrstuvwxyzé", k=rng.randint(1, 10)))
-                for _ in range(length)
-            ]
-        else:
-            at = rng.randrange(len(parts))
-            text = list(itertools.islice(itertools.cycle(parts[at : at + rng.randint(1, 3)]), length))
-        yield src, " ".join(text)
-
-
-def words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
-NOISE: dict[str, Noise] = {
-    function.__name__: function
-    for function in (shuffled, similar, truncated, numbers, language, copied, gibberish)
-}
-
-
-def eligible(kind: str, pair: Pair) -> bool:
-    """Whether a pair can be spoilt this way: digits to change, words to cut, another language to be had."""
-    src, tgt, others = pair
-    if kind == "truncated":
-        return min(len(src.split()), len(tgt.split())) >= 8
-    if kind == "numbers":
-        return bool(re.search(r"\d", src) and re.search(r"\d", tgt))
-    return bool(others) if kind == "language" else True
-
-
-def stream(kind: str, pairs: Sequence[Pair], most: int) -> list[tuple[str, str, bool]]:
-    """Clean pairs and as many noisy ones, each of a source of its own, in random order: (source, target, clean)."""
-    rng = random.Random(3)
-    chosen = [pair for pair in pairs if eligible(kind, pair)][: 2 * most]
-    clean, spoilt = chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]
-    rows = [(src, tgt, True) for src, tgt, _ in clean]
-    rows += [(src, tgt, False) for src, tgt in NOISE[kind](spoilt, rng)]
-    rng.shuffle(rows)
-    return rows
+def noisy_stream(data: Path, lang: str, half: int) -> list[Row]:
+    """Return rows of a language with English, about half of them right."""
+    pairs = bench_pairs(data / "bench", lang, half)
+    elsewhere = [
+        text
+        for code in (*FIRST, "pl", "ru")
+        if code != lang
+        for text in list(iter_lines(data / f"bench/ntrex/ntrex.{code}.txt.zst"))[half::20]
+    ]
+    stream = Stream(pairs, ("en", lang), False, elsewhere)
+    return noisy_rows(stream, len(pairs) // 2, len(pairs) // 2 // len(RULES))
 
 
 # --- measurements ----------------------------------------------------------------------------------------
 
 
-def scored(
-    rows: Sequence[tuple[str, str, bool]], lang: str, model: str, folder: Path
-) -> dict[str, np.ndarray]:
-    """The columns of a stream, by `bitextmine score`."""
-    plain, out = folder / "in.tsv", folder / "out.tsv"
-    plain.write_text("".join(f"{src}\t{tgt}\n" for src, tgt, _ in rows), encoding="utf-8")
-    options = ScoreOptions(columns=COLUMNS, src="en", tgt=lang, model=model, score_only=True)
-    done = score(plain, out, options)
-    cells = np.array([[float(cell) for cell in line.split("\t")] for line in iter_lines(out)])
-    columns = dict(zip(done.columns, cells.T, strict=True))
-    score(plain, out, ScoreOptions(columns="quality", model=model, score_only=True))
-    columns["quality, languages not stated"] = np.array([float(line) for line in iter_lines(out)])
-    columns["signature"] = np.array(done.signature)
-    return columns
+def scored(rows: Sequence[Row], lang: str, model: str, folder: Path) -> dict[str, np.ndarray]:
+    """Return the columns of a stream, by `bitextmine score`, which leaves them in folder/scored.tsv."""
+    plain, out = folder / "plain.tsv", folder / "scored.tsv"
+    lines = ["src\ttgt\tkind", *("\t".join(" ".join(cell.split()) for cell in row) for row in rows)]
+    plain.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = score(plain, out, ScoreOptions(columns=COLUMNS, src="en", tgt=lang, model=model))
+    cells = [line.split("\t")[3:] for line in iter_lines(out)][1:]
+    return dict(zip(done.columns, np.array(cells, dtype=np.float64).T, strict=True))
 
 
-def area(score_: np.ndarray, clean: np.ndarray) -> float:
+def area(values: np.ndarray, clean: np.ndarray) -> float:
     """Area under the ROC curve: how often a clean pair scores higher than a noisy one, ties counting half."""
     from scipy.stats import rankdata
 
-    rank = rankdata(score_)
+    rank = rankdata(values)
     n = int(clean.sum())
     return float((rank[clean].sum() - n * (n + 1) / 2) / (n * (len(clean) - n)))
 
 
-def standing(columns: dict[str, np.ndarray]) -> np.ndarray:
-    """Where a row stands on the scale of the presets: below 0 it fails `mild`, from 1 on it passes `strict`.
+def kept_by(preset: str, folder: Path) -> Counter[str]:
+    """Return the rows of folder/scored.tsv that a preset keeps, by kind."""
+    kept = folder / "kept.tsv"
+    filter_rows(folder / "scored.tsv", kept, load_preset(preset))
+    return Counter(line.split("\t")[2] for line in list(iter_lines(kept))[1:])
 
-    With each threshold moving in a straight line from mild's through strict's and on, it is the last point at which the
-    row meets all the rules; the ROC curve of this scale goes through both presets.
-    """
-    mild, strict = (
-        {(rule.kind, rule.column): float(rule.value) for rule in load_preset(name).rules}
-        for name in ("mild", "strict")
+
+# --- peers -----------------------------------------------------------------------------------------------
+
+
+def bicleaner_hardrules(rows: Sequence[Row], lang: str) -> list[bool]:
+    """Return the rows that bicleaner-hardrules keeps, without its models of languages, which it would fetch."""
+    import types
+
+    for name in ("fastspell", "kenlm"):
+        sys.modules[name] = types.ModuleType(name)
+    sys.modules["fastspell"].FastSpell = object  # type: ignore[attr-defined]
+    from hardrules.hardrules import Hardrules
+
+    off = ("lm_filter", "porn_removal", "lang_ident")
+    options = {f"disable_{name}": True for name in off} | {
+        "disable_minimal_length": False,
+        "run_all_rules": False,
+    }
+    rules = Hardrules(
+        argparse.Namespace(source_lang="en", target_lang=lang, lm_threshold=0, rules_config=None, **options)
     )
-    if mild.keys() != strict.keys():
-        raise SystemExit("mild and strict have different rules")
-    places = [(columns[column] - low) / (strict[kind, column] - low) for (kind, column), low in mild.items()]
-    return np.min(places, axis=0)
+    return [not rules.wrong_tu(src, tgt) for src, tgt, _ in rows]
+
+
+def opusfilter(rows: Sequence[Row], lang: str) -> list[bool]:
+    """Return the rows that OpusFilter keeps, with the filters and values of its documentation's example."""
+    from opusfilter import filters
+    from py3langid.langid import LanguageIdentifier
+
+    from bitextmine.languages.scripts import scripts_of
+
+    if not hasattr(LanguageIdentifier, "from_pickled_model"):  # the name before py3langid 0.4
+        LanguageIdentifier.from_pickled_model = LanguageIdentifier.from_model_file
+    scripts = [next(iter(scripts_of(code))) for code in ("en", lang)]
+    chosen = [
+        filters.LengthFilter(unit="word", min_length=1, max_length=100),
+        filters.LengthRatioFilter(unit="word", threshold=3),
+        filters.LongWordFilter(threshold=40),
+        filters.HtmlTagFilter(),
+        filters.CharacterScoreFilter(scripts=scripts, thresholds=[1, 1]),
+        filters.LangidFilter(languages=["en", "no" if lang == "nb" else lang], thresholds=[0, 0]),
+        filters.TerminalPunctuationFilter(threshold=-2),
+        filters.NonZeroNumeralsFilter(threshold=0.5),
+        filters.RepetitionFilter(),
+    ]
+    pairs = [(src, tgt) for src, tgt, _ in rows]
+    return [all(kept) for kept in zip(*(list(each.decisions(pairs)) for each in chosen), strict=True)]
+
+
+PEERS = {"bicleaner-hardrules": bicleaner_hardrules, "OpusFilter": opusfilter}
+
+
+def report_peers(arguments: argparse.Namespace) -> None:
+    """Print the rows of each kind that other tools keep, of all languages, and their speed."""
+    streams = [
+        (lang, noisy_stream(Path(arguments.data), lang, 1 if arguments.half == "even" else 0))
+        for lang in arguments.langs.split(",")
+    ]
+    every = Counter(row[2] for _, rows in streams for row in rows)
+    columns = []
+    for peer in PEERS.values():
+        begin, kept = time.process_time(), Counter[str]()
+        for lang, rows in streams:
+            kept += Counter(row[2] for row, keeps in zip(rows, peer(rows, lang), strict=True) if keeps)
+        columns.append((kept, every.total() / (time.process_time() - begin)))
+    print(f"| kind | rows | {' | '.join(PEERS)} |\n|---|---:|{'---:|' * len(PEERS)}")
+    for kind in ("good", *RULES):
+        shares = [f"{100 * kept[kind] / max(1, every[kind]):.1f}%" for kept, _ in columns]
+        print(f"| {kind} | {every[kind]:,} | {' | '.join(shares)} |")
+    print(f"| rows per processor second | | {' | '.join(f'{rate:,.0f}' for _, rate in columns)} |")
 
 
 def report_noise(arguments: argparse.Namespace) -> None:
-    data = Path(arguments.data)
-    results = []
+    """Print, for each kind, the rows that the presets keep of all languages, and areas; then the right rows kept."""
+    langs = arguments.langs.split(",")
+    every: Counter[str] = Counter()
+    kept: dict[str, Counter[str]] = {"mild": Counter(), "strict": Counter()}
+    areas: dict[str, list[list[float]]] = {kind: [] for kind in RULES}
+    good = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for lang, (text, make) in itertools.product(
-            arguments.langs.split(","), (("Europarl", europarl), ("other", other))
-        ):
-            pairs = make(data, lang)
-            if text == "other":  # one half was fitted on
-                pairs = pairs[len(pairs) // 2 :]
-            random.Random(4).shuffle(pairs)
-            for kind in KINDS:
-                rows = stream(kind, pairs, arguments.pairs)
-                if len(rows) < 200:
-                    continue
-                columns = scored(rows, lang, arguments.model, folder)
-                clean = np.array([row[2] for row in rows])
-                on_scale = standing(columns)
-                results.append(
-                    {
-                        "text": f"{text} en-{lang}",
-                        "noise": kind,
-                        "pairs": len(rows) // 2,
-                        "cosine": area(columns["cosine"], clean),
-                        "margin": area(columns["margin"], clean),
-                        "quality": area(columns["quality"], clean),
-                        "not stated": area(columns["quality, languages not stated"], clean),
-                        "presets": area(on_scale, clean),
-                        "mild clean": float((on_scale[clean] >= 0).mean()),
-                        "mild noise": float((on_scale[~clean] >= 0).mean()),
-                        "strict clean": float((on_scale[clean] >= 1).mean()),
-                        "strict noise": float((on_scale[~clean] >= 1).mean()),
-                    }
-                )
-                print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    areas = ("cosine", "margin", "quality", "not stated", "presets")
-    print(f"| text | noise | pairs | {' | '.join(areas)} | kept by mild: clean, noise | by strict |")
-    print(f"|---|---|---:|{'---:|' * len(areas)}---:|---:|")
-    for r in results:
-        numbers_ = " | ".join(f"{r[name]:.3f}" for name in areas)
-        kept = " | ".join(
-            f"{100 * r[f'{p} clean']:.1f}%, {100 * r[f'{p} noise']:.1f}%" for p in ("mild", "strict")
-        )
-        print(f"| {r['text']} | {r['noise']} | {r['pairs']:,} | {numbers_} | {kept} |")
-    print(f"\n`{columns['signature']}`")
-
-
-def fit(arguments: argparse.Namespace) -> None:
-    """Logistic regression on the half of the other text that report_noise leaves out, kinds of equal weight: with the
-    languages stated, and without."""
-    from bitextmine.languages.codes import usual_length
-    from bitextmine.scoring.columns.lengths import length_deviation
-    from bitextmine.scoring.columns.quality import COPIED, similarity
-
-    kinds, inputs, labels, weights = [], [], [], []
-    with tempfile.TemporaryDirectory() as name:
-        for lang in arguments.langs.split(","):
-            pairs = other(Path(arguments.data), lang)
-            pairs = pairs[: len(pairs) // 2]
-            for kind in KINDS:
-                rows = stream(kind, pairs, arguments.pairs)
-                if len(rows) < 200:
-                    continue
-                columns = scored(rows, lang, arguments.model, Path(name))
-                clean = np.array([row[2] for row in rows], dtype=float)
-                length = [length_deviation(src, tgt, usual_length("en", lang)) for src, tgt, _ in rows]
-                inputs.append(
-                    np.stack(
-                        [
-                            similarity(columns["cosine"], columns["margin"]),
-                            np.array(length),
-                            columns["numbers"],
-                            np.maximum(0, columns["copy"] - COPIED),
-                            np.minimum(1, 2 * columns["lang"]),
-                        ],
-                        axis=1,
+        for lang in langs:
+            rows = noisy_stream(Path(arguments.data), lang, 1 if arguments.half == "even" else 0)
+            columns = scored(rows, lang, arguments.model, folder)
+            kinds = np.array([row[2] for row in rows])
+            here = Counter(kinds.tolist())
+            every += here
+            shares = []
+            for preset, count in kept.items():
+                found = kept_by(preset, folder)
+                count += found
+                shares.append(100 * found["good"] / here["good"])
+            good.append(f"| en-{lang} | {here['good']:,} | {shares[0]:.1f}% | {shares[1]:.1f}% |")
+            for kind in areas:
+                chosen = (kinds == "good") | (kinds == kind)
+                if here[kind]:
+                    clean = kinds[chosen] == "good"
+                    areas[kind].append(
+                        [area(columns[name][chosen], clean) for name in ("cosine", "margin", "quality")]
                     )
-                )
-                kinds.append(kind)
-                labels.append(clean)
-                weights.append(np.full(len(rows), 1 / len(rows)))
-    for with_languages in (True, False):
-        used = [i for i, kind in enumerate(kinds) if with_languages or kind != "language"]
-        x, y, w = (np.concatenate([part[i] for i in used]) for part in (inputs, labels, weights))
-        names = ["similarity", "length", "numbers", "copy", "lang"][: 5 if with_languages else 4]
-        print(json.dumps(dict(zip(["intercept", *names], regression(x[:, : len(names)], y, w), strict=True))))
-
-
-def regression(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> list[float]:
-    """Intercept and weights (d + 1) of a logistic regression of y (n,) in 0..1 on x (n, d), weighted by w (n,)."""
-    from scipy.optimize import minimize
-
-    def loss(b: np.ndarray) -> float:
-        z = x @ b[1:] + b[0]
-        return float((w * (np.logaddexp(0, z) - y * z)).sum() + 1e-3 * (b[1:] ** 2).sum())
-
-    return minimize(loss, np.zeros(x.shape[1] + 1)).x.round(2).tolist()
+    print(
+        "| kind | rows | kept by mild | by strict | area: cosine | margin | quality |\n"
+        "|---|---:|---:|---:|---:|---:|---:|"
+    )
+    for kind in ("good", *RULES):
+        shares = [f"{100 * count[kind] / max(1, every[kind]):.1f}%" for count in kept.values()]
+        means = (
+            ["" for _ in range(3)] if kind == "good" else [f"{x:.3f}" for x in np.mean(areas[kind], axis=0)]
+        )
+        print(f"| {kind} | {every[kind]:,} | {' | '.join([*shares, *means])} |")
+    print("\n| right pairs | rows | mild | strict |\n|---|---:|---:|---:|")
+    print("\n".join(good))
 
 
 def report_speed(arguments: argparse.Namespace) -> None:
@@ -454,10 +310,12 @@ def main() -> None:
     noise = commands.add_parser("noise")
     noise.add_argument("data")
     noise.add_argument("--model", default="default")
-    noise.add_argument("--langs", default="fr", help="target languages, of en")
-    noise.add_argument("--pairs", type=int, default=2000, help="clean ones and noisy ones, per kind")
-    noise.add_argument("--fit", action="store_true")
-    noise.set_defaults(run=lambda a: fit(a) if a.fit else report_noise(a))
+    noise.add_argument("--langs", default="de,es,fr,it", help="target languages, of en")
+    noise.add_argument("--half", choices=("odd", "even"), default="even", help="lines of the benchmarks")
+    noise.add_argument(
+        "--peers", action="store_true", help="bicleaner-hardrules and OpusFilter on the same rows"
+    )
+    noise.set_defaults(run=lambda a: report_peers(a) if a.peers else report_noise(a))
     speed = commands.add_parser("speed")
     speed.add_argument("data")
     speed.add_argument("--model", default="default")

@@ -13,22 +13,22 @@ from typing import Any
 
 import faiss
 
-# What holds another index, and what holds a quantiser or k-means parameters, in FAISS's own names.
-_INDEXES = ("index", "quantizer", "base_index", "refine_index", "storage")
-_QUANTISERS = ("q1", "pq", "rq", "prq")
+# The parts of an index that hold k-means parameters (cp), or are indexes and quantisers themselves.
+_PARTS = ("index", "quantizer", "base_index", "refine_index", "storage", "q1", "pq", "rq", "prq")
 
 
 @contextlib.contextmanager
 def few_rows_allowed(index: Any) -> Iterator[None]:
     """Let an untrained index train on few rows without a warning; it learns the same."""
-    rotations = [each for each in _transforms(index) if isinstance(each, faiss.OPQMatrix) and each.pq is None]
+    parts = list(_parts(index))
+    rotations = [each for each in parts if isinstance(each, faiss.OPQMatrix) and each.pq is None]
     # OPQ trains a product quantiser: its own (of 8 bits), or the one that it is given, which stays ours.
     trials = [faiss.ProductQuantizer(each.d_out, each.M, 8) for each in rotations]
     for rotation, trial in zip(rotations, trials, strict=True):
         rotation.pq = trial
     try:
-        for holder in [*_indexes(index), *trials]:
-            for parameters in _parameters(holder):
+        for holder in [*parts, *trials]:
+            if (parameters := getattr(holder, "cp", None)) is not None:
                 parameters.min_points_per_centroid = 1
         yield
     finally:
@@ -36,38 +36,18 @@ def few_rows_allowed(index: Any) -> Iterator[None]:
             rotation.pq = None
 
 
-def _indexes(whole: Any) -> Iterator[Any]:
-    """Yield the index and all indexes inside it."""
-    index: Any = faiss.downcast_index(whole)
-    yield index
-    for name in _INDEXES:
-        inner = getattr(index, name, None)
-        if isinstance(inner, faiss.Index):
-            yield from _indexes(inner)
-    if isinstance(index, faiss.Index2Layer):
-        level: Any = index.q1
-        yield from _indexes(level.quantizer)
-
-
-def _transforms(index: Any) -> Iterator[Any]:
-    """Yield the transforms that vectors pass before an index."""
-    for each in _indexes(index):
-        if isinstance(each, faiss.IndexPreTransform):
-            chain: Any = each.chain
-            for number in range(chain.size()):
-                yield faiss.downcast_VectorTransform(chain.at(number))
-
-
-def _parameters(holder: Any) -> Iterator[Any]:
-    """Yield the k-means parameters of an index or a quantiser."""
-    found = getattr(holder, "cp", None)
-    if found is not None:
-        yield found
-    for name in _QUANTISERS:
-        inner = getattr(holder, name, None)
-        if inner is not None:
-            yield from _parameters(inner)
-    if isinstance(holder, faiss.ProductAdditiveQuantizer):
+def _parts(whole: Any) -> Iterator[Any]:
+    """Yield an index, and all indexes, quantisers and transforms inside it."""
+    if isinstance(whole, faiss.Index):
+        whole = faiss.downcast_index(whole)
+    yield whole
+    for inner in (getattr(whole, name, None) for name in _PARTS):
+        if inner is not None and not isinstance(inner, (int, float)):
+            yield from _parts(inner)
+    if isinstance(whole, faiss.IndexPreTransform):
+        chain: Any = whole.chain
+        yield from (faiss.downcast_VectorTransform(chain.at(i)) for i in range(chain.size()))
+    if isinstance(whole, faiss.ProductAdditiveQuantizer):
         downcast: Any = getattr(faiss, "downcast_AdditiveQuantizer")  # noqa: B009 (the stubs lack it)
-        for number in range(holder.nsplits):
-            yield from _parameters(downcast(holder.subquantizer(number)))
+        for number in range(whole.nsplits):
+            yield from _parts(downcast(whole.subquantizer(number)))

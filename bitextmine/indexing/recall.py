@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.faiss_index import Index, stored_as_they_are
 from bitextmine.search.exact import search_one
-from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import best_first
 from bitextmine.search.rows import Vectors
 
@@ -42,49 +41,34 @@ class Recall:
 class RecallSample:
     """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf if missing.
 
-    `own` (s,) is the query's own row in the pool, which does not count; None for foreign queries.
+    `own` (s,) is the query's own row in the pool, which does not count.
     """
 
     vectors: Vectors
     sim: NDArray[np.float32]
-    own: NDArray[np.int64] | None
+    own: NDArray[np.int64]
     seed: int
 
 
-def draw(
-    pool: Vectors,
-    k: int,
-    *,
-    size: int = 1000,
-    seed: int = 1,
-    queries: Vectors | None = None,
-    device: str = "cpu",
-) -> RecallSample:
-    """Return a seeded sample of the queries (default: the pool's own rows) with their exact k best in the pool.
+def draw(pool: Vectors, k: int, *, size: int = 1000, seed: int = 1) -> RecallSample:
+    """Return a seeded sample of the pool's own rows with their exact k best in the pool.
 
     Zero rows, which have only ties, are not drawn. A row is not its own neighbour.
     """
     if size < 1:
         raise BitextmineError(f"the recall sample must have at least 1 row, found {size}")
-    source = pool if queries is None else queries
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(source))[:size])
-    own = drawn[(source[drawn] != 0).any(axis=1)].astype(np.int64)
-    vectors = np.ascontiguousarray(source[own])
-    if queries is not None:
-        sim, _ = search_one(vectors, pool, k, SearchOptions(device=device))
-        return RecallSample(vectors, sim, None, seed)
-    sim, ids = search_one(vectors, pool, k + 1, SearchOptions(device=device))
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(pool))[:size])
+    own = drawn[(pool[drawn] != 0).any(axis=1)].astype(np.int64)
+    vectors = np.ascontiguousarray(pool[own])
+    sim, ids = search_one(vectors, pool, k + 1)
     return RecallSample(vectors, _without(sim, ids, own, k)[0], own, seed)
 
 
 def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
     """Return the recall of the index on a sample, rescoring included."""
     k = sample.sim.shape[1]
-    if sample.own is None:
-        sim, _ = index.search(sample.vectors, pool, k)
-    else:
-        sim, ids = index.search(sample.vectors, pool, k + 1)
-        sim, _ = _without(sim, ids, sample.own, k)
+    sim, ids = index.search(sample.vectors, pool, k + 1)
+    sim, _ = _without(sim, ids, sample.own, k)
     there = ~np.isneginf(sample.sim)
     worst = np.where(there, sample.sim, np.inf).min(axis=1, initial=np.inf)
     hit = (sim >= worst[:, None]) & ~np.isneginf(sim)
@@ -97,9 +81,7 @@ def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
         k=k,
         sample=len(sample.vectors),
         seed=sample.seed,
-        queries="vectors of another file"
-        if sample.own is None
-        else "its own rows, each left out of its own answer",
+        queries="its own rows, each left out of its own answer",
     )
 
 

@@ -52,10 +52,10 @@ def same_code(code: str) -> str:
     return _first_part(code) if row is None else row.code
 
 
-def usual_length(src: str, tgt: str) -> float:
-    """Return the usual length of a text in `tgt` over that of its translation in `src` (unknown: as English)."""
-    lengths = [row.length or 1.0 if (row := language(code)) else 1.0 for code in (tgt, src)]
-    return lengths[0] / lengths[1]
+def usual_length(src: str, tgt: str) -> float | None:
+    """Return the usual length of a text in `tgt` over that of its translation in `src`, None if it is not known."""
+    one, other = language(src), language(tgt)
+    return other.length / one.length if one and other and one.length and other.length else None
 
 
 def _first_part(code: str) -> str:

@@ -90,6 +90,16 @@ class Languages:
             parts.append(np.where(lettered, share, np.float32(0.5)))
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
+    def against(self, texts: Sequence[str], language: str, other: str) -> np.ndarray:
+        """Return P(language) / (P(language) + P(other)) of each text, (n,) float32; 0.5 for a text without letters."""
+        one, two = self._labels.index(language), self._labels.index(other)
+        parts = []
+        for scores, lettered in self._scores(texts):
+            with np.errstate(over="ignore"):
+                share = 1 / (1 + np.exp(scores[:, two] - scores[:, one]))
+            parts.append(np.where(lettered, share, np.float32(0.5)))
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+
     def _scores(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield log probabilities (n, classes), up to a constant per text, and the texts with letters, by block."""
         for start in range(0, len(texts), BLOCK):

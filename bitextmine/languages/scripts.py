@@ -15,6 +15,21 @@ _LATIN = frozenset({"Latin"})
 # First words of letters that belong to no script: ª, º, µ, mathematical letters. They count as Latin.
 _OTHER = {"MODIFIER", "FEMININE", "MASCULINE", "MATHEMATICAL", "SCRIPT", "MICRO", "DOUBLE-STRUCK"}
 
+# Rough Latin spellings of Greek and Cyrillic letters, and of Latin letters without an accent to lose. Names are then
+# spelled alike in all scripts (обама, obama).
+LATIN = str.maketrans(
+    dict(zip("абвгдезийклмнопрстуфхцыэіґ", "abvgdeziiklmnoprstufhcyeig", strict=True))
+    | {"ж": "zh", "ч": "ch", "ш": "sh", "щ": "shch", "ю": "yu", "я": "ya", "є": "ye", "ъ": "", "ь": ""}
+    | dict(zip("αβγδεζηικλμνξοπρσςτυφω", "avgdeziiklmnxoprsstyfo", strict=True))
+    | {"θ": "th", "χ": "ch", "ψ": "ps", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"}
+)
+
+
+def latin(word: str) -> str:
+    """Return a word in lower case, without accents, Greek and Cyrillic in Latin letters."""
+    plain = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(c for c in plain if not unicodedata.combining(c)).translate(LATIN)
+
 
 # Letters and signs of scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
 UNSPACED = (

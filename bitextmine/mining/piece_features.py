@@ -71,6 +71,11 @@ class PieceFeatures:
         self._whole = np.rint(self._weights * WHOLE).astype(np.int64)
         self._checked: tuple[NDArray[np.int32] | None, ...] = (None, None)
 
+    def best_cosines(self, src: Pieces, tgt: Pieces) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return for each piece of either side the cosine with the most similar piece of the other, (pieces,) each."""
+        src_best, _, tgt_best, _ = self._matcher.matches(src, tgt)
+        return src_best, tgt_best
+
     def features(self, src: Sentences, tgt: Sentences) -> NDArray[np.float32]:
         """Return (n, FEATURES) float32 for sentence i of src with sentence i of tgt.
 

@@ -19,6 +19,7 @@ from torch.nn import functional
 from bitextmine.encoder.model import PieceVectors, SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded, is_word
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.languages.scripts import LATIN
 from bitextmine.training.cache import PairCache
 from bitextmine.training.sampling import sample_pieces
 
@@ -28,16 +29,6 @@ FEWEST_PIECES = 2
 # alternatives are in train/lab-notes.md.
 MEAN_WEIGHT = 2.0
 ACROSS_WEIGHT = 0.25
-
-
-# Rough Latin spellings of Greek and Cyrillic letters, and of Latin letters without an accent to lose. Names are then
-# spelled alike in all scripts (обама, obama) and share n-grams.
-LATIN = str.maketrans(
-    dict(zip("абвгдезийклмнопрстуфхцыэіґ", "abvgdeziiklmnoprstufhcyeig", strict=True))
-    | {"ж": "zh", "ч": "ch", "ш": "sh", "щ": "shch", "ю": "yu", "я": "ya", "є": "ye", "ъ": "", "ь": ""}
-    | dict(zip("αβγδεζηικλμνξοπρσςτυφω", "avgdeziiklmnxoprsstyfo", strict=True))
-    | {"θ": "th", "χ": "ch", "ψ": "ps", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"}
-)
 
 
 def spellings(piece: str) -> list[str]:

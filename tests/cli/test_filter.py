@@ -111,7 +111,7 @@ def test_bad_rule_files(sieve, tmp_path, text, message):
     [
         (("--min", "beauty=1"), "'beauty'"),
         (("--min", "cosine=1"), "bitextmine score"),
-        (("--preset", "mild"), "no column cosine"),
+        (("--preset", "mild"), "no column quality"),
         (("--min", "7=1"), "2 columns"),
         (("--min", "key=1"), "holds text"),
         (("--rules", "nowhere.toml"), "nowhere.toml"),
@@ -149,10 +149,10 @@ def test_language_rules_of_a_preset(score, sieve):
     rows = tsv([*GOOD, wrong])
     scored, _ = score(rows)
     _, err = sieve(b"\n".join(scored), "--preset", "mild")
-    assert "rule lang >= 0.1 not applied" in err
+    assert "rule lang >= 0.05 not applied" in err
     _, err = sieve(b"\n".join(scored), "--preset", "mild", "--src", "en", "--tgt", "fr")
     assert "not applied" not in err
-    assert filter_counts(err)["rejected: lang >= 0.1"] == 1
+    assert filter_counts(err)["rejected: lang >= 0.05"] == 1
 
 
 def test_duplicates(sieve):

@@ -138,7 +138,7 @@ def test_a_column_of_decimals_is_no_score_of_ours(bm):
     # seven such columns, and no header: nothing is taken for what it only looks like
     many = "a b c\td e f\t0.9000\t1.2000\t1.0000\t1.0000\t0.0000\t0.9000\n" * 3
     error = bm("filter", "--preset", "mild", stdin=many.encode(), code=1).err
-    assert "the rows have no column cosine" in error and "--columns" in error
+    assert "the rows have no column quality" in error and "--columns" in error
 
 
 def test_scoring_twice_replaces(bm):

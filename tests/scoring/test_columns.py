@@ -6,16 +6,18 @@ import math
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
+from bitextmine.encoder.folder import QUALITY, packaged
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
+from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts, piece_inputs, quality_inputs
 from bitextmine.scoring.columns.copied import copied
 from bitextmine.scoring.columns.duplicate import pair_hash, pair_key
-from bitextmine.scoring.columns.lengths import length_deviation, length_ratio
+from bitextmine.scoring.columns.lengths import length_ratio
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.columns.numerals import roman_value, word_values
-from bitextmine.scoring.columns.quality import LEAST_AROUND, WEIGHTS, quality, similarity
+from bitextmine.scoring.columns.quality import INPUTS, LEAST_AROUND, PIECE_INPUTS, Networks, similarity
 from bitextmine.scoring.columns.texts import Tools
 from bitextmine.scoring.request import Request
 
@@ -124,13 +126,6 @@ def test_length_ratio():
     assert length_ratio("", "abc") == math.inf
 
 
-def test_length_deviation_is_zero_at_the_usual_ratio_and_the_same_both_ways():
-    assert length_deviation("x" * 100, "y" * 120, 1.2) == pytest.approx(0)
-    assert length_deviation("x" * 50, "y" * 110) == pytest.approx(math.log(2))
-    assert length_deviation("x" * 110, "y" * 50) == pytest.approx(math.log(2))
-    assert length_deviation("", "y" * 30) == pytest.approx(math.log(4))
-
-
 def test_copied():
     assert copied("The red car", "the RED car!") == 1
     assert copied("The red car", "La voiture rouge") == 0
@@ -197,19 +192,74 @@ def test_a_language_that_is_not_known_or_not_stated():
 # --- quality ---------------------------------------------------------------------------------------------
 
 
-def test_quality_is_the_formula():
-    rng = np.random.default_rng(2)
-    similar, length, numbers, copy, lang = rng.random((5, 50))
-    z = (
-        WEIGHTS["intercept"]
-        + WEIGHTS["similarity"] * similar
-        + WEIGHTS["length"] * length
-        + WEIGHTS["numbers"] * numbers
-        + WEIGHTS["copy"] * np.clip(copy - 0.5, 0, None)
-    )
-    with_lang = z + WEIGHTS["lang"] * np.minimum(1, 2 * lang)
-    assert np.allclose(quality(similar, length, numbers, copy, lang), 1 / (1 + np.exp(-with_lang)))
-    assert np.allclose(quality(similar, length, numbers, copy), 1 / (1 + np.exp(-(z + WEIGHTS["lang"]))))
+def logistic(network, inputs):
+    hidden = np.tanh((inputs - network.mean) / network.scale @ network.hidden.T + network.bias)
+    return 1 / (1 + np.exp(-(hidden @ network.out + network.constant[0])))
+
+
+EN = [
+    "The council adopted the budget of 2,000 euros for Lisbon on Tuesday, and the mayor was pleased.",
+    "My sister plays the piano every evening, but she does not like to sing.",
+    "It rained all night long, so the children stayed at home and read a book.",
+]
+FR = [
+    "Le conseil a adopté mardi le budget de 2 000 euros pour Lisbonne, et le maire était content.",
+    "Ma sœur joue du piano tous les soirs, mais elle n'aime pas chanter.",
+    "Il a plu toute la nuit, alors les enfants sont restés à la maison et ont lu un livre.",
+]
+SPOILT = [
+    "Le conseil a adopté mardi le budget de 3 000 euros pour Lisbonne, et le maire était content.",
+    "Le conseil a adopté mardi le budget de 2 000 euros pour Lisbonne",
+    "Le conseil a adopté mardi le budget for Lisbon on Tuesday, and the mayor was pleased.",
+    "Le conseil a adopté mardi le budget de 2 000 euros le budget de 2 000 euros le budget de 2 000 euros.",
+    f"{FR[0]} Ma sœur joue du piano tous les soirs.",
+    FR[1],
+    EN[0],
+]
+
+
+@pytest.mark.parametrize("model", ["europe5", "europe20"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
+    from bitextmine.encoder import load_encoder
+
+    pytest.importorskip("py3langid")
+    langs = ("en", "fr") if stated else ("", "")
+    tools = Request(("quality",), *langs).tools(load_encoder(model))
+    right = pair_texts(EN, FR, tools).column("quality")
+    spoilt = pair_texts([EN[0]] * len(SPOILT), SPOILT, tools).column("quality")
+    assert right.min() > 0.5 and right.min() > spoilt.max()
+    networks = Networks.read(packaged(model) / QUALITY)
+    pairs = pair_texts(EN, FR, tools)
+    inputs = quality_inputs(pairs)
+    more = piece_inputs(pairs)
+    assert inputs.shape == (3, len(INPUTS)) and more.shape == (3, PIECE_INPUTS)
+    assert right == pytest.approx(logistic(networks.pieces, np.concatenate([inputs, more], axis=1)), abs=1e-6)
+
+
+def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
+    """What is usual at hand, a third of the characters, is no sign of a wrong pair."""
+    n = 2 * LEAST_AROUND
+    src, tgt = [f"{'word ' * 12}{i}" for i in range(n)], [f"{'字' * 20}{i}" for i in range(n)]
+    tgt[0] = "字" * 4
+    for langs in (("en", "th"), ("", "")):
+        vectors = Vectors(dict(zip(src + tgt, unit(np.random.default_rng(1), 2 * n), strict=True)))
+        tools = Tools(vectors, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+        deviation = quality_inputs(pair_texts(src, tgt, tools))[:, INPUTS.index("length")]
+        assert deviation[1:].max() < 0.1 and deviation[0] > 0.6
+
+
+def test_files_of_networks(tmp_path):
+    path = tmp_path / QUALITY
+    content = load_file(packaged("europe5") / QUALITY)
+    for name, change, message in (
+        ("plain.out", lambda a: a * np.nan, "'plain.out' holds NaN"),
+        ("pieces.hidden", lambda a: a[:, 1:].copy(), "another version"),
+        ("plain.more", lambda a: np.zeros(1, np.float32), "not the networks"),
+    ):
+        save_file({**content, name: change(content.get(name))}, path)
+        with pytest.raises(BitextmineError, match=message):
+            Networks.read(path)
 
 
 def test_similarity_is_the_better_of_cosine_and_margin():
@@ -233,9 +283,10 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
         ratio = pairs.column("cosine") / np.maximum((around.src + around.tgt) / 2, 0.01)
         assert pairs.column("margin") == pytest.approx(pairs.column("cosine") - (around.src + around.tgt) / 2)
         similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
-        length = pairs.each(length_deviation)
-        wanted = quality(similar, length, pairs.column("numbers"), pairs.column("copy"))
-        assert pairs.column("quality") == pytest.approx(wanted)
+        inputs = quality_inputs(pairs)
+        assert inputs[:, 0] == pytest.approx(similar)
+        wanted = logistic(Networks.read(packaged("default") / QUALITY).plain, inputs)
+        assert pairs.column("quality") == pytest.approx(wanted, abs=1e-6)
 
 
 # --- neighbourhoods --------------------------------------------------------------------------------------
@@ -350,5 +401,5 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
             assert all(isinstance(value, str) and "\t" not in value for value in values)
             continue
         assert not np.isnan(values).any(), name
-        if name in ("numbers", "copy", "lang", "quality", "letters"):
+        if name in ("numbers", "copy", "lang", "quality", "letters", "loops"):
             assert ((values >= 0) & (values <= 1)).all(), name

@@ -35,12 +35,12 @@ def test_what_is_chosen_when(tmp_path):
     assert choose_rules(None, None, {}, "near").rules == ()
     assert choose_rules("none", None, {}, None).rules == ()
 
-    changed = choose_rules("strict", None, {"min": [("cosine", 0.1), ("x", 1)]}, "none")
+    changed = choose_rules("strict", None, {"min": [("lang", 0.5), ("x", 1)]}, "none")
     strict = load_preset("strict")
-    assert [r for r in changed.rules if r.column not in ("cosine", "x")] == [
-        r for r in strict.rules if r.column != "cosine"
+    assert [r for r in changed.rules if r.column not in ("lang", "x")] == [
+        r for r in strict.rules if r.column != "lang"
     ]
-    assert Rule("min", "cosine", 0.1) in changed.rules  # in place of the preset's
+    assert Rule("min", "lang", 0.5) in changed.rules  # in place of the preset's
     assert changed.rules[-1] == Rule("min", "x", 1.0)
     assert changed.duplicates == "none"
 

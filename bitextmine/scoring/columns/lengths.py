@@ -24,15 +24,6 @@ def length_ratio(src: str, tgt: str) -> float:
     return a / b if b else math.inf if a else 1.0
 
 
-def length_deviation(src: str, tgt: str, usual: float = 1.0) -> float:
-    """Return the distance of target over source length from its usual ratio, as the absolute value of a logarithm.
-
-    0 is usual, 0.69 half or double; 10 characters are added to both lengths.
-    """
-    a, b = lengths(src, tgt)
-    return abs(math.log((b + SMOOTH) / (a * usual + SMOOTH)))
-
-
 def letters(text: str) -> float:
     """Return the share of letters among the bytes that are not blank; bytes beyond ASCII count as letters."""
     raw = text.encode("utf-8", "surrogatepass")

@@ -56,12 +56,19 @@ def number_agreement(src: str, tgt: str) -> float:
     where ``found`` counts the matched numbers, ``clash`` the pairs left on both sides, and ``lone`` those left on one
     side only: a number left out is half as bad as one contradicted.
     """
+    found, lone, clash = number_counts(src, tgt)
+    total = found + lone + clash
+    return (found + lone / 2) / total if total else 1.0
+
+
+def number_counts(src: str, tgt: str) -> tuple[int, int, int]:
+    """Return the counts of `number_agreement`: found, lone and clash."""
     src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
-        return 1.0
+        return 0, 0, 0
     left, right = Counter(numbers_in(src)), Counter(numbers_in(tgt))
     if left == right:
-        return 1.0
+        return left.total(), 0, 0
     found = (left & right).total()
     left, right = left - right, right - left
     if left.total() + right.total() <= _MANY:
@@ -70,9 +77,7 @@ def number_agreement(src: str, tgt: str) -> float:
             found += more + _paired(left, right, src, tgt)
         found += _in_words(left, tgt) + _in_words(right, src)
     a, b = left.total(), right.total()
-    clash, lone = min(a, b), abs(a - b)
-    total = found + lone + clash
-    return (found + lone / 2) / total if total else 1.0
+    return found, abs(a - b), min(a, b)
 
 
 def _rest(text: str, unmatched: Counter[str]) -> list[str]:

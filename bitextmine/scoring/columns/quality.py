@@ -1,22 +1,43 @@
-"""The probability that a pair is a translation to learn from, from the other columns."""
+"""The probability that a pair is a translation to learn from, by a small network over the other columns.
+
+Two networks of one hidden layer each: one for encoders whose piece vectors can be compared (`piece_features`), one for
+all others. `mine/fit_quality.py` fits both to pairs of many languages that are right or spoilt by rule, and puts them
+into the encoder's folder; an encoder without a file of its own gets the second of the default encoder.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Logistic regression of clean pairs against seven kinds of noise, rounded: English with French, German, Spanish and
-# Italian documentation, law and everyday sentences, and the encoder europe5 (mine/bench_filtering.py fits it again).
-# The weight of copies is raised from the fit without languages (-15.6): a copy, whose cosine is 1, would otherwise
-# almost pass if the languages are not stated. mine/filtering.md has the results on other text and with another encoder.
-WEIGHTS = {
-    "intercept": -29.5,
-    "similarity": 13.5,
-    "length": -7.5,
-    "numbers": 14.5,
-    "copy": -20.0,
-    "lang": 7.5,
-}
+from bitextmine.encoder.folder import QUALITY, packaged
+from bitextmine.encoder.ngrams import SPACE
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.protocols import PieceRows
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import check_finite, read_arrays
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences
+from bitextmine.mining.scorer import Network
+from bitextmine.scoring.columns import evidence
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+# Inputs of both networks.
+INPUTS = (
+    *("similarity", "log margin", "no margin", "length", "longer target", "numbers", "copy"),
+    *("lang", "half lang", "languages stated", *evidence.NAMES),
+)
+# The other network gets besides: the cosine; for the names and for the negating words of each side the lowest cosine of
+# one with its counterpart, for names also the higher of both sides; and the features of all pieces.
+WORD_INPUTS = 5
+PIECE_INPUTS = 1 + WORD_INPUTS + FEATURES
 
 # Names and technical terms are rightly copied, up to this share of the words.
 COPIED = 0.5
@@ -39,29 +60,110 @@ def similarity(cosine: NDArray[np.float64], ratio: NDArray[np.float64] | None = 
     return cosine if ratio is None else np.maximum(cosine, _SLOPE * np.minimum(ratio, _HIGHEST) + _SHIFT)
 
 
-def quality(
-    similarity: NDArray[np.float64],
-    length: NDArray[np.float64],
-    numbers: NDArray[np.float64],
-    copy: NDArray[np.float64],
-    lang: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Return probabilities 1 / (1 + exp(-z)), (n,), from columns (n,).
+@dataclass(frozen=True)
+class Networks:
+    """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; both return log odds."""
 
-    The exponent is
+    plain: Network
+    pieces: Network
 
-        z = -29.5 + 13.5 similarity - 7.5 length + 14.5 numbers - 20 max(0, copy - 0.5) + 7.5 min(1, 2 lang)
+    @classmethod
+    def read(cls, path: Path) -> Networks:
+        """Read a safetensors file; BitextmineError if it holds no networks of this version."""
+        arrays = read_arrays(path)
+        wanted = {"plain": len(INPUTS), "pieces": len(INPUTS) + PIECE_INPUTS}
+        names = [field.name for field in fields(Network)]
+        if sorted(arrays) != sorted(f"{network}.{name}" for network in wanted for name in names):
+            raise BitextmineError(f"{path}: not the networks of the column quality")
+        check_finite(arrays, path)
+        found = {network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted}
+        for network, count in wanted.items():
+            if found[network].hidden.shape != (len(found[network].bias), count):
+                raise BitextmineError(
+                    f"{path}: networks of another version, not of {count} inputs; fit them again"
+                )
+        return cls(found["plain"], found["pieces"])
 
-    with `similarity` of that function and `length` of `lengths.length_deviation`. Without languages 2 lang counts as 1.
-    """
-    w = WEIGHTS
-    language = np.ones_like(similarity) if lang is None else np.minimum(1.0, 2 * lang)
-    z = (
-        w["intercept"]
-        + w["similarity"] * similarity
-        + w["length"] * length
-        + w["numbers"] * numbers
-        + w["copy"] * np.maximum(0.0, copy - COPIED)
-        + w["lang"] * language
-    )
-    return 1 / (1 + np.exp(-z))
+
+class Quality:
+    """The networks for an encoder, and the comparison of its pieces."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        folder: Path | None = getattr(encoder, "folder", None)
+        own = None if folder is None else folder / QUALITY
+        self.by_pieces = bool(own and own.is_file()) and isinstance(
+            getattr(encoder, "network", None), PieceRows
+        )
+        self._file = own if self.by_pieces and own is not None else packaged("default") / QUALITY
+
+    @cached_property
+    def _networks(self) -> Networks:
+        return Networks.read(self._file)
+
+    @cached_property
+    def _pieces(self) -> PieceFeatures:
+        return PieceFeatures(*self._encoder.piece_rows())
+
+    def piece_inputs(
+        self, src: list[str], tgt: list[str], cosine: NDArray, langs: tuple[str, str]
+    ) -> NDArray:
+        """Return (n, PIECE_INPUTS) of n pairs; the negating words of a language "" are not known."""
+        encoder = self._encoder
+        pieces = [
+            encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
+            for texts in (src, tgt)
+        ]
+        best = self._pieces.best_cosines(*pieces)
+        words = [
+            self._lowest(*side)
+            for side in zip(pieces, best, (src, tgt), langs if all(langs) else ("", ""), strict=True)
+        ]
+        both = np.maximum(words[0][:, 0], words[1][:, 0])
+        features = self._pieces.features(*(Sentences(side, np.arange(len(side))) for side in pieces))
+        return np.column_stack([cosine, *words, both, features])
+
+    @cached_property
+    def _begins(self) -> NDArray[np.bool_]:
+        """The pieces that begin a word, (vocabulary,)."""
+        tokenizer = self._encoder.tokenizer
+        assert isinstance(tokenizer, Tokenizer)
+        return np.array([name.startswith(SPACE) for name in tokenizer.names()])
+
+    def _lowest(
+        self, pieces: Pieces, best: NDArray[np.float32], texts: list[str], code: str
+    ) -> NDArray[np.float64]:
+        """Return (n, 2) the lowest cosine of a name, and of a negating word, with its counterpart; 1 for none."""
+        begins = self._begins
+        real = pieces.ids < len(begins)  # not an n-gram
+        starts = np.zeros(len(pieces.ids), dtype=bool)
+        starts[real] = begins[pieces.ids[real]]
+        found = np.ones((len(texts), 2))
+        for row, text in enumerate(texts):
+            words = text.split()
+            here = slice(*pieces.offsets[row : row + 2].tolist())
+            kinds = [
+                [at for at in range(len(words)) if evidence.is_name(words, at)],
+                [at for at, word in enumerate(words) if code and evidence.is_negation(word, code)],
+            ]
+            if not any(kinds):
+                continue
+            number = np.cumsum(starts[here]) - 1
+            if len(number) == 0 or number[-1] + 1 != len(words):
+                continue  # cut, or normalisation changed the spaces
+            number, cosines = np.maximum(number[real[here]], 0), best[here][real[here]]
+            means = np.bincount(number, cosines, len(words)) / np.maximum(
+                np.bincount(number, minlength=len(words)), 1
+            )
+            for kind, places in enumerate(kinds):
+                if places:
+                    found[row, kind] = means[places].min()
+        return found
+
+    def probabilities(self, inputs: NDArray[np.float64], more: NDArray | None) -> NDArray[np.float64]:
+        """Return the probabilities (n,) of pairs with INPUTS (n, m), and PIECE_INPUTS if `by_pieces`."""
+        network = self._networks.plain
+        if more is not None:
+            inputs, network = np.concatenate([inputs, more], axis=1), self._networks.pieces
+        odds = network.score(network.drive(inputs))
+        return 1 / (1 + np.exp(-np.clip(odds, -500, 500)))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.languages.identify import Languages
+    from bitextmine.scoring.columns.quality import Quality
 
 # Unit vectors of the sources and of the targets, float32 (n, d) each.
 Vectors = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -71,6 +72,14 @@ class Tools:
     src_lang: str = ""
     tgt_lang: str = ""
     batch_tokens: int | None = None
+
+    @functools.cached_property
+    def quality(self) -> Quality:
+        """The networks of the column quality for the encoder."""
+        from bitextmine.scoring.columns.quality import Quality
+
+        assert self.encoder is not None
+        return Quality(self.encoder)
 
 
 @functools.cache

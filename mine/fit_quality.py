@@ -1,0 +1,223 @@
+"""Fit the networks of the column `quality` for an encoder, and write quality.safetensors.
+
+    python mine/fit_quality.py DATA/train --bench DATA --model europe5 --langs de,es,fr,it -o quality.safetensors
+    python mine/fit_quality.py DATA/train --bench DATA --model europe20 -o quality.safetensors
+
+DATA is a folder of pairs, NAME.en-LANG.tsv.zst (English, tab, another language), and NAME.LANG-LANG.tsv.zst. Half of
+the rows are right, the others spoilt by the rules of noise.py that are for fitting. mine/filtering.md has the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from bench_filtering import noisy_stream
+from noise import RULES, Stream, noisy_rows
+from safetensors.numpy import save
+from torch import nn
+
+from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.files.lines import iter_lines
+from bitextmine.languages.codes import usual_length
+from bitextmine.mining.scorer import Network
+from bitextmine.scoring.columns.catalogue import pair_texts, piece_inputs, quality_inputs
+from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+from bitextmine.scoring.columns.quality import INPUTS, PIECE_INPUTS
+from bitextmine.scoring.columns.texts import Tools
+
+ALL = "de,es,fr,it,nl,sv,da,nb,fi,cs,pl,pt,ru,tr,uk,hu,ro,el,bg"
+# Inputs of a pair whose languages are not stated, and of one without a neighbourhood.
+NOT_STATED = {
+    "lang": 1.0,
+    "half lang": 1.0,
+    "languages stated": 0.0,
+    "negated source": 0.0,
+    "negated target": 0.0,
+}
+WEIGHTS = {"negation": 2.5, "names": 3.0, "truncated": 4.0, "added": 2.5, "looped": 1.5, "numbers": 3.0}
+# The threshold of the preset mild, and the share of right pairs that are to reach it.
+MILD, GOOD_KEPT = 0.25, 0.957
+GOOD = 20.0  # weight of the right pairs, all together; a kind of noise has 1, or that of WEIGHTS
+
+# Corpora with free translations and long sentences, which count several times: most others are short and literal.
+FREE = {"europarl": 6, "europarl2": 4, "news": 6, "bible": 2, "web": 2, "law": 2, "swisslaw": 2}
+
+
+def sampled_lines(path: Path, most: int) -> list[str]:
+    """Return lines spread over the file, by their checksums."""
+    lines = [line for line in iter_lines(path) if line.count("\t") == 1]
+    lines.sort(key=lambda line: zlib.crc32(line.encode()))
+    return lines[:most]
+
+
+def streams(data: Path, langs: list[str], each: int) -> Iterator[tuple[Stream, tuple[str, str]]]:
+    """Yield a stream for each language with English, in either direction, and some without English."""
+    pool: dict[str, list[str]] = {}
+    pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for lang in langs:
+        files = sorted(data.glob(f"*.en-{lang}.tsv.zst"))
+        found: list[tuple[str, str]] = []
+        weights = {file: FREE.get(file.name.split(".")[0], 1) for file in files}
+        for file in files:
+            rows = [
+                line.split("\t")
+                for line in sampled_lines(file, round(1.3 * each * weights[file] / sum(weights.values())))
+            ]
+            # A share of the corpora is noisy itself: what differs threefold in length is no example of a right pair.
+            usual = usual_length("en", lang) or 1.0
+            found += [
+                (en, text)
+                for en, text in rows
+                if en != text and 1 / 3 < (len(text) + 9) / (len(en) * usual + 9) < 3
+            ]
+        random.Random(1).shuffle(found)
+        pairs["en", lang], pairs[lang, "en"] = found[::2], [(text, en) for en, text in found[1::2]]
+        pool[lang] = [text for _, text in found[:500]]
+    direct = sorted(data.glob("*.??-??.tsv.zst"))
+    for file in direct:
+        one, other = file.name.split(".")[1].split("-")
+        if "en" not in (one, other) and {one, other} <= set(langs):
+            rows = [tuple(line.split("\t")) for line in sampled_lines(file, each // 10)]
+            pairs.setdefault((one, other), []).extend([(a, b) for a, b in rows])
+    for stated, rows in pairs.items():
+        elsewhere = [text for lang, texts in pool.items() if lang not in stated for text in texts]
+        yield Stream(rows, stated, True, elsewhere), stated
+
+
+def inputs_of(encoder: Encoder, rows: list[tuple[str, str, str]], langs: tuple[str, str]) -> np.ndarray:
+    """Return INPUTS and PIECE_INPUTS (n, m) of a stream."""
+    tools = Tools(encoder, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+    parts = []
+    for start in range(0, len(rows), 4096):
+        part = rows[start : start + 4096]
+        pairs = pair_texts([row[0] for row in part], [row[1] for row in part], tools)
+        parts.append(np.concatenate([quality_inputs(pairs), piece_inputs(pairs)], axis=1))
+    return np.concatenate(parts)
+
+
+def fitted(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, hidden: int, epochs: int
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a network fitted to x (n, m) and y (n,)."""
+    torch.manual_seed(1)
+    mean, scale = x.mean(axis=0), x.std(axis=0)
+    scale[scale < 1e-6] = 1
+    inputs = torch.from_numpy(((x - mean) / scale).astype(np.float32))
+    target, weights = torch.from_numpy(y.astype(np.float32)), torch.from_numpy(weight.astype(np.float32))
+    first, last = nn.Linear(x.shape[1], hidden), nn.Linear(hidden, 1)
+    parameters = [*first.parameters(), *last.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.02)
+    batch = 1024
+    steps = epochs * -(-len(x) // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(x)).split(batch):
+            odds = last(torch.tanh(first(inputs[rows])))[:, 0]
+            loss = nn.functional.binary_cross_entropy_with_logits(odds, target[rows], weights[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    state = {"hidden": first.weight, "bias": first.bias, "out": last.weight[0], "constant": last.bias}
+    found = {name: value.detach().numpy() for name, value in state.items()}
+    return found | {"mean": mean.astype(np.float32), "scale": scale.astype(np.float32)}
+
+
+def without(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the inputs with languages not stated for a third of the rows, and no margin for a tenth."""
+    x = x.copy()
+    negated = len(INPUTS) + 1 + np.array([1, 3])  # of WORD_INPUTS
+    for names, share in ((NOT_STATED, 0.33), ({"log margin": 0.0, "no margin": 1.0}, 0.1)):
+        rows = rng.random(len(x)) < share
+        for name, value in names.items():
+            x[rows, INPUTS.index(name)] = value
+        if "lang" in names:
+            x[np.ix_(rows, negated)] = 1.0
+        if "no margin" in names:
+            x[rows, 0] = np.maximum(0, x[rows, len(INPUTS)])
+    return x
+
+
+def calibrate(arrays: dict[str, np.ndarray], encoder: Encoder, data: Path, langs: list[str]) -> None:
+    """Shift the constants so that GOOD_KEPT of the right pairs in odd lines of the benchmarks have MILD or more."""
+    parts, kinds = [], []
+    for lang in langs:
+        rows = noisy_stream(data, lang, 0)
+        parts.append(inputs_of(encoder, rows, ("en", lang)))
+        kinds += [row[2] for row in rows]
+    x, kind = np.concatenate(parts), np.array(kinds)
+    for name, width in (("plain", len(INPUTS)), ("pieces", len(INPUTS) + PIECE_INPUTS)):
+        network = Network(*(arrays[f"{name}.{field}"] for field in Network.__dataclass_fields__))
+        odds = network.score(network.drive(x[:, :width]))
+        good = odds[kind == "good"]
+        shift = math.log(MILD / (1 - MILD)) - float(np.quantile(good, 1 - GOOD_KEPT))
+        arrays[f"{name}.constant"] = arrays[f"{name}.constant"] + np.float32(shift)
+        for share in (0.96, 0.955, 0.95, 0.93, 0.925, 0.92):
+            limit = np.quantile(good, 1 - share)
+            kept = {str(each): round(100 * float((odds[kind == each] >= limit).mean()), 1) for each in RULES}
+            print(f"{name}: {share:.1%} at {1 / (1 + np.exp(-limit - shift)):.3f}: {kept}", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--model", default="europe5")
+    parser.add_argument("--langs", default=ALL)
+    parser.add_argument("--each", type=int, default=3000, help="pairs of a language to make rows of")
+    parser.add_argument("--hidden", type=int, default=32)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--bench", type=Path, help="DATA of bench_filtering.py, to set the constants by")
+    parser.add_argument("--rows", type=Path, help="keep the inputs in this .npz, or take them from it")
+    parser.add_argument("-o", dest="out", type=Path, required=True)
+    a = parser.parse_args()
+    if a.rows is None or not a.rows.exists():
+        encoder = load_encoder(a.model, "cpu")
+        parts, kinds = [], []
+        for stream, langs in streams(a.data, a.langs.split(","), a.each):
+            begin = time.process_time()
+            rows = noisy_rows(stream, len(stream.pairs) // 2, len(stream.pairs) // 2 // len(RULES))
+            if sum(row[2] == "good" for row in rows) < 100:
+                continue
+            parts.append(inputs_of(encoder, rows, langs))
+            kinds += [row[2] for row in rows]
+            took = time.process_time() - begin
+            print(f"{'-'.join(langs)}: {len(rows):,} rows, {took:.1f} s", file=sys.stderr, flush=True)
+        x, kind = np.concatenate(parts), np.array(kinds)
+        if a.rows is not None:
+            np.savez(a.rows, x=x.astype(np.float32), kind=kind)
+    else:
+        with np.load(a.rows) as file:
+            x, kind = file["x"].astype(np.float64), file["kind"]
+    y = kind == "good"
+    weight = np.zeros(len(x))
+    for name in np.unique(kind):
+        weight[kind == name] = (GOOD if name == "good" else WEIGHTS.get(name, 1.0)) / (kind == name).sum()
+    weight *= len(x) / weight.sum()
+    x = without(x, np.random.default_rng(1))
+    arrays = {}
+    for name, width in (("plain", len(INPUTS)), ("pieces", len(INPUTS) + PIECE_INPUTS)):
+        network = fitted(x[:, :width], y, weight, a.hidden, a.epochs)
+        arrays |= {f"{name}.{part}": value for part, value in network.items()}
+        odds = np.tanh(
+            ((x[:, :width] - network["mean"]) / network["scale"]) @ network["hidden"].T + network["bias"]
+        )
+        odds = odds @ network["out"] + network["constant"][0]
+        limit = np.quantile(odds[y], 0.05)
+        kept = {str(each): round(100 * float((odds[kind == each] >= limit).mean()), 1) for each in RULES}
+        print(f"{name}: kept at 95% of the right pairs (log odds {limit:.2f}): {kept}", file=sys.stderr)
+    if a.bench is not None:
+        calibrate(arrays, load_encoder(a.model, "cpu"), a.bench, a.langs.split(","))
+    a.out.write_bytes(save({name: np.ascontiguousarray(value, np.float32) for name, value in arrays.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Signs in the texts of a pair: loops, copied runs, names, negations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitextmine.scoring.columns.evidence import (
+    NAMES,
+    copied_run,
+    evidence,
+    looped,
+    names_apart,
+    negations,
+    tokens_of,
+)
+
+WORDS = st.lists(st.sampled_from("abcde"), max_size=14)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("The cat sat on the mat and the dog on the rug.", 0),
+        ("A very very long day it was, and a good one.", 0),
+        ("no no no no", 0.75),
+        ("He said he said he said he said so.", 0.67),
+        ("Tea and cake for all of us " * 4, 0.75),
+        ("我们 我们我们我们我们", 0.8),
+        ("", 0),
+    ],
+)
+def test_loops(text, share):
+    assert looped(tokens_of(text)) == pytest.approx(share, abs=0.01)
+
+
+@given(WORDS, st.integers(3, 6))
+def test_a_phrase_that_comes_again_and_again_is_a_loop(phrase, times):
+    if 2 <= len(phrase) <= 12:
+        assert looped(phrase * times) >= 1 - 1 / times - 1e-9
+
+
+@given(WORDS, WORDS)
+def test_copied_runs_are_the_longest_common_ones(a, b):
+    runs = [
+        n
+        for n in range(4, len(a) + 1)
+        for i in range(len(a) - n + 1)
+        for j in range(len(b))
+        if a[i : i + n] == b[j : j + n]
+    ]
+    assert copied_run(a, b) == (max(runs, default=0) if len(set(a) & set(b)) >= 3 else 0)
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "apart"),
+    [
+        ("The treaty that Obama signed", "Le traité que Merkel a signé", 1),
+        ("The treaty that Obama signed", "Le traité qu'a signé Obama", 0),
+        ("The treaty that Obama signed", "Договор, который Обама подписал", 0),
+        ("Yesterday Anna met Peter and Paula", "Gestern traf Bruno den Emil und Xaver", 3),
+        ("the treaty was signed", "Der Vertrag von Rom wurde unterzeichnet", 0),
+    ],
+)
+def test_names_that_the_other_side_lacks(src, tgt, apart):
+    assert names_apart(src, tgt) == apart
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "count"),
+    [
+        ("It isn't so, and I do not know.", "en", 2),
+        ("It isn’t.", "en", 1),
+        ("Another note.", "en", 0),
+        ("Je n'en sais rien", "fr", 2),
+        ("Das ist keine Antwort.", "de-AT", 1),
+        ("No.", "xx", 0),
+        ("No.", "", 0),
+    ],
+)
+def test_negations(text, code, count):
+    assert negations(text, code) == count
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_exchanged_sides_have_exchanged_signs(src, tgt):
+    there = dict(zip(NAMES, evidence(src, tgt, "en", "fr"), strict=True))
+    back = dict(zip(NAMES, evidence(tgt, src, "fr", "en"), strict=True))
+    for one, other in (
+        ("source loops", "target loops"),
+        ("more sentences in the target", "fewer sentences in the target"),
+        ("only the source ends", "only the target ends"),
+        ("negated source", "negated target"),
+    ):
+        assert there[one] == pytest.approx(back[other])
+    for same in ("both loop", "copied run", "copied words", "brackets", "names"):
+        assert there[same] == pytest.approx(back[same])
