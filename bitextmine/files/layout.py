@@ -24,6 +24,8 @@ _NAMES = {
     "tgt": ("tgt", "target"),
     "src_line": ("src_line",),
     "tgt_line": ("tgt_line",),
+    "src_origin": ("src_origin",),
+    "tgt_origin": ("tgt_origin",),
 }
 _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}

@@ -36,7 +36,7 @@ _IDENTIFIED_CHARACTERS, _GUESSABLE, _FEW = 200, 20, 10
 
 
 class Pair(NamedTuple):
-    """A row: its line number, score (NaN for none), texts (cut), and their full lengths."""
+    """A row: its line number, score (NaN for none), texts (cut), their full lengths, and their origins, if told."""
 
     row: int
     score: float
@@ -44,6 +44,7 @@ class Pair(NamedTuple):
     tgt: str
     src_length: int
     tgt_length: int
+    origin: tuple[str, ...] = ()
 
 
 @dataclass
@@ -161,9 +162,12 @@ class Survey:
             score = self._scores(block.texts(layout.score, good), lines)
         lengths = np.array([[len(s), len(t)] for s, t in zip(src, tgt, strict=True)])
 
+        columns = [layout.places[name] for name in ("src_origin", "tgt_origin") if name in layout.places]
+
         def pair(i: int) -> Pair:
             s, t = lengths[i].tolist()
-            return Pair(lines[i], float(score[i]), src[i][:_TEXT], tgt[i][:_TEXT], s, t)
+            origin = tuple(block.texts(column, good[i : i + 1])[0][:_TEXT] for column in columns)
+            return Pair(lines[i], float(score[i]), src[i][:_TEXT], tgt[i][:_TEXT], s, t, origin)
 
         self.scores.add(score[~np.isnan(score)])
         self._best.offer(-score, pair)
@@ -216,7 +220,7 @@ class Survey:
         """Sum up, after the last block."""
         self.malformed.finish()
         drawn = self.sample.items
-        self.lengths = np.array([d.pair[4:] for d in drawn], dtype=np.int64).reshape(-1, 2)
+        self.lengths = np.array([d.pair[4:6] for d in drawn], dtype=np.int64).reshape(-1, 2)
         if self.scores.total:
             self.high = self.scores.quantile(_TOP)
             self.high_rows = self.scores.at_least(self.high)

@@ -380,6 +380,7 @@ def test_a_crawl_becomes_a_translation_memory(root, bitextmine, tmp_path):
         "bitextmine split crawl.warc.gz --by-language -o 'crawl.{lang}' && bitextmine mine crawl.en crawl.fr --origin "
         "| bitextmine score --src en --tgt fr | bitextmine filter --src en --tgt fr -o pairs.tmx"
     )
+    here = Here(bitextmine, tmp_path, {})
     folder = Path(bitextmine.argv[0]).parent
     environment = {**bitextmine.environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
     subprocess.run(["bash", "-e", "-o", "pipefail", "-c", pipe], cwd=tmp_path, env=environment, check=True)
@@ -391,6 +392,8 @@ def test_a_crawl_becomes_a_translation_memory(root, bitextmine, tmp_path):
         r'"src_origin">https://\w+.example/en/(\d+).*?"tgt_origin">https://\w+.example/fr/(\d+)', text
     )
     assert len(origins) == text.count("<tu>")
+    here("report", "pairs.tmx", "-o", "report.html")
+    assert "<small>https://" in (tmp_path / "report.html").read_text()
     assert sum(src == tgt for src, tgt in origins) > 0.98 * len(origins)
 
 
