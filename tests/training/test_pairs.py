@@ -103,7 +103,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path: Path) -> None
     assert "p.tsv: line 2: 1 columns, not 2; a pair is source, tab, target" in message()
     (tmp_path / "p.tsv").unlink()
     (tmp_path / "p.tsv").mkdir()
-    assert "p.tsv: is a directory" in message()
+    assert "p.tsv: a folder without files of pairs" in message()
     (tmp_path / "p.tsv").rmdir()
     os.mkfifo(tmp_path / "p.tsv")
     assert "p.tsv: not a regular file; a corpus is read more than once" in message()
