@@ -44,6 +44,7 @@ def test_version(bitextmine):
 # The modules of choices that the help is made from.
 NAMES = {
     "bitextmine.alignment.choices",
+    "bitextmine.documents.options",
     "bitextmine.scoring.choices",
     "bitextmine.scoring.columns.names",
     "bitextmine.exporting",
