@@ -126,6 +126,7 @@ def test_missing_extras(run, monkeypatch, tmp_path, command, options, extra):
     monkeypatch.chdir(tmp_path)
     for module in ("py3langid", "py3langid.langid", "pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "bitextmine.files.formats.parquet", raising=False)
     lines, err = run(command, tsv(GOOD), options, 1)
     assert f"pip install 'bitextmine[{extra}]'" in err
     assert lines == []

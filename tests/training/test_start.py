@@ -298,6 +298,7 @@ def test_text_that_the_vocabulary_does_not_suit_is_named(
     assert fits["zh"].unknown > 0.5 and fits["fr"].unknown == fits["en"].unknown == 0
     assert fits["et"].letters < 2 < 4 < fits["fr"].letters
     with caplog.at_level(logging.WARNING):
+        caplog.clear()
         warn_of_unfit(start, fits, growing=False)
         assert [record.args[0] for record in caplog.records] == ["zh", "et"]  # type: ignore[index]
         caplog.clear()
