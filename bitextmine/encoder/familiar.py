@@ -25,6 +25,7 @@ _CHARACTERS = 120
 _MUCH = 0.2  # of a sample
 _LETTERS = 20  # shorter lines cannot be identified
 _ASKED = 200  # lines; fewer are not worth loading the identifier, which takes a second
+HOW_POOR = " (how poor, and what helps: train/new-language.md)"
 _UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
 
@@ -93,7 +94,7 @@ def _advice(lang: str, name: str) -> str:
         languages = read_json(packaged(other) / CONFIG)["languages"]
         if other != name and same_code(lang) in map(same_code, languages):
             return f"use --model {other}, which was"
-    return "expect poor vectors"
+    return f"expect poor vectors{HOW_POOR}"
 
 
 def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRu
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
 from bitextmine.training.start import Start, open_start
 from bitextmine.training.teacher import TeacherSource, open_lessons, open_teacher, teacher_pieces
-from bitextmine.training.vocabulary import open_vocabulary, vocabulary_fit, warn_of_unfit
+from bitextmine.training.vocabulary import open_vocabulary, unknown_shares, warn_of_unknown
 from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ def _prepare(
     )
     caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
     if start is not None and world.first and saved is None:
-        warn_of_unfit(start, vocabulary_fit(caches, tokenizer), growing=bool(recipe.vocabulary.grow))
+        warn_of_unknown(start, unknown_shares(caches, tokenizer))
     asked = [OBJECTIVES[name] for name in recipe.train.objective]
     lessons = pieces = None
     if teacher is not None and any(declared.pieces for declared in asked):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import random
@@ -15,7 +14,6 @@ import sentencepiece
 
 from bitextmine.console import progress
 from bitextmine.encoder.folder import TOKENIZER
-from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
@@ -30,10 +28,8 @@ log = logging.getLogger(__name__)
 
 # SentencePiece refuses longer sentences itself; bytes.
 LONGEST_LINE = 4192
-# Of a vocabulary to continue from: the largest share of unknown pieces, and the least mean letters of a piece relative
-# to the language that it suits best, without a warning.
+# The largest share of unknown words, for a vocabulary to continue from, without a warning.
 MOST_UNKNOWN = 0.03
-LEAST_LETTERS = 0.7
 
 
 def open_vocabulary(
@@ -166,58 +162,30 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
         ) from None
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """How well a vocabulary suits the training text of a language.
-
-    unknown: share of the pieces that are the unknown piece; letters: mean characters of a known piece.
-    """
-
-    unknown: float
-    letters: float
-
-
-def vocabulary_fit(caches: Sequence[PairCache], tokenizer: Tokenizer, pairs: int = 2_000) -> dict[str, Fit]:
-    """Return the fit of the vocabulary to each language of the corpora, by up to ``pairs`` pairs of each corpus."""
-    plain = [piece.removeprefix(SPACE) for piece in tokenizer.pieces()]
-    letters = np.array([len(piece) * any(map(str.isalpha, piece)) for piece in plain])
+def unknown_shares(caches: Sequence[PairCache], tokenizer: Tokenizer, pairs: int = 2_000) -> dict[str, float]:
+    """Return, by language, the unknown share of the pieces with letters, of up to ``pairs`` pairs of each corpus."""
+    lettered = np.array([any(map(str.isalpha, piece)) for piece in tokenizer.pieces()])
+    lettered[0] = True  # the unknown piece
     counts: dict[str, np.ndarray] = {}
     for cache in caches:
         sample = cache.train.take(np.arange(min(len(cache.train), pairs)))
         for lang, side in zip(cache.corpus.langs, (sample.src, sample.tgt), strict=True):
-            found = np.bincount(side.ids, minlength=len(plain)).astype(np.int64)
+            found = np.bincount(side.ids, minlength=len(lettered)) * lettered
             counts[lang] = counts.get(lang, 0) + found
-    fits = {}
-    for lang, count in counts.items():
-        words, unknown = int(count[letters > 0].sum()), int(count[0])
-        fits[lang] = Fit(unknown / max(1, words + unknown), float(count @ letters) / max(1, words))
-    return fits
+    return {lang: float(count[0] / max(1, count.sum())) for lang, count in counts.items()}
 
 
-def warn_of_unfit(start: Start, fits: Mapping[str, Fit], growing: bool) -> None:
-    """Warn of languages whose text the vocabulary of an encoder to continue from has no pieces for."""
-    best = max((fit.letters for fit in fits.values()), default=0.0)
-    cure = "leave out --from to train from scratch" + (
-        "" if growing else ", or add pieces with --set vocabulary.grow=16000"
-    )
-    for lang, fit in fits.items():
-        if fit.unknown > MOST_UNKNOWN:
+def warn_of_unknown(start: Start, shares: Mapping[str, float]) -> None:
+    """Warn of languages whose letters are unknown to an encoder to continue from; shares: `unknown_shares`."""
+    for lang, share in shares.items():
+        if share > MOST_UNKNOWN:
             log.warning(
-                "%s: %.0f%% of the words or characters are unknown to the vocabulary of %s, and nothing is learned "
-                "from them: %s (train/new-language.md)",
+                "%s: %.0f%% of the words are unknown to the vocabulary of %s, and nothing is learned from them: train "
+                "from scratch, without --from, which did best, or at least add pieces with --set "
+                "vocabulary.grow=16000 (train/new-language.md)",
                 lang,
-                100 * fit.unknown,
+                100 * share,
                 start.name,
-                cure,
-            )
-        elif not growing and lang not in start.config.languages and fit.letters < LEAST_LETTERS * best:
-            log.warning(
-                "%s: the vocabulary of %s cuts its words into pieces of %.1f letters (the best language's have %.1f): "
-                "--set vocabulary.grow=16000 adds pieces for it (train/new-language.md)",
-                lang,
-                start.name,
-                fit.letters,
-                best,
             )
 
 

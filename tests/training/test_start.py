@@ -27,7 +27,7 @@ from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
 from bitextmine.training.start import open_start
 from bitextmine.training.trainer import train
-from bitextmine.training.vocabulary import open_vocabulary, vocabulary_fit, warn_of_unfit
+from bitextmine.training.vocabulary import open_vocabulary, unknown_shares, warn_of_unknown
 
 Make = Callable[..., Any]
 
@@ -271,10 +271,10 @@ def test_a_language_is_known_from_enough_pairs_on(make_recipe: Make, tmp_path: P
     assert EncoderConfig.from_json(more.to_json(), "config.json") == more
 
 
-def test_text_that_the_vocabulary_does_not_suit_is_named(
+def test_text_that_the_vocabulary_does_not_know_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Any letters will do: Chinese ones are unknown, Estonian-like words are cut into small pieces.
+    # Any letters will do: Chinese ones are unknown, Estonian-like words are cut into known pieces.
     rng = random.Random(3)
     english = [
         "the vote will take place tomorrow at noon",
@@ -294,13 +294,9 @@ def test_text_that_the_vocabulary_does_not_suit_is_named(
     start = open_start(recipe)
     assert start is not None
     caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)
-    fits = vocabulary_fit(caches, start.tokenizer)
-    assert fits["zh"].unknown > 0.5 and fits["fr"].unknown == fits["en"].unknown == 0
-    assert fits["et"].letters < 2 < 4 < fits["fr"].letters
+    shares = unknown_shares(caches, start.tokenizer)
+    assert shares["zh"] > 0.5 and shares["en"] == shares["fr"] == shares["et"] == 0
     with caplog.at_level(logging.WARNING):
         caplog.clear()
-        warn_of_unfit(start, fits, growing=False)
-        assert [record.args[0] for record in caplog.records] == ["zh", "et"]  # type: ignore[index]
-        caplog.clear()
-        warn_of_unfit(start, fits, growing=True)
-        assert [record.args[0] for record in caplog.records] == ["zh"]  # type: ignore[index]
+        warn_of_unknown(start, shares)
+    assert [record.args[0] for record in caplog.records] == ["zh"]  # type: ignore[index]
