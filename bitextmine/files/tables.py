@@ -63,6 +63,7 @@ class Table:
             header=header,
             replaced={at for at, name in enumerate(layout.names) if name in added},
             unknown=layout.unknown,
+            translations=getattr(self.rows, "translations", False) and not layout.unknown,
             **other,
         )
 

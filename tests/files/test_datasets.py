@@ -81,3 +81,14 @@ def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path: Pa
     )
     assert [(row["translation"]["en"], row["translation"]["de"]) for row in again] == PAIRS
     assert again["id"][:] == ["a", "b", "c"] and again["numbers"][0] == 1.0
+    # The structs of the input, and of JSON Lines, are those of Parquet.
+    bitextmine("filter", "out.jsonl", "--preset", "none", "-o", "kept.parquet", cwd=tmp_path)
+    kept = datasets.load_dataset(
+        "parquet", data_files=str(tmp_path / "kept.parquet"), split="train", cache_dir=str(tmp_path / "cache")
+    ).cast_column("translation", features["translation"])
+    assert [(row["translation"]["en"], row["translation"]["de"]) for row in kept] == PAIRS
+    assert kept["id"][:] == ["a", "b", "c"] and kept["numbers"][0] == 1.0
+    bitextmine("filter", "out.jsonl", "--min", "numbers=2", "-o", "none.parquet", cwd=tmp_path)
+    schema = pytest.importorskip("pyarrow.parquet").read_schema
+    assert schema(tmp_path / "none.parquet").equals(schema(tmp_path / "kept.parquet"))
+    assert pairs(tmp_path / "kept.parquet") == PAIRS

@@ -79,9 +79,8 @@ class JsonWriter(RecordWriter):
             )
 
     def langs(self) -> tuple[str, str]:
-        """Return the keys of the texts: their languages; src and tgt if these are unknown or the same."""
-        langs = self._outline.langs
-        return langs if all(langs) and langs[0] != langs[1] else ("src", "tgt")
+        """Return the keys of the texts."""
+        return self._outline.keys()
 
     def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
         """Return a row as an object in a line."""

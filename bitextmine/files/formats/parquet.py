@@ -192,7 +192,10 @@ def _as_text(column: Any) -> Any:
 
 
 class ArrowWriter:
-    """Writes rows to a Parquet file with the schema of the first block: that of a Parquet file that is read."""
+    """Writes rows to a Parquet file with the schema of the first block: that of a Parquet file that is read.
+
+    Texts that were read from a `translation` are written as a struct, the feature Translation of the library datasets.
+    """
 
     def __init__(self, out: Any, outline: Outline) -> None:
         self._out = out
@@ -204,7 +207,7 @@ class ArrowWriter:
         if isinstance(block, ArrowBlock):
             table = block.table.rename_columns(list(self._outline.names))
         else:
-            table = self._table(block.values((), ()))
+            table = self._joined(self._table(block.values((), ())))
         for column in added:
             kind = pyarrow.float64() if isinstance(column.values, np.ndarray) else pyarrow.string()
             values = pyarrow.array(column.values, kind, from_pandas=True)
@@ -237,6 +240,16 @@ class ArrowWriter:
                 arrays.append(pyarrow.array(texts, pyarrow.string()))
         return pyarrow.table(arrays, names=list(outline.names))
 
+    def _joined(self, table: Any) -> Any:
+        """Return a table with source and target in a struct by language, if they were read so."""
+        outline = self._outline
+        if not outline.translations:
+            return table
+        names = [outline.names[at] for at in outline.sides()]
+        texts = [table.column(name).combine_chunks() for name in names]
+        joined = pyarrow.StructArray.from_arrays(texts, names=outline.keys())
+        return table.drop_columns(names).append_column(TRANSLATION, joined)
+
     def _write(self, table: Any) -> None:
         if self._writer is None:
             self._writer = pyarrow.parquet.ParquetWriter(self._out, table.schema, compression="zstd")
@@ -250,7 +263,7 @@ class ArrowWriter:
             floats = dict.fromkeys(outline.floats, pyarrow.float64())
             kinds = {**floats, **dict.fromkeys(outline.integers, pyarrow.int64())}
             columns = {name: kinds.get(name, pyarrow.string()) for name in [*kept, *outline.added]}
-            self._write(pyarrow.schema(columns).empty_table())
+            self._write(self._joined(pyarrow.schema(columns).empty_table()))
         self._writer.close()
 
 

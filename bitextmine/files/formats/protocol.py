@@ -74,6 +74,7 @@ class Outline:
         replaced: the columns, from 0, that added ones replace.
         floats, integers: names of columns of numbers, for formats that have numbers.
         unknown: the reason why source and target are not known.
+        translations: the texts were read from objects `translation`, and Parquet has them again.
     """
 
     names: Sequence[str]
@@ -87,6 +88,11 @@ class Outline:
     floats: Collection[str] = ()
     integers: Collection[str] = ()
     unknown: str = ""
+    translations: bool = False
+
+    def keys(self) -> tuple[str, str]:
+        """Return the keys of texts by language; src and tgt if the languages are unknown or the same."""
+        return self.langs if all(self.langs) and self.langs[0] != self.langs[1] else ("src", "tgt")
 
     def sides(self) -> tuple[int, int]:
         """Return the columns of the texts; raise BitextmineError if they are not known."""

@@ -136,6 +136,7 @@ class RecordRows:
             if len(self._ahead) == HEAD or size > _HEAD_BYTES:
                 break
         self.empty = not self._ahead
+        self.translations = False
         self._langs: tuple[str, ...] = ()
         self._others: tuple[str, ...] = ()
         self.layout = Layout(width=0)
@@ -143,6 +144,7 @@ class RecordRows:
             return
         read = [record.content for record in self._ahead if record.content is not None]
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
+        self.translations = bool(translations)
         others = dict.fromkeys(key for content in read for key in content)
         names: list[str] = []
         if translations:
