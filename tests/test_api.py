@@ -467,36 +467,3 @@ def test_the_example_of_neighbours(root):
     )
     assert done.returncode == 0, done.stderr
     assert "fr-en      264   264  100.00" in done.stdout
-
-
-USER = """
-from pathlib import Path
-
-import bitextmine
-
-encoder: bitextmine.Encoder = bitextmine.load_encoder("europe5")
-found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, threshold="none")
-best: list[tuple[str, str]] = [(pair.src, pair.tgt) for pair in found]
-kept: bitextmine.FilteredPairs = bitextmine.filter(best, min={"cosine": 0.5})
-counts: dict[str, int] = kept.counts
-model: Path = bitextmine.train("model", pairs=["a.en-fr.tsv"])
-folder: Path = bitextmine.export(model, "out", to="onnx")
-rows: int = bitextmine.report("pairs.tsv", "page.html")
-bitextmine.train(1)  # an error
-"""
-
-
-def test_types_reach_the_users_code(root, tmp_path):
-    pytest.importorskip("mypy")
-    (tmp_path / "user.py").write_text(USER)
-    done = subprocess.run(
-        # The cache is that of `mypy` in the checkout, with its strict settings.
-        [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", tmp_path / "user.py"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (error, summary) = done.stdout.splitlines()
-    assert f'user.py:{USER.count(chr(10))}: error: Argument 1 to "train"' in error
-    assert summary.startswith("Found 1 error")

@@ -155,3 +155,39 @@ def test_the_default_encoder_is_in_the_wheel(installed, root, tmp_path):
     )
     found = {tuple(line.split("\t")[1:]) for line in mined.splitlines()}
     assert ("The train to Paris leaves at noon.", "Le train pour Paris part à midi.") in found
+
+
+USER = '''
+"""Every function of the stages, as a user calls it."""
+
+from pathlib import Path
+
+import bitextmine
+from bitextmine.run import Run
+
+encoder: bitextmine.Encoder = bitextmine.load_encoder("europe5")
+sentences: list[str] = [sentence.text for sentence in bitextmine.split("book.en.txt", by_language=True)]
+found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, threshold="none")
+best: list[tuple[str, str]] = [(pair.src, pair.tgt) for pair in found]
+for link in bitextmine.align(sentences, "book.fr.txt", model=encoder, run=Run(errors="replace")):
+    best.append((link.src, link.tgt))
+kept: bitextmine.FilteredPairs = bitextmine.filter(best, min={"cosine": 0.5}, duplicates="near")
+counts: dict[str, int] = kept.counts
+rows: int = bitextmine.report("pairs.tsv", Path("page.html"), threshold=0.5)
+model: Path = bitextmine.train("model", pairs=["a.en-fr.tsv"], settings={"train.epochs": 3}, run=Run("cpu"))
+adapted: Path = bitextmine.adapt([("a.en", "a.fr")], "adapted", model=model, rounds=2).folder
+folder: Path = bitextmine.export(adapted, "out", to="onnx")
+bitextmine.train(1)  # an error
+'''
+
+
+def test_types_reach_the_code_of_users(installed, tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "user.py").write_text(USER)
+    strict = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable"]
+    done = subprocess.run(
+        [*strict, installed / "python", "user.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    (error, summary) = done.stdout.splitlines()
+    assert f'user.py:{USER.count(chr(10))}: error: Argument 1 to "train"' in error
+    assert summary.startswith("Found 1 error")
