@@ -438,6 +438,11 @@ def test_results_in_notebooks(samples, encoder):
     (histogram, expected) = found.plot().axes
     assert [line.get_label() for line in histogram.lines] == ["threshold"]
     assert expected.lines[0].get_ydata()[-1] > 0.9, "most pairs above the threshold are true"
+    larger = tuple(dataclasses.replace(r, pool=10 * r.pool) for r in ranked.results)
+    (axes,) = dataclasses.replace(ranked, results=(*larger, *ranked.results)).plot().axes
+    curves = dict(zip(axes.get_legend_handles_labels()[1], axes.containers, strict=True))
+    assert len(curves) == len(larger) and {"en-de cosine", "de-en cosine"} <= set(curves)
+    assert all(curve.lines[0].get_xdata().tolist() == [50, 500] for curve in curves.values())
 
 
 def test_progress_bars_are_those_of_notebooks(monkeypatch):

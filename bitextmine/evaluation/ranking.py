@@ -103,19 +103,20 @@ class RetrievalReport(Report, Shown):
         return self._table(False, ["P@1", "queries", "pool", *measures], list(rows.values()))
 
     def plot(self) -> Figure:
-        """Draw P@1 of every measure with its interval, by direction, or by the size of the pool."""
+        """Draw P@1 of every measure with its interval, by direction; a curve where a direction has several pools."""
         figure, axes = new_figure()
-        pools = len({r.pool for r in self.results}) > 1
-        for measure in dict.fromkeys(r.measure for r in self.results):
-            rows = sorted(
-                (r for r in self.results if r.measure == measure), key=lambda r: r.pool if pools else 0
-            )
+        directions = {(r.src, r.tgt) for r in self.results}
+        pools = len({(r.src, r.tgt, r.pool) for r in self.results}) > len(directions)
+        curves: dict[str, list[RetrievalResult]] = {}
+        for r in self.results:
+            several = pools and len(directions) > 1
+            curves.setdefault(f"{r.src}-{r.tgt} {r.measure}" if several else r.measure, []).append(r)
+        for name, rows in curves.items():
+            rows.sort(key=lambda r: r.pool if pools else 0)
             share = 100 * np.array([r.p_at_1 for r in rows])
             error = np.abs(100 * np.array([(r.low, r.high) for r in rows]).T - share)
             places = [r.pool if pools else f"{r.src}-{r.tgt}" for r in rows]
-            axes.errorbar(
-                places, share, yerr=error, marker="o", linestyle="-" if pools else "", label=measure
-            )
+            axes.errorbar(places, share, yerr=error, marker="o", linestyle="-" if pools else "", label=name)
         if pools:
             axes.set_xscale("log")
             axes.set_xlabel("sentences in the pool")
