@@ -39,8 +39,9 @@ PRIOR_CANDIDATES = 2.0
 MOST_LOG_RATIO = 15.0
 HALVINGS = 60
 
-# Candidates of these probabilities are noise but for a few, and enough to count.
+# Candidates of these probabilities are noise but for a few, and enough to count; in small corpora the lowest so many.
 _LEAST, _MOST = 0.02, 0.1
+_DOUBTFUL = 50
 _BINS = 24
 # Standard deviations: of the prior of slope and shift, and, relative, of the number of decoys, which model noise.
 _SLOPE, _SHIFT, _MODEL = 0.15, 0.7, 0.2
@@ -97,7 +98,10 @@ def fit_line(
         return slope, shift
     for _ in range(_ROUNDS):
         lowest, highest = ((_logit(p) - shift) / slope for p in (_LEAST, _MOST))
-        doubtful = score[(score >= lowest) & (score < highest)]
+        above = np.sort(score[score >= lowest])
+        if len(above) > _DOUBTFUL:
+            highest = max(highest, float(above[_DOUBTFUL]))
+        doubtful = above[above < highest]
         among = np.mean([((some >= lowest) & (some < highest)).sum() for some in decoys])
         factor = float(((1 - probability(slope * doubtful + shift)).sum() + 1) / (among + 1))
         high = score[score >= lowest]
