@@ -11,7 +11,10 @@ from bitextmine.scoring.columns.evidence import (
     copied_run,
     evidence,
     looped,
+    name_places,
     names_apart,
+    negated,
+    negation_places,
     negations,
     tokens_of,
 )
@@ -96,3 +99,38 @@ def test_exchanged_sides_have_exchanged_signs(src, tgt):
         assert there[one] == pytest.approx(back[other])
     for same in ("both loop", "copied run", "copied words", "brackets", "names"):
         assert there[same] == pytest.approx(back[same])
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["not", "Can’t", "N'est", "no", "cannot", "knot", "Paris", "«Rome»", "end.", "İno", "x-No"]
+    ),
+    max_size=9,
+)
+
+
+@given(TEXTS, st.sampled_from(["en", "fr", "ro", "hi", ""]))
+def test_places_are_those_of_the_words_taken_one_by_one(words, code):
+    expected = [at for at, word in enumerate(words) if negations(word, code)]
+    text = " ".join(words)
+    assert negation_places(text, words, code) == expected
+    assert negation_places(text + " " * 4_000, words, code) == expected
+    assert negated(text, code) == (negations(text, code) > 0)
+    stripped = [word.lstrip("«") for word in words]
+    assert name_places(words) == [
+        at
+        for at in range(1, len(words))
+        if len(stripped[at]) > 2 and stripped[at][0].isupper() and words[at - 1][-1] != "."
+    ]
+
+
+@given(WORDS)
+def test_loops_are_those_of_all_periods(tokens):
+    most = 0
+    for period in range(1, min(12, len(tokens) // 2) + 1):
+        run = 0
+        for one, other in zip(tokens, tokens[period:], strict=False):
+            run = run + 1 if one == other else 0
+            if run >= max(period, 2):
+                most = max(most, run)
+    assert looped(tokens) == (most / len(tokens) if len(tokens) >= 4 else 0)

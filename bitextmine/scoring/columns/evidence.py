@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from bitextmine.languages.codes import language
 from bitextmine.languages.scripts import UNSPACED, latin
@@ -32,12 +33,20 @@ _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
 _LAST = re.compile(r"[.!?…।。！？:;：；][\"'”’»)\]」]*$")
 _NAME = re.compile(r"(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _START = 4  # letters of a name that must agree
+_SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 
 
 def tokens_of(text: str) -> list[str]:
     """Return the words of a text in lower case, or its characters if its script has no spaces between words."""
-    found = _TOKEN.findall(text[:_CHARACTERS].lower())
-    return found if _UNSPACED.search(text) is None else list("".join(found))
+    return _tokens(text, _words_of(text))
+
+
+def _words_of(text: str) -> list[str]:
+    return _TOKEN.findall(text[:_CHARACTERS].lower())
+
+
+def _tokens(text: str, words: list[str]) -> list[str]:
+    return words if text.isascii() or _UNSPACED.search(text) is None else list("".join(words))
 
 
 def looped(tokens: list[str]) -> float:
@@ -46,10 +55,12 @@ def looped(tokens: list[str]) -> float:
     A phrase of 2 to 12 words counts if it comes twice in a row, a word if it comes three times.
     """
     count = len(tokens)
-    if count < _FEWEST or len(set(tokens)) == count:
+    again = count - len(set(tokens))
+    # Any loop has two tokens or more that were there before, one after the other, as hardly any right text has.
+    if count < _FEWEST or again < 2 or len(set(pairwise(tokens))) == count - 1:
         return 0.0
     most = 0
-    for period in range(1, min(_LONGEST_PERIOD, count // 2) + 1):
+    for period in range(1, min(_LONGEST_PERIOD, count // 2, again) + 1):
         run = 0
         for one, other in zip(tokens, tokens[period:], strict=False):
             run = run + 1 if one == other else 0
@@ -60,7 +71,7 @@ def looped(tokens: list[str]) -> float:
 
 def copied_run(a: list[str], b: list[str]) -> int:
     """Return the number of consecutive tokens that both texts have; 0 for fewer than four, or three different ones."""
-    if len(set(a).intersection(b)) < _FEWEST - 1:
+    if len(set(a).intersection(b)) < _FEWEST - 1 or _fours(a).isdisjoint(_fours(b)):
         return 0
     places: dict[str, list[int]] = {}
     for at, token in enumerate(b):
@@ -71,6 +82,10 @@ def copied_run(a: list[str], b: list[str]) -> int:
         ending = {at: ending.get(at - 1, 0) + 1 for at in places.get(token, ())}
         longest = max(longest, max(ending.values(), default=0))
     return longest if longest >= _FEWEST else 0
+
+
+def _fours(tokens: list[str]) -> set[tuple[str, ...]]:
+    return set(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -84,14 +99,32 @@ def names_apart(src: str, tgt: str) -> float:
     A name is a capitalised word inside a sentence; it is there if a word of the other side begins alike, spelled in
     Latin letters.
     """
-    both = [{word for word in _NAME.findall(text[:_CHARACTERS]) if word[0].isupper()} for text in (src, tgt)]
-    if not all(both):
-        return 0.0
-    alone = []
-    for names, other in zip(both, (tgt, src), strict=True):
-        there = {_spelled(word) for word in _TOKEN.findall(other[:_CHARACTERS])}
-        alone.append(sum(_spelled(name) not in there for name in names))
-    return float(min(*alone, 3))
+    return _names_apart((src, tgt), (_words_of(src), _words_of(tgt)))
+
+
+def _names_apart(texts: tuple[str, str], words: tuple[list[str], list[str]]) -> float:
+    both = []
+    for text in texts:
+        names = {word for word in _NAME.findall(text[:_CHARACTERS]) if word[0].isupper()}
+        if not names:
+            return 0.0
+        both.append(names)
+    fewest = 3
+    for names, text, lowered in zip(both, texts[::-1], words[::-1], strict=True):
+        if _SPLITS in text:
+            lowered = _TOKEN.findall(text[:_CHARACTERS])
+        missing = names if _SPLITS in "".join(names) else _absent(names, lowered)
+        if missing:  # spelling is slow, and most names are there letter by letter
+            there = set(map(_spelled, lowered))
+            fewest = min(fewest, sum(_spelled(name) not in there for name in missing))
+        else:
+            return 0.0
+    return float(fewest)
+
+
+def _absent(names: set[str], words: list[str]) -> list[str]:
+    there = set(words)
+    return [name for name in names if name.lower() not in there]
 
 
 @cache
@@ -99,26 +132,40 @@ def _negation(code: str) -> re.Pattern[str] | None:
     row = language(code)
     if row is None or not row.negation:
         return None
-    words = "|".join(
+    plain = [word for word in row.negation if word.isalpha()]
+    whole = [rf"\b(?:{'|'.join(plain)})\b"] if plain else []  # one branch, tried once at each place
+    others = [
         rf"\b{re.escape(word)}"
         if word.endswith("'")
         else rf"{re.escape(word)}\b"
         if "'" in word
         else rf"\b{word}\b"
         for word in row.negation
-    )
-    return re.compile(words)
+        if not word.isalpha()
+    ]
+    return re.compile("|".join(whole + others))
 
 
 def negations(text: str, code: str) -> int:
     """Return the number of negating words of a text in a language, 0 for a language whose words are not known."""
     pattern = _negation(code) if code else None
-    return 0 if pattern is None else len(pattern.findall(text[:_CHARACTERS].lower().replace("’", "'")))
+    return 0 if pattern is None else len(pattern.findall(_plain(text)))
+
+
+def negated(text: str, code: str) -> bool:
+    """Return True for a text with a negating word of a language, False if its words are not known."""
+    pattern = _negation(code) if code else None
+    return pattern is not None and pattern.search(_plain(text)) is not None
+
+
+def _plain(text: str) -> str:
+    return text[:_CHARACTERS].lower().replace("’", "'")
 
 
 def evidence(src: str, tgt: str, src_lang: str = "", tgt_lang: str = "") -> Iterable[float]:
     """Return the values of NAMES for a pair; negations count only if both languages are stated."""
-    a, b = tokens_of(src), tokens_of(tgt)
+    words = _words_of(src), _words_of(tgt)
+    a, b = _tokens(src, words[0]), _tokens(tgt, words[1])
     loops = looped(a), looped(b)
     run = copied_run(a, b)
     shorter = max(1, min(len(a), len(b)))
@@ -126,7 +173,7 @@ def evidence(src: str, tgt: str, src_lang: str = "", tgt_lang: str = "") -> Iter
     stops = [_LAST.search(text.rstrip()[-8:]) is not None for text in (src, tgt)]
     brackets = sum(abs(src.count(mark) - tgt.count(mark)) for mark in "()[]")
     _, lone, clash = number_counts(src, tgt)
-    no = (negations(src, src_lang), negations(tgt, tgt_lang)) if src_lang and tgt_lang else (0, 0)
+    no = [negated(src, src_lang), negated(tgt, tgt_lang)] if src_lang and tgt_lang else [False, False]
     return (
         max(0.0, loops[0] - loops[1]),
         max(0.0, loops[1] - loops[0]),
@@ -138,20 +185,31 @@ def evidence(src: str, tgt: str, src_lang: str = "", tgt_lang: str = "") -> Iter
         float(stops[0] and not stops[1]),
         float(stops[1] and not stops[0]),
         float(min(brackets, 3)),
-        names_apart(src, tgt),
-        float(no[0] > 0 and not no[1]),
-        float(no[1] > 0 and not no[0]),
+        _names_apart((src, tgt), words),
+        float(no[0] and not no[1]),
+        float(no[1] and not no[0]),
         float(min(lone, 3)),
         float(min(clash, 3)),
     )
 
 
-def is_name(words: list[str], at: int) -> bool:
-    """Return True for a capitalised word inside a sentence."""
-    word = words[at].lstrip("\"'“„«([¿¡")
-    return at > 0 and len(word) > 2 and word[0].isupper() and words[at - 1][-1] not in ".!?…:"
+def name_places(words: list[str]) -> list[int]:
+    """Return the places of capitalised words inside a sentence."""
+    return [
+        at
+        for at in range(1, len(words))
+        if not words[at].islower()  # most words, told at once
+        and len(word := words[at].lstrip("\"'“„«([¿¡")) > 2
+        and word[0].isupper()
+        and words[at - 1][-1] not in ".!?…:"
+    ]
 
 
-def is_negation(word: str, code: str) -> bool:
-    """Return True for a negating word of a language, False if its words are not known."""
-    return negations(word, code) > 0
+def negation_places(text: str, words: list[str], code: str) -> list[int]:
+    """Return the places of the negating words of a language among the words of a text; none if they are not known."""
+    if len(text) > _CHARACTERS:
+        return [at for at, word in enumerate(words) if negated(word, code)]
+    pattern = _negation(code) if code else None
+    if pattern is None or pattern.search(plain := _plain(text)) is None:
+        return []
+    return [at for at, word in enumerate(plain.split()) if pattern.search(word)]

@@ -142,10 +142,7 @@ class Quality:
         for row, text in enumerate(texts):
             words = text.split()
             here = slice(*pieces.offsets[row : row + 2].tolist())
-            kinds = [
-                [at for at in range(len(words)) if evidence.is_name(words, at)],
-                [at for at, word in enumerate(words) if code and evidence.is_negation(word, code)],
-            ]
+            kinds = [evidence.name_places(words), evidence.negation_places(text, words, code)]
             if not any(kinds):
                 continue
             number = np.cumsum(starts[here]) - 1
