@@ -63,8 +63,9 @@ def _in_range(kind: str, text: str, value: str) -> float:
             f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
         )
     if kind != F_MEASURE and not 0 < number < 1:
+        example = 0.95 if kind == PRECISION else 0.01
         raise UsageError(
-            f"threshold: {kind} takes a share above 0 and below 1, as {kind}0.05, found {value!r}"
+            f"threshold: {kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
         )
     return number
 
@@ -379,8 +380,8 @@ def cut_by_gold(
         else f"{os.fspath(path)} is taken to be complete: pairs that it lacks count as wrong"
     )
     note = (
-        f"threshold {tuned.threshold:.4f}: the best F1 on the {gold:,} gold pairs ({100 * tuned.f1:.2f}, an optimistic "
-        f"number: the same pairs chose it); {assumed}"
+        f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}, an "
+        f"optimistic number: the same pairs chose it); {assumed}"
     )
     figures = {"f1": tuned.f1, "precision": tuned.precision, "recall": tuned.recall, "sample": sample}
     return Cut(tuned.threshold, "gold", (note,), facts={"tuned": figures})

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added, one_cell
 from bitextmine.files.formats.names import TwoFiles
@@ -50,8 +51,8 @@ def _joined(path: TwoFiles) -> Iterator[list[bytes]]:
                 done + len(part) + sum(1 for _ in rest) for part, rest in zip((src, tgt), sides, strict=True)
             ]
             raise BitextmineError(
-                f"{path.files[0]} has {counts[0]:,} lines, but {path.files[1]} has {counts[1]:,}: they are not "
-                "translations line by line"
+                f"{path.files[0]} has {counted(counts[0], 'line')}, but {path.files[1]} has {counts[1]:,}: "
+                "they are not translations line by line"
             )
         if not src:
             return
