@@ -102,7 +102,11 @@ def filter_rows(
     for format in formats:
         format.check_languages(langs)
     memory = DEFAULT_MEMORY if run.memory is None else run.memory
-    sieve = Sieve(rules, table, last, (options.src, options.tgt), options.explain, memory)
+    names_languages = any(
+        format.name != "tsv" for format in formats
+    )  # what is written states --src and --tgt
+    stated = options.src, options.tgt
+    sieve = Sieve(rules, table, last, stated, options.explain, memory, names_languages)
     malformed = Malformed(table)
     header = bool(table.layout.names) and options.where.header is not False
     outline = functools.partial(table.outline, header=header, floats=FLOATS, integers=INTEGERS, langs=langs)

@@ -55,6 +55,7 @@ class Sieve:
         langs: tuple[str, str],
         explain: int,
         memory: int,
+        names_languages: bool = False,
     ) -> None:
         self._table, self._stated = table, bool(langs[0])
         self._known = {name: at for at, name in enumerate(table.names)}
@@ -71,7 +72,7 @@ class Sieve:
         computed = [rule.column for rule in self.rules if self._is_computed(rule)]
         self.request = Request(tuple(dict.fromkeys(computed)), *langs).checked()
         self._check_width(len(last))
-        if self._stated and not any(map(self._needs_languages, self.rules)):
+        if self._stated and not names_languages and not any(map(self._needs_languages, self.rules)):
             self.notes.append("--src and --tgt change nothing: no rule needs them")
         if not table.rows.empty and (computed or explain or rules.duplicates != "none"):
             _ = table.layout.src, table.layout.tgt  # raises now if unknown
