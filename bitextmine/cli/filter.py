@@ -10,7 +10,7 @@ from bitextmine.cli import options
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import limit, setting
 from bitextmine.mining.choices import Dedup
-from bitextmine.scoring.choices import DUPLICATES, PRESETS
+from bitextmine.scoring.choices import DUPLICATES, JOINS, PRESETS
 
 if TYPE_CHECKING:
     from bitextmine.run import Run
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         "bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv",
         'bitextmine filter corpus.en corpus.de --duplicates near -o "clean.{lang}"',
         "bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet",
+        "bitextmine mine a.en b.fr --origin | bitextmine filter --preset none --join paragraph > paragraphs.tsv",
     ),
     remote=("path", "output", "rejected"),
 )
@@ -50,6 +51,12 @@ if TYPE_CHECKING:
     "--duplicates",
     type=click.Choice(DUPLICATES),
     help=f"Keep the first of equal pairs; near: {Dedup.NEAR.meaning}.  [default: set by the preset, or none]",
+)
+@click.option(
+    "--join",
+    type=click.Choice(JOINS),
+    help="Join the sentence pairs that are kept to one pair for each pair of paragraphs or documents. Needs the "
+    "origins that mine --origin writes.",
 )
 @options.count("--explain", "Show N pairs just outside and just inside each rule.", default=0, least=0)
 @options.text(

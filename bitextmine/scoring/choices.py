@@ -7,6 +7,7 @@ from importlib import resources
 from bitextmine.mining.choices import Dedup
 
 DUPLICATES = tuple(level.value for level in Dedup)
+JOINS = ("paragraph", "document")
 
 _FOLDER = resources.files("bitextmine.scoring") / "presets"
 PRESETS = tuple(

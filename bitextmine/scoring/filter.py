@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bitextmine.console import aligned
+from bitextmine.console import aligned, counted
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import keep_apart
 from bitextmine.files.tables import Block, Malformed, check_pairs_output, open_pairs, open_table
 from bitextmine.run import Run
 from bitextmine.scoring.explain import Example
+from bitextmine.scoring.join import Joiner
 from bitextmine.scoring.judge import Judged
 from bitextmine.scoring.remote import remote_judge
 from bitextmine.scoring.request import column_names
@@ -63,6 +64,7 @@ class FilterOptions:
         columns: names of the last columns if there is no header, as given to `score`.
         src, tgt: the languages that the sides should be in, for a rule on `lang` if the rows have no such column.
         explain: the number of examples on each side of every rule.
+        join: write "paragraph" or "document" pairs, joined from the sentence pairs that are kept, by their origins.
     """
 
     where: Columns = field(default_factory=Columns)
@@ -70,6 +72,7 @@ class FilterOptions:
     src: str = ""
     tgt: str = ""
     explain: int = 0
+    join: str | None = None
 
 
 def filter_rows(
@@ -109,22 +112,29 @@ def filter_rows(
     sieve = Sieve(rules, table, last, stated, options.explain, memory, names_languages)
     malformed = Malformed(table)
     header = bool(table.layout.names) and options.where.header is not False
+    joiner = Joiner(table, options.join) if options.join else None
     outline = functools.partial(table.outline, header=header, floats=FLOATS, integers=INTEGERS, langs=langs)
     with contextlib.ExitStack() as stack:
         judged = _judged(sieve, table.rows.blocks(), run, stack)
-        out = stack.enter_context(open_pairs(output, outline()))
+        kept = outline() if joiner is None else joiner.outline(langs, header=header)
+        out = stack.enter_context(open_pairs(output, kept))
         away = None if rejected is None else stack.enter_context(open_pairs(rejected, outline(("reason",))))
         bar = stack.enter_context(run.progress(None, "filter", "rows"))
         for block, found in judged:
             malformed.add(block)
             reasons = sieve.settle(block, found)
             failed = reasons >= 0
-            out.write(block, np.flatnonzero(~failed) if failed.any() else None, ())
+            if joiner is not None:
+                joiner.add(block, np.flatnonzero(~failed))
+            else:
+                out.write(block, np.flatnonzero(~failed) if failed.any() else None, ())
             if away is not None and failed.any():
                 names = [sieve.reasons[reason] if reason >= 0 else "" for reason in reasons]
                 away.write(block, np.flatnonzero(failed), [Added("reason", names)])
             bar.update(len(block))
         malformed.finish()
+        if joiner is not None:
+            sieve.notes.append(f"joined to {counted(joiner.write(out), f'{options.join} pair')}")
     counts = sieve.counts()
     return Filtered(
         rows=sieve.rows,

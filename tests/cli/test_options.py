@@ -199,7 +199,7 @@ def test_examples_are_valid(name):
 def test_choices_are_those_of_the_stage():
     from bitextmine.alignment.choices import FORMATS
     from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
-    from bitextmine.scoring.choices import DUPLICATES, PRESETS
+    from bitextmine.scoring.choices import DUPLICATES, JOINS, PRESETS
 
     def offered(command):
         options = program.commands[command].params
@@ -212,7 +212,11 @@ def test_choices_are_those_of_the_stage():
         assert offered("mine")[name] == set(choices)
         assert all(f"{one}: {one.meaning}" in options[name].help for one in choices)
     assert offered("score")["margin"] == set(Margin)
-    assert offered("filter") == {"preset": {*PRESETS, "none"}, "duplicates": set(DUPLICATES)}
+    assert offered("filter") == {
+        "preset": {*PRESETS, "none"},
+        "duplicates": set(DUPLICATES),
+        "join": set(JOINS),
+    }
     assert offered("align")["format"] == set(FORMATS)
 
 
