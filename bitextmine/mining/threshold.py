@@ -20,6 +20,8 @@ F_MEASURE, RATE, PRECISION = "f", "fpr=", "precision="
 _ESTIMATED = re.compile(rf"({PRECISION}|{RATE}|{F_MEASURE})(.*)")
 # Below this estimated precision a note warns.
 LOW_PRECISION = 0.8
+# A smaller share of gold pairs among the candidates suggests the wrong file.
+_FEW_GOLD = 0.1
 # Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
 # logarithm of their ratio): mine/dirty.md.
 _MODEL = 0.3
@@ -383,8 +385,14 @@ def cut_by_gold(
         f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}, an "
         f"optimistic number: the same pairs chose it); {assumed}"
     )
+    notes = [note]
+    if (found := int(correct.sum())) < _FEW_GOLD * gold:
+        notes.append(
+            f"warning: of {counted(gold, 'gold pair')} in {os.fspath(path)} only {found:,} are among the candidates; "
+            "is it for these corpora, in this order?"
+        )
     figures = {"f1": tuned.f1, "precision": tuned.precision, "recall": tuned.recall, "sample": sample}
-    return Cut(tuned.threshold, "gold", (note,), facts={"tuned": figures})
+    return Cut(tuned.threshold, "gold", tuple(notes), facts={"tuned": figures})
 
 
 def _precision(known: Estimate, cut: float) -> str:

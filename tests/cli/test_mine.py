@@ -191,6 +191,15 @@ def test_a_threshold_by_precision(bitextmine, tmp_path):
 
 
 @pytest.mark.usefixtures("samples")
+def test_gold_of_other_corpora_is_warned_of(bitextmine, tmp_path):
+    def run(name: str) -> str:
+        return bitextmine("mine", *LANGUAGES, "--gold", SAMPLES / name, "-o", "out.tsv", cwd=tmp_path).err
+
+    assert "in this order" in run("gold.de-it.tsv")
+    assert "in this order" not in run("gold.en-fr.tsv")
+
+
+@pytest.mark.usefixtures("samples")
 def test_gold_may_be_a_sample(bitextmine, tmp_path):
     """Known pairs of one line in seven cut where all of them do, and not where a seventh of the pairs is left."""
     rows = (SAMPLES / "gold.en-fr.tsv").read_text(encoding="utf-8").splitlines()
