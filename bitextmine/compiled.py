@@ -66,6 +66,7 @@ MODULES = {
             "words_scan": "lPlUlILL",
             "words_pieces": "lILlILlLI",
             "sum_pieces": "vPFlILllFlF",
+            "adam_rows": "vFFFFLllF",
             "match_pieces": "lBFlILILlFIFI",
             "match_windows": "lBIllILILlFF",
             "match_parts": "lBIllIBLIBLlF",

@@ -1,4 +1,4 @@
-/* The inner loops of an encoder without layers: declarations shared by words.c, sums.c and matches.c.
+/* The inner loops of an encoder without layers: declarations shared by words.c, sums.c, matches.c and rows.c.
  *
  * No Python API: loaded with ctypes, called with the interpreter lock released; compiled.py declares the functions for
  * Python. Without a compiled library words.py, sums.py and matches.py compute the same to the bit: sums are taken in one
@@ -33,6 +33,7 @@ typedef struct table table; /* words.c */
       int64_t *, int32_t *)                                                                                         \
     F(void, sum_pieces, const void *, const float *, int64_t, const int32_t *, const int64_t *, int64_t, int64_t,   \
       const float *, int64_t, float *)                                                                              \
+    F(void, adam_rows, float *, float *, float *, const float *, const int64_t *, int64_t, int64_t, const float *)  \
     F(int64_t, match_pieces, const int8_t *, const float *, int64_t, const int32_t *, const int64_t *,              \
       const int32_t *, const int64_t *, int64_t, float *, int32_t *, float *, int32_t *)                            \
     F(int64_t, match_windows, const int8_t *, const int32_t *, int64_t, int64_t, const int32_t *, const int64_t *,  \

@@ -35,8 +35,9 @@ from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
 from bitextmine.training.recipe.start import SHAPE
+from bitextmine.training.rows import RowAdamW
 from bitextmine.training.sampling import Sampler, hash_seed, piece_frequencies, split_table, with_ngrams
-from bitextmine.training.spelling import commonest_ngrams, piece_ngrams, spell
+from bitextmine.training.spelling import SpelledVectors, commonest_ngrams, piece_ngrams, spell
 from bitextmine.training.start import Start
 from bitextmine.training.teacher import Lessons
 from bitextmine.training.vocabulary import content_pieces
@@ -89,6 +90,8 @@ class TrainingRun:
         for head in self.objectives.heads:
             head.start_at(piece_frequencies(self.caches, inputs.tokenizer.vocab_size))
         self.optimizer = make_optimizer(self.model, self.objectives, t)
+        if isinstance(self.model.embedding, SpelledVectors):
+            self.model.embedding.catch_up = self.optimizer.catch_up
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
         self._plan_steps(lessons)
         self._make_samplers(lessons)
@@ -287,7 +290,9 @@ class TrainingRun:
             raise NotFinite(f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); {NOT_FINITE}")
         total.backward()
         if self.world.size > 1:
-            for parameter in self.learned:  # one process may have a gradient where another has none
+            for parameter in self.learned:
+                self.optimizer.densify(parameter)  # processes differ in their rows
+                # One process may have a gradient where another has none.
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             self.world.add_up(parameter.grad for parameter in self.learned if parameter.grad is not None)
         if t.clip and (rest := layer_parameters(self.model, self.objectives)):
@@ -307,6 +312,7 @@ class TrainingRun:
         return falling(self.recipe.teacher.rate, t.floor, done)
 
     def _measure(self) -> None:
+        self.optimizer.catch_up_all()
         # The first process measures for all: they must agree on when to stop.
         measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
         self.scores = self.world.tell(measured)
@@ -436,7 +442,7 @@ def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Par
     return rest + list(objectives.parameters())
 
 
-def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> torch.optim.Optimizer:
+def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> RowAdamW:
     """Return AdamW; piece vectors have a learning rate of their own, and only matrices of the layers decay."""
     groups: list[dict[str, object]] = [
         {
@@ -452,7 +458,7 @@ def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Traini
     ):
         if params:
             groups.append({"params": params, "peak": training.learning_rate, "weight_decay": decay})
-    return torch.optim.AdamW(groups, lr=training.learning_rate, fused=True)
+    return RowAdamW(groups, lr=training.learning_rate, fused=True)
 
 
 def rate_share(step: int, steps: int, training: Training) -> float:

@@ -9,7 +9,8 @@ frequent n-grams may be kept as pieces (`Ngrams`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -79,11 +80,48 @@ def commonest_ngrams(
     return [names[i] for i in order if total[i] > 0]
 
 
+def _distinct(ids: Tensor, count: int) -> Tensor:
+    """Return the distinct ids, all below ``count``, increasing."""
+    here = torch.zeros(count, dtype=torch.bool, device=ids.device)
+    here[ids] = True
+    return here.nonzero()[:, 0]
+
+
+class _Means(torch.autograd.Function):
+    """Means of bags of rows; the gradient is sparse, with each row once."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:
+        ctx.save_for_backward(ids, offsets)
+        ctx.shape = table.shape
+        return functional.embedding_bag(ids, table, offsets, mode="mean", include_last_offset=True)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        ids, offsets = ctx.saved_tensors
+        lengths = offsets.diff()
+        # The same sums the other way round: to each row the gradients of its bags, each divided by the bag's length.
+        ids, order = ids.sort(stable=True)
+        bags = torch.arange(len(lengths), device=ids.device).repeat_interleave(lengths)[order]
+        rows, counts = ids.unique_consecutive(return_counts=True)
+        sums = functional.embedding_bag(
+            bags,
+            grads[0].contiguous(),
+            functional.pad(counts.cumsum(0), (1, 0)),
+            mode="sum",
+            include_last_offset=True,
+            per_sample_weights=lengths.to(grads[0].dtype).reciprocal()[bags],
+        )
+        return torch.sparse_coo_tensor(rows[None], sums, ctx.shape, check_invariants=False), None, None
+
+
 class SpelledVectors(nn.Module):
     """Replaces a model's piece vectors in training. Parameters: own (pieces, d), ngrams (n-grams, d)."""
 
     ids: Tensor
     offsets: Tensor
+    # Called with a parameter and its rows (distinct) before these are read in training: `RowAdamW.catch_up`.
+    catch_up: Callable[[nn.Parameter, Tensor], None] | None = None
 
     def __init__(
         self, vectors: PieceVectors, names: Sequence[str], lists: Pieces, across: Sequence[str]
@@ -131,17 +169,20 @@ class SpelledVectors(nn.Module):
         # N-grams across cuts are bags of one, so that the large table gets a single gradient, not a sum of two.
         across = wanted[len(pieces) :] - self.pieces
         ids = torch.cat([ids, across])
+        if self.training and self.catch_up is not None:
+            self.catch_up(self.own, pieces)
+            self.catch_up(self.ngrams, _distinct(ids, len(self.ngrams)))
         offsets = torch.cat([offsets, offsets[-1] + torch.arange(1, len(across) + 1, device=wanted.device)])
-        means = functional.embedding_bag(ids, self.ngrams, offsets, mode="mean", include_last_offset=True)
-        own = functional.embedding(pieces, self.own)
+        means: Tensor = _Means.apply(self.ngrams, ids, offsets)  # type: ignore[no-untyped-call]
+        own = functional.embedding(pieces, self.own, sparse=True)
         return torch.cat([own + MEAN_WEIGHT * means[: len(pieces)], ACROSS_WEIGHT * means[len(pieces) :]])
 
     def gathered(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Gather as `PieceVectors.gathered` does; each vector needed is computed once."""
-        here = torch.zeros(self.table_rows, dtype=torch.bool, device=ids.device)
-        here[ids] = True
-        place = here.cumsum(0) - 1
-        return place[ids], self.rows(here.nonzero()[:, 0])
+        wanted = _distinct(ids, self.table_rows)
+        place = torch.zeros(self.table_rows, dtype=torch.int64, device=ids.device)
+        place[wanted] = torch.arange(len(wanted), device=ids.device)
+        return place[ids], self.rows(wanted)
 
     def table(self) -> Tensor:
         """Return the vectors of the finished model, (pieces + n-grams across, d)."""

@@ -75,7 +75,7 @@ def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
             gradient[piece] += 2 * expected[i, :16]
             gradient[piece, :8] += 2 * expected[i, 16:] * float(wave()[at]) * 0.6
     assert own.grad is not None
-    np.testing.assert_allclose(own.grad.numpy(), gradient, atol=1e-6)
+    np.testing.assert_allclose(own.grad.to_dense().numpy(), gradient, atol=1e-6)
 
 
 def test_what_they_do_not_go_with(make_recipe: Make) -> None:

@@ -1,0 +1,137 @@
+"""Row-wise AdamW against AdamW over all rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from bitextmine.training.rows import RowAdamW
+from bitextmine.training.spelling import _Means
+
+SHAPE = (40, 19)  # neither a multiple of a vector register nor of the threads
+RATES = [0.01 * min(1, (n + 1) / 5) * (1 - n / 130) for n in range(120)]
+
+
+def _dense(weight: np.ndarray, grads: list[np.ndarray]) -> np.ndarray:
+    """AdamW as in its paper, in float64, over all rows."""
+    w, m, v = weight.astype(np.float64), np.zeros(SHAPE), np.zeros(SHAPE)
+    for n, (grad, rate) in enumerate(zip(grads, RATES, strict=True), 1):
+        m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
+        w -= rate * m / (1 - 0.9**n) / (np.sqrt(v / (1 - 0.999**n)) + 1e-8)
+    return w
+
+
+def _optimizer(p: nn.Parameter) -> RowAdamW:
+    return RowAdamW([p], lr=0.01, weight_decay=0.0, fused=True)
+
+
+def _gradients(share: float) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+    rng = np.random.default_rng(3)
+    drawn = [np.flatnonzero(rng.random(SHAPE[0]) < share) for _ in RATES]
+    grads = [np.zeros(SHAPE, dtype=np.float32) for _ in RATES]
+    for grad, rows in zip(grads, drawn, strict=True):
+        drawn_rows = rng.normal(size=(len(rows), SHAPE[1])) * 1e-3
+        grad[rows] = drawn_rows + np.copysign(1e-4, drawn_rows)  # eps' is exact only where eps matters little
+    return rng.normal(size=SHAPE).astype(np.float32), grads, drawn
+
+
+def _step(optimizer: RowAdamW, p: nn.Parameter, n: int, grad: np.ndarray, rows: np.ndarray) -> None:
+    optimizer.param_groups[0]["lr"] = RATES[n]
+    at = torch.from_numpy(rows)
+    optimizer.catch_up(p, at)
+    if n % 3:
+        p.grad = torch.sparse_coo_tensor(at[None], torch.from_numpy(grad[rows]), SHAPE, check_invariants=True)
+    else:  # as from two uses of the table
+        half = torch.from_numpy(grad[rows] / 2)
+        at, values = torch.cat([at, at]), torch.cat([half, half])
+        p.grad = torch.sparse_coo_tensor(at[None], values, SHAPE, check_invariants=True)
+    optimizer.step()
+
+
+@pytest.mark.parametrize("compiled", ["auto", "off"])
+@pytest.mark.parametrize("share", [1.0, 0.3, 0.02])
+def test_rows_end_where_adamw_over_all_rows_has_them(
+    share: float, compiled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BITEXTMINE_COMPILED", compiled)
+    weight, grads, drawn = _gradients(share)
+    p = nn.Parameter(torch.from_numpy(weight.copy()))
+    optimizer = _optimizer(p)
+    for n, (grad, rows) in enumerate(zip(grads, drawn, strict=True)):
+        _step(optimizer, p, n, grad, rows)
+    untouched = sorted(set(range(SHAPE[0])) - set(np.concatenate(drawn)))
+    optimizer.catch_up_all()
+    expected = _dense(weight, grads)
+    moved = np.abs(expected - weight).max()
+    np.testing.assert_allclose(p.detach().numpy(), expected, rtol=0, atol=1e-4 * moved)
+    np.testing.assert_array_equal(p.detach().numpy()[untouched], weight[untouched])
+
+
+def test_it_goes_on_from_its_own_checkpoint_to_the_bit_and_from_one_of_adamw(tmp_path: Path) -> None:
+    weight, grads, drawn = _gradients(0.2)
+
+    def finish(p: nn.Parameter, optimizer: RowAdamW, start: int) -> np.ndarray:
+        for n in range(start, len(RATES)):
+            _step(optimizer, p, n, grads[n], drawn[n])
+        optimizer.catch_up_all()
+        return p.detach().numpy()
+
+    def resume(saved: Any, at: torch.Tensor) -> np.ndarray:
+        torch.save(saved, tmp_path / "state.pt")
+        p = nn.Parameter(at.clone())
+        optimizer = _optimizer(p)
+        optimizer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+        return finish(p, optimizer, 60)
+
+    p = nn.Parameter(torch.from_numpy(weight.copy()))
+    optimizer = _optimizer(p)
+    for n in range(60):
+        _step(optimizer, p, n, grads[n], drawn[n])
+    resumed = resume(optimizer.state_dict(), p.detach())
+    np.testing.assert_array_equal(resumed, finish(p, optimizer, 60))
+    p = nn.Parameter(torch.from_numpy(weight.copy()))
+    all_rows = torch.optim.AdamW([p], lr=0.01, weight_decay=0.0, fused=True)
+    for n in range(60):
+        all_rows.param_groups[0]["lr"] = RATES[n]
+        p.grad = torch.from_numpy(grads[n])
+        all_rows.step()
+    np.testing.assert_allclose(resume(all_rows.state_dict(), p.detach()), resumed, atol=1e-5)
+
+
+def test_a_sparse_gradient_that_becomes_dense_loses_nothing() -> None:
+    weight, grads, drawn = _gradients(0.2)
+    p = nn.Parameter(torch.from_numpy(weight.copy()))
+    optimizer = _optimizer(p)
+    for n in range(len(RATES)):
+        if n < 60:
+            _step(optimizer, p, n, grads[n], drawn[n])
+        else:
+            optimizer.param_groups[0]["lr"] = RATES[n]
+            p.grad = torch.from_numpy(grads[n]).to_sparse(1)
+            optimizer.densify(p)
+            optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), _dense(weight, grads), rtol=0, atol=1e-5)
+
+
+def test_means_of_bags_and_their_gradient_are_those_of_torch() -> None:
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(0, 9, (50,), generator=generator)
+    offsets = torch.tensor([0, 3, 3, 20, 21, 50])
+    weights = torch.randn(5, 4, generator=generator)
+    found = []
+    for mean in (
+        lambda table: _Means.apply(table, ids, offsets),
+        lambda table: nn.functional.embedding_bag(ids, table, offsets, mode="mean", include_last_offset=True),
+    ):
+        table = torch.randn(12, 4, generator=torch.Generator().manual_seed(2), requires_grad=True)
+        out = mean(table)
+        (out * weights).sum().backward()
+        assert table.grad is not None
+        found.append((out.detach(), table.grad.to_dense()))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
