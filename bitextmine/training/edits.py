@@ -10,30 +10,8 @@ import numpy as np
 
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.languages.table import languages
 
-# Words that negate a sentence, of each language those that are a word by themselves.
-NEGATING = {
-    "bg": "не няма никога никой нищо",
-    "cs": "ne není nejsou nikdy nikdo nic",
-    "da": "ikke aldrig ingen intet",
-    "de": "nicht kein keine keinen nie niemals nichts",
-    "el": "δεν μην όχι ποτέ κανείς",
-    "en": "not never no cannot none nobody nothing without",
-    "es": "no nunca jamás nadie nada sin",
-    "fi": "ei eivät en emme koskaan",
-    "fr": "pas jamais aucun aucune rien sans",
-    "hu": "nem ne nincs soha senki",
-    "it": "non mai nessuno nessuna niente senza",
-    "nb": "ikke aldri ingen",
-    "nl": "niet geen nooit niemand niets",
-    "pl": "nie nigdy nikt nic",
-    "pt": "não nunca ninguém nada sem",
-    "ro": "nu niciodată nimeni nimic",
-    "ru": "не нет никогда никто ничего",
-    "sv": "inte aldrig ingen inget",
-    "tr": "değil yok asla hiç",
-    "uk": "не немає ніколи ніхто нічого",
-}
 SHORTEST = 4  # letters of a word to swap: shorter ones are rarely names or content
 
 
@@ -68,9 +46,9 @@ class Edits:
             digits[ids] = i
         negating = {
             lang: np.array(
-                [number[SPACE + it] for it in words.split() if SPACE + it in number], dtype=np.int32
+                [number[SPACE + it] for it in row.negation if SPACE + it in number], dtype=np.int32
             )
-            for lang, words in NEGATING.items()
+            for lang, row in languages().items()
         }
         return cls(begins, word, digits, groups, negating)
 
