@@ -103,10 +103,10 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:
     from bitextmine.encoder import load_encoder
     from bitextmine.encoder.folder import PACKAGED
-    from bitextmine.encoder.foreign import KINDS
+    from bitextmine.encoder.foreign import foreign_kind
 
     folder = Path(path)
-    known = (folder / "config.json").exists() or any(is_kind(folder) for is_kind, _ in KINDS)
+    known = (folder / "config.json").exists() or foreign_kind(folder) is not None
     if folder.is_dir() and not known:
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.encoder.columns.lengths import COLUMNS, LONGEST, length_table
+from bitextmine.encoder.columns import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums, SumParts

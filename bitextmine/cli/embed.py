@@ -102,7 +102,7 @@ def embed(
 
 
 def _check_vectors(corpora: tuple[str, ...], model: str, sent: bool, distributed: bool) -> None:
-    from bitextmine.encoder.precomputed import PRECOMPUTED
+    from bitextmine.encoder.encoder import PRECOMPUTED
 
     for wrong, reason in (
         (sent, "--vectors are written to a local file: --out FILE.npy"),

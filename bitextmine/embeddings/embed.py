@@ -22,10 +22,9 @@ from bitextmine.embeddings.places import cached_path, embedding_paths, make_cach
 from bitextmine.embeddings.shared import beside, check_cached, fetched, manifest_there, send
 from bitextmine.embeddings.store import check_fresh, check_place
 from bitextmine.embeddings.writer import BeingWritten, EmbeddingWriter, PlaceTaken, sweep
-from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.precomputed import PRECOMPUTED, refuse
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpora import corpus_language

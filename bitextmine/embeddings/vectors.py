@@ -17,7 +17,7 @@ from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import place_of
 from bitextmine.embeddings.store import check_place
 from bitextmine.embeddings.writer import EmbeddingWriter
-from bitextmine.encoder.precomputed import PRECOMPUTED
+from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.run import Run

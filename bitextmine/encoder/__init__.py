@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bitextmine.encoder.encoder import Encoder
-from bitextmine.encoder.load import as_encoder, load_encoder
+from bitextmine.encoder.encoder import Encoder, as_encoder, load_encoder
 
 __all__ = ["Encoder", "as_encoder", "load_encoder"]

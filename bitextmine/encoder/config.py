@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bitextmine.console import counted
-from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.columns import COLUMNS
 from bitextmine.errors import BitextmineError
 
 FORMAT, KIND = 1, "bitextmine-encoder"

@@ -1,17 +1,25 @@
-"""The encoder as every other stage sees it: lines in, unit vectors out."""
+"""The encoder as every other stage sees it, lines in, unit vectors out; and loading one by its name or folder."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from bitextmine.arguments import plain_array, whole_number
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
+from bitextmine.encoder.foreign import foreign_hash, foreign_kind, load_foreign
+from bitextmine.encoder.hub import hub_name
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
+from bitextmine.encoder.sums import PieceSums
+from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.clean import readable
 from bitextmine.run import Run
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
 # Further arguments that sentence-transformers and MTEB pass to `encode`; none of them would change a vector.
 IGNORED = frozenset(("prompt_name", "prompt_type", "device", "pool", "num_proc", "chunk_size", "request_qid"))
 IGNORED |= {"task", "task_name", "task_metadata", "hf_split", "hf_subset"}
+
+PRECOMPUTED = "precomputed"
 
 Sentences = str | Iterable[str] | Iterable[Mapping[str, Any]]
 
@@ -36,10 +46,9 @@ class Encoder:
         max_pieces: the longest sentence that is encoded; of a longer one the first pieces count.
         name: of the folder, or ORG/NAME on the hub.
         hash: 16 hex digits of the folder's content; of one from the hub ORG/NAME@COMMIT.
-        languages: codes of the languages that it was trained on.
         device: cpu, cuda or cuda:N.
         network, tokenizer: its parts (`protocols`).
-        languages: those it knows; pairs: training pairs by language, if recorded.
+        languages: codes of the languages that it was trained on; pairs: training pairs by language, if recorded.
         folder: the model folder, None for an encoder of another toolkit.
         run: threads and batch_tokens, unless a call states its own.
     """
@@ -156,17 +165,12 @@ class Encoder:
 
     @property
     def mteb_model_meta(self) -> Any:
-        """The description that MTEB wants of an unknown model (`mteb.models.ModelMeta`)."""
+        """Return the description that MTEB wants of an unknown model (`mteb.models.ModelMeta`)."""
         from mteb.models import ModelMeta
 
-        known = {
-            "name": self.name if "/" in self.name else f"bitextmine/{self.name}",
-            "revision": self.hash,
-            "embed_dim": self.dim,
-            "max_tokens": self.max_pieces,
-            "similarity_fn_name": self.similarity_fn_name,
-        }
-        return ModelMeta.create_empty(overwrites=known)
+        name = self.name if "/" in self.name else f"bitextmine/{self.name}"
+        known = {"name": name, "revision": self.hash, "embed_dim": self.dim, "max_tokens": self.max_pieces}
+        return ModelMeta.create_empty(overwrites={**known, "similarity_fn_name": self.similarity_fn_name})
 
     def similarity(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
         """Return the cosines (n, m) float32 of vectors a (n, dim) with vectors b (m, dim).
@@ -221,20 +225,11 @@ class Encoder:
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of `bitextmine info`."""
-        network = self.network.describe()
-        return {
-            "kind": network.pop("kind"),
-            "name": self.name,
-            "hash": self.hash,
-            "languages": ", ".join(self.languages) or "not stated",
-            **(
-                {"training_pairs": ", ".join(f"{lang} {n:,}" for lang, n in self.pairs.items())}
-                if self.pairs
-                else {}
-            ),
-            "max_pieces": self.max_pieces,
-            **network,
-        }
+        languages = ", ".join(self.languages) or "not stated"
+        facts = {"kind": "", "name": self.name, "hash": self.hash, "languages": languages}
+        if self.pairs:
+            facts["training_pairs"] = ", ".join(f"{lang} {n:,}" for lang, n in self.pairs.items())
+        return {**facts, "max_pieces": self.max_pieces, **self.network.facts}
 
 
 def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
@@ -262,3 +257,107 @@ def _texts(batch: Any) -> Iterable[Any]:
 def _units(vectors: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+
+
+class _Precomputed(Network):
+    """The network and tokeniser of PRECOMPUTED, vectors that another tool made: encoding raises BitextmineError."""
+
+    def __init__(self) -> None:
+        self.facts = {"kind": "encoder (vectors that another tool made)"}
+
+    def encode(self, *_: Any) -> NoReturn:
+        refuse()
+
+    def vectors(self, *_: Any) -> NoReturn:
+        refuse()
+
+
+def refuse(corpus: str = "") -> NoReturn:
+    """Raise BitextmineError: `corpus` would have to be encoded."""
+    before = f"{corpus}: " if corpus else ""
+    raise BitextmineError(
+        f"{before}--model precomputed encodes nothing: it stands for vectors that another tool made of a whole corpus; "
+        "take them in first with 'bitextmine embed CORPUS --vectors FILE', or name an encoder"
+    )
+
+
+def load_encoder(
+    model: str | os.PathLike[str] = "default", device: str | Run = "auto", *, precision: str = "auto"
+) -> Encoder:
+    """Load an encoder.
+
+    Args:
+        model: the name of a packaged encoder; a model folder, or one of sentence-transformers or LASER; ORG/NAME or
+            ORG/NAME@REVISION on the Hugging Face hub; or "precomputed", for vectors that another tool made and
+            ``embed --vectors`` takes in.
+        device: auto, cpu, cuda, cuda:N; or a `Run`, whose threads and batch_tokens then hold as well.
+        precision: of the matrix products in a model with layers: auto (the fastest for which the device has
+            instructions), float32, bfloat16, float16.
+
+    Raises:
+        UsageError: ``model`` or ``device`` is no name.
+        BitextmineError: a file or a value is missing or wrong; the message names it.
+    """
+    run = device if isinstance(device, Run) else Run(device=device)
+    if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the current folder
+        raise UsageError(f"model: expected an encoder's name or folder, found {model!r}")
+    text = os.fspath(model)
+    if text == PRECOMPUTED:
+        nothing = _Precomputed()
+        return Encoder(nothing, nothing, name=PRECOMPUTED, hash=PRECOMPUTED, max_pieces=1)
+    on_hub = None if text in PACKAGED else hub_name(model)
+    folder = resolve(model)
+    name, known, again = folder.resolve().name, None, str(folder.absolute())
+    if on_hub is not None:
+        # A commit says what the files are; the folder in the cache may lack some that are not read here.
+        name = on_hub[0]
+        known = again = f"{name}@{folder.name}"
+    load_again = partial(_load_again, again, run, precision)
+    if (kind := foreign_kind(folder)) is not None:
+        network, tokenizer, most = load_foreign(kind, folder, run, precision)
+        own = known or foreign_hash(kind, folder)
+        return Encoder(network, tokenizer, name=name, hash=own, max_pieces=most, run=run, again=load_again)
+    config, tokenizer = read_folder(folder)
+    weights = read_weights(config, folder / WEIGHTS)
+    own = folder_hash(folder, check=True)
+    # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
+    place = run.device_name if config.layers or run.device != "auto" else "cpu"
+    if not config.layers and place == "cpu":
+        network = PieceSums(weights, config)
+    else:
+        from bitextmine.encoder.network import DeviceSums, Transformer
+
+        here = dataclasses.replace(run, device=place)
+        network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
+    return Encoder(
+        network,
+        tokenizer,
+        name=name,
+        hash=known or own,
+        max_pieces=config.max_pieces,
+        languages=config.languages,
+        pairs=config.pairs,
+        folder=folder,
+        run=run,
+        again=load_again,
+    )
+
+
+def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "auto") -> Encoder:
+    """Return an encoder as it is, anything else through `load_encoder`; raises UsageError for neither."""
+    if isinstance(model, (str, os.PathLike)):
+        return load_encoder(model, device)
+    if not hasattr(model, "encode_pieces"):  # anything that works like an Encoder will do
+        raise UsageError(f"model: expected an encoder, or the name or folder of one, found {model!r}")
+    return model
+
+
+@lru_cache(maxsize=2)
+def _load_again(model: str, run: Run, precision: str, hash: str) -> Encoder:
+    """Load a pickled encoder; once per process, as a Pool unpickles it for each chunk of work."""
+    encoder = load_encoder(model, run, precision=precision)
+    if encoder.hash != hash:
+        raise BitextmineError(
+            f"{model}: the pickled encoder has hash {hash}, but the folder has {encoder.hash}"
+        )
+    return encoder

@@ -24,20 +24,6 @@ from bitextmine.files.jsonfile import read_json, write_json
 if TYPE_CHECKING:
     from bitextmine.encoder.model import SentenceModel
 
-__all__ = [
-    "CONFIG",
-    "NGRAMS",
-    "SCORER",
-    "TOKENIZER",
-    "WEIGHTS",
-    "copy_folder",
-    "folder_hash",
-    "packaged",
-    "read_folder",
-    "resolve",
-    "save_folder",
-]
-
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 NGRAMS = "ngrams.txt"  # one per line
 SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; optional
@@ -73,44 +59,42 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     raise BitextmineError(f"{text}: {found}, and not one of the packaged encoders ({names})")
 
 
-def folder_hash(folder: Path) -> str:
-    """Return 16 hex digits of a SHA-256 over the files: folders of equal hash give equal vectors."""
-    return _hash_of(_digests(folder))
+def folder_hash(folder: Path, *, check: bool = False) -> str:
+    """Return 16 hex digits of a SHA-256 over the files: folders of equal hash give equal vectors.
+
+    Raises:
+        BitextmineError: a file is missing, or, with check, it does not have the checksum in SHA256SUMS.
+    """
+    names = (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else []))
+    stated = {}
+    if check and (folder / SUMS).is_file():
+        lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
+        stated = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    return hash_files({name: folder / name for name in names}, stated)
 
 
-def _hash_of(digests: Mapping[str, bytes]) -> str:
+def hash_files(files: Mapping[str, Path], stated: Mapping[str, str] | None = None) -> str:
+    """Return 16 hex digits of a SHA-256 over files and their names; raise BitextmineError if one has another digest."""
     digest = hashlib.sha256()
-    for name, part in digests.items():
+    for name, path in files.items():
+        part = _digest(path)
+        if (said := (stated or {}).get(name, part.hex())) != part.hex():
+            raise BitextmineError(
+                f"{path}: damaged: its SHA-256 is {part.hex()[:8]}..., but {SUMS} says "
+                f"{said[:8]}...; get the file again, or remove {SUMS} if you changed the file"
+            )
         digest.update(name.encode() + b"\0" + part)
     return digest.hexdigest()[:16]
 
 
-def checked_hash(folder: Path) -> str:
-    """Return `folder_hash`; raise BitextmineError if a file does not have the checksum in SHA256SUMS."""
-    found = _digests(folder)
-    if (folder / SUMS).is_file():
-        for line in (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
-            stated, _, name = line.partition("  ")
-            if name in found and found[name].hex() != stated:
-                raise BitextmineError(
-                    f"{folder / name}: damaged: its SHA-256 is {found[name].hex()[:8]}..., but {SUMS} says "
-                    f"{stated[:8]}...; get the file again, or remove {SUMS} if you changed the file"
-                )
-    return _hash_of(found)
-
-
-def _digests(folder: Path) -> dict[str, bytes]:
-    """Return the SHA-256 of each file that decides the vectors, by name."""
-    found = {}
-    for name in (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else [])):
-        try:
-            with (folder / name).open("rb") as file:
-                found[name] = hashlib.file_digest(file, "sha256").digest()
-        except FileNotFoundError:
-            raise _missing(folder / name) from None
-        except OSError as e:
-            raise BitextmineError(f"{folder / name}: cannot be read: {e.strerror}") from e
-    return found
+def _digest(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot be read: {e.strerror}") from e
 
 
 def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
@@ -204,9 +188,11 @@ def write_folder(
             with replacing(folder / name) as file:
                 file.write(data)
     write_json(folder / CONFIG, config.to_json())
-    sums = {name: digest.hex() for name, digest in _digests(folder).items() if name != CONFIG}
+    sums = [
+        f"{_digest(folder / name).hex()}  {name}\n" for name in (WEIGHTS, TOKENIZER, *[NGRAMS] * bool(ngrams))
+    ]
     with replacing(folder / SUMS) as file:
-        file.write("".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
+        file.write("".join(sums).encode())
 
 
 def _missing(path: Path) -> BitextmineError:

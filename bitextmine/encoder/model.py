@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bitextmine.encoder.columns.lengths import LONGEST, length_table
-from bitextmine.encoder.columns.order import steps, wave
+from bitextmine.encoder.columns import LONGEST, length_table, steps, wave
 from bitextmine.encoder.config import EncoderConfig
 
 # Standard deviation of the initial piece vectors. It must be small: a piece that training hardly sees keeps its random
@@ -27,8 +26,8 @@ class SentenceModel(nn.Module):
     """Encodes sentences given as pieces; one set of parameters for all languages.
 
     layers = 0: the sum of the sentence's piece vectors (only its direction counts), then config.order_columns for the
-    order of the pieces (`columns.order`); with config.length_share this has length 1, and columns for the sentence's
-    length follow (`columns.lengths`).
+    order of the pieces; with config.length_share this has length 1, and columns for the sentence's length follow
+    (`columns`).
     layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then the mean over
     the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings the piece
     vectors to the layers' dimension, with config.recurrent the layers are repeated (both after Lan et al. 2020,
@@ -69,12 +68,12 @@ class SentenceModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters."""
+        """Return the device of the parameters."""
         return next(self.parameters()).device
 
     @property
     def bottleneck_weight(self) -> Tensor | None:
-        """The matrix (dim, bottleneck), None without a bottleneck."""
+        """Return the matrix (dim, bottleneck), None without a bottleneck."""
         return self.bottleneck.weight if self.config.bottleneck else None
 
     def forward(

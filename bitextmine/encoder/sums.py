@@ -1,21 +1,20 @@
 """Encoding without layers: a sentence's vector is the unit-length sum of its pieces' vectors.
 
-Columns for their order (`columns.order`) and for the sentence's length (`columns.lengths`) may follow.
+Columns for their order and for the sentence's length (`columns`) may follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bitextmine import compiled
-from bitextmine.encoder.columns.lengths import length_table, sentence_characters
-from bitextmine.encoder.columns.order import waves
+from bitextmine.encoder.columns import length_table, sentence_characters, waves
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.protocols import Network
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
 LANES = 16
@@ -41,7 +40,7 @@ class SumParts:
     length_share: float
 
 
-class PieceSums:
+class PieceSums(Network):
     """The network of a model without layers, on the CPU.
 
     It needs no torch, which takes longer to load than a thousand sentences to encode, and reads piece vectors as the
@@ -56,10 +55,6 @@ class PieceSums:
         ValueError: piece vectors are neither int8 with scales nor float32.
     """
 
-    device = "cpu"
-    chunk_lines = 8_192
-    slow = False
-
     def __init__(self, weights: Mapping[str, np.ndarray], config: EncoderConfig | None = None) -> None:
         self.values = np.ascontiguousarray(weights[PIECES])
         scale = weights.get(SCALE)
@@ -71,10 +66,8 @@ class PieceSums:
         self._characters = weights.get(CHARACTERS)
         self._sum_dim = self._piece_dim + self.config.order_columns
         self.dim = self.config.dim
-
-    def settings(self, batch_tokens: int | None) -> dict[str, Any]:
-        """Return nothing: only the weights decide a vector."""
-        return {}
+        kind, size = "encoder (mean of subword vectors)", self.values.size
+        self.facts = {"kind": kind, **self.config.describe(), "parameters": size}
 
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
         """Return (n, dim) float32 unit rows for n sentences; a sentence of no pieces gives zeros."""
@@ -155,14 +148,6 @@ class PieceSums:
         values, scale = quantize_rows(self.values) if self.scale is None else (self.values, self.scale)
         squares = np.einsum("ij,ij->i", values, values, dtype=np.int64)
         return values, scale * np.sqrt(squares).astype(np.float32)
-
-    def describe(self) -> dict[str, Any]:
-        """Return kind, dimensions and size, for `bitextmine info`."""
-        return {
-            "kind": "encoder (mean of subword vectors)",
-            **self.config.describe(),
-            "parameters": self.rows * self._piece_dim,
-        }
 
 
 def _unit(sums: np.ndarray, out: np.ndarray) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bitextmine.encoder.columns.lengths import LONGEST, length_table
-from bitextmine.encoder.columns.order import STEPS, wave
+from bitextmine.encoder.columns import LONGEST, STEPS, length_table, wave
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError

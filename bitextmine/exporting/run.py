@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bitextmine.arguments import a_path, one_of
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
-from bitextmine.encoder.foreign import read_foreign
+from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting import FORMATS, ONNX
@@ -40,7 +40,7 @@ def export_encoder(
     one_of("to", to, FORMATS)
     folder = resolve(model)
     out = Path(a_path("out", out))
-    if read_foreign(folder) is not None:
+    if foreign_kind(folder) is not None:
         raise BitextmineError(f"{model}: was not made by bitextmine; export it with the library that made it")
     config, _ = read_folder(folder)
     if config.ngrams and to == ONNX:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from bitextmine.encoder.batching import length_batches
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import bfloat16_instructions
+
+
+def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+    """Yield the rows (m,) int64 of batches of like length, longest first, so that memory peaks at the start.
+
+    lengths: (n,) int; batch_tokens: a batch's budget in pieces, padding included: rows x longest row. A longer row is a
+    batch of its own. Equal lengths keep their order, so that the same lengths always make the same batches.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        stop = min(len(order), start + max(1, batch_tokens // longest))
+        yield order[start:stop]
+        start = stop
 
 
 def sentence_vectors(

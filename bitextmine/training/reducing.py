@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
+from bitextmine.encoder.columns import COLUMNS, piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors

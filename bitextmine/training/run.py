@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from bitextmine.encoder.columns.lengths import piece_characters
+from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams

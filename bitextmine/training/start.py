@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bitextmine.encoder.columns.lengths import piece_characters
+from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, read_ngrams
 from bitextmine.encoder.model import SentenceModel

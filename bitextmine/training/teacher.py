@@ -20,10 +20,8 @@ import numpy as np
 
 from bitextmine.console import counted
 from bitextmine.embeddings.vectors import open_precomputed
-from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, load_encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
-from bitextmine.encoder.load import load_encoder
-from bitextmine.encoder.precomputed import PRECOMPUTED
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError, UsageError

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import piece_characters, sentence_characters
+from bitextmine.encoder.columns import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.encoder import _load_again
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, packaged, read_folder, save_folder
-from bitextmine.encoder.load import _load_again
 from bitextmine.encoder.model import SentenceModel
+from bitextmine.encoder.network import Transformer
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import (
     TOP_SHARES,
     pack_rows,

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.encoder.batching import length_batches
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.forward import length_batches
 
 sentences = st.lists(st.lists(st.integers(0, 999), max_size=12), max_size=20)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bitextmine.encoder import load_encoder, network
-from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.device_sums import DeviceSums
+from bitextmine.encoder.network import DeviceSums
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.sums import PieceSums
@@ -82,7 +82,7 @@ def test_sums_in_torch_agree(kind: str, order: int, share: float, batch_tokens: 
     some = np.setdiff1d(np.arange(len(pieces)), [1])  # cancels out but for rounding, if order counts
     np.testing.assert_allclose(found[some], expected.vectors(pieces)[some], atol=3e-6)
     assert not found[0].any()
-    assert isinstance(sums, PieceRows) and sums.describe() == expected.describe()
+    assert isinstance(sums, PieceRows) and sums.facts == expected.facts
 
 
 @pytest.mark.parametrize(("device", "kind"), [("auto", PieceSums), ("cpu", PieceSums), ("cuda", DeviceSums)])

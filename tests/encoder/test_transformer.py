@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from bitextmine.encoder import transformer
-from bitextmine.encoder.batching import runs, whole_batches
+from bitextmine.encoder import network as networks
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
-from bitextmine.encoder.network import pick_precision
+from bitextmine.encoder.network import Transformer, batches, pick_precision, runs
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.transformer import Transformer
 from bitextmine.encoder.weights import unrolled, weight_shapes
 from bitextmine.errors import BitextmineError
 
@@ -63,7 +61,7 @@ def test_attention_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     """As on a GPU, where it fails above 65,535 sentences of one length."""
     model, pieces = make(2), some_pieces(90)
     whole = network(model, "float32").vectors(pieces)
-    monkeypatch.setattr(transformer, "MOST_ROWS", 3)
+    monkeypatch.setattr(networks, "MOST_ROWS", 3)
     np.testing.assert_allclose(network(model, "float32").vectors(pieces), whole, atol=3e-6)
 
 
@@ -129,7 +127,7 @@ def test_unrolled_a_smaller_model_is_the_same(smaller: dict[str, int]) -> None:
     layer = sum(p.numel() for p in model.layers[0].parameters())
     saved += (4 - smaller["recurrent"]) * layer if "recurrent" in smaller else 0
     assert each["large"] - each["small"] == saved
-    assert network(model, "float32").describe()["parameters"] == each["small"]
+    assert network(model, "float32").facts["parameters"] == each["small"]
 
 
 @pytest.mark.parametrize(
@@ -156,10 +154,10 @@ def test_shapes_are_those_of_the_model(layers: int, smaller: dict[str, int]) -> 
 def test_batches_are_whole_and_runs_are_equal_lengths() -> None:
     lengths = np.array([9, 9, 5, 5, 5, 1])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    assert list(whole_batches(offsets, 18)) == [(0, 2), (2, 6)]
-    assert list(whole_batches(offsets, 1)) == [(i, i + 1) for i in range(6)]
-    assert list(whole_batches(offsets, 10_000)) == [(0, 6)]
-    assert list(whole_batches(offsets[:1], 5)) == []
+    assert list(batches(offsets, 18)) == [(0, 2), (2, 6)]
+    assert list(batches(offsets, 1)) == [(i, i + 1) for i in range(6)]
+    assert list(batches(offsets, 10_000)) == [(0, 6)]
+    assert list(batches(offsets[:1], 5)) == []
     assert runs(lengths) == [(2, 9), (3, 5), (1, 1)]
     assert runs(lengths[:0]) == []
 

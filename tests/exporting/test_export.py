@@ -14,7 +14,7 @@ import pytest
 import sentencepiece
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import piece_characters
+from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import write_folder
 from bitextmine.encoder.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bitextmine import load_encoder
-from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import piece_vectors, read_weights
 from bitextmine.errors import BitextmineError

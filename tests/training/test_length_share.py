@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from bitextmine.encoder.columns.lengths import COLUMNS, piece_characters
+from bitextmine.encoder.columns import COLUMNS, piece_characters
 from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.errors import BitextmineError

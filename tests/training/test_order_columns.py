@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from bitextmine import load_encoder
-from bitextmine.encoder.columns.lengths import COLUMNS
-from bitextmine.encoder.columns.order import steps, wave
+from bitextmine.encoder.columns import COLUMNS, steps, wave
 from bitextmine.encoder.folder import read_folder
 from bitextmine.errors import BitextmineError
 from bitextmine.training.recipe import check_objectives, check_recipe

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import COLUMNS, length_table
+from bitextmine.encoder.columns import COLUMNS, length_table
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import packaged, read_folder, save_folder
 from bitextmine.encoder.model import SentenceModel

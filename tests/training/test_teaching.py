@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import COLUMNS
+from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.model import SentenceModel

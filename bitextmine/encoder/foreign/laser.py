@@ -12,16 +12,22 @@ a little from those of the published tool.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors import safe_open
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
+from bitextmine.encoder.network import TorchNetwork
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network
+from bitextmine.encoder.protocols import Network, PieceMaker
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
@@ -48,85 +54,65 @@ PLAIN = str.maketrans(
 )
 
 
-def is_laser(folder: Path) -> bool:
-    """Return True for a folder that holds a SentencePiece model named *.spm."""
-    return any(folder.glob("*.spm"))
+def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, int]:
+    """Load a folder; raises BitextmineError if a file is missing or does not fit."""
+    spm, weights = _only(folder, "*.spm"), _only(folder, "*.safetensors")
+    state = read_arrays(weights)
+    table = state.get(EMBEDDING)
+    if table is None or table.ndim != 2:
+        raise BitextmineError(
+            f"{weights}: no matrix {EMBEDDING!r}: not the weights of LASER2 (LASER3 is not supported)"
+        )
+    tokenizer = LaserTokenizer(spm, _dictionary(weights, len(table)))
+    here = dataclasses.replace(run, device=run.device_name)
+    check_finite(state, weights)
+    try:
+        return Lstm(state, here, precision), tokenizer, MAX_PIECES
+    except (RuntimeError, KeyError, IndexError) as e:  # from loading the weights into torch's LSTM
+        raise BitextmineError(f"{weights}: not the weights of LASER's LSTM: {e}") from None
 
 
-class Laser:
-    """A folder of LASER.
+def weight_files(folder: Path) -> dict[str, Path]:
+    """Return the files that decide the vectors, by suffix."""
+    weights = _only(folder, "*.safetensors")
+    files = (_only(folder, "*.spm"), weights, weights.with_suffix(".cvocab"))
+    return {path.suffix: path for path in files if path.is_file()}
 
-    Raises:
-        BitextmineError: a file is missing or does not fit; the message names it.
-    """
 
-    heavy = True
-    max_pieces = MAX_PIECES
-
-    def __init__(self, folder: Path) -> None:
-        self._spm = _only(folder, "*.spm")
-        self._weights = _only(folder, "*.safetensors")
-        self._cvocab = self._weights.with_suffix(".cvocab")
-        self._state = read_arrays(self._weights)
-        table = self._state.get(EMBEDDING)
-        if table is None or table.ndim != 2:
-            raise BitextmineError(
-                f"{self._weights}: no matrix {EMBEDDING!r}: not the weights of LASER2 (LASER3 is not supported)"
-            )
-        self.tokenizer = LaserTokenizer(self._spm, self._dictionary(len(table)))
-
-    def _dictionary(self, rows: int) -> dict[str, int]:
-        """Return piece -> row of the embedding, which has so many rows."""
-        with safe_open(self._weights, framework="np") as file:
-            text = (file.metadata() or {}).get("dictionary")
-        if text is not None:
-            where = f"{self._weights}: the dictionary in its metadata"
-            try:
-                found = parse_json(text)
-            except ValueError as e:
-                raise BitextmineError(f"{where} is not {{piece: row}} ({e})") from None
-            if not isinstance(found, dict) or not all(type(row) is int for row in found.values()):
-                raise BitextmineError(f"{where} is not {{piece: row}}, each row a whole number")
-        else:
-            where = str(self._cvocab)
-            try:
-                lines = self._cvocab.read_text(encoding="utf-8").split("\n")
-            except FileNotFoundError:
-                raise BitextmineError(
-                    f"{self._weights}: no dictionary in its metadata, and there is no {self._cvocab.name}"
-                ) from None
-            except (OSError, UnicodeDecodeError) as e:
-                raise BitextmineError(f"{where}: cannot be read ({e})") from None
-            pieces = [line.split(" ")[0] for line in lines if line]
-            found = {piece: row for row, piece in enumerate(pieces, start=len(SPECIAL))}
-            if len(SPECIAL) + len(pieces) != rows:
-                raise BitextmineError(
-                    f"{where}: {len(pieces)} pieces and {len(SPECIAL)} special ones, but the embedding in "
-                    f"{self._weights.name} has {rows} rows"
-                )
-        for piece, row in found.items():
-            if not 0 <= row < rows:
-                raise BitextmineError(f"{where}: {piece!r} is row {row}, but the embedding has {rows} rows")
-        return found
-
-    def hash(self) -> str:
-        """Return 16 hex digits of a SHA-256 over the files that decide the vectors."""
-        digest = hashlib.sha256()
-        for path in (self._spm, self._weights, self._cvocab):
-            if path.is_file():
-                with path.open("rb") as file:
-                    digest.update(path.suffix.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()[:16]
-
-    def network(self, run: Run, precision: str) -> Network:
-        """Return the model on ``run.device``."""
-        from bitextmine.encoder.foreign.lstm import Lstm
-
-        check_finite(self._state, self._weights)
+def _dictionary(weights: Path, rows: int) -> dict[str, int]:
+    """Return piece -> row of the embedding, which has so many rows."""
+    with safe_open(weights, framework="np") as file:
+        text = (file.metadata() or {}).get("dictionary")
+    if text is not None:
+        where = f"{weights}: the dictionary in its metadata"
         try:
-            return Lstm(self._state, run, precision)
-        except (RuntimeError, KeyError, IndexError) as e:  # from loading the weights into torch's LSTM
-            raise BitextmineError(f"{self._weights}: not the weights of LASER's LSTM: {e}") from None
+            found = parse_json(text)
+        except ValueError as e:
+            raise BitextmineError(f"{where} is not {{piece: row}} ({e})") from None
+        if not isinstance(found, dict) or not all(type(row) is int for row in found.values()):
+            raise BitextmineError(f"{where} is not {{piece: row}}, each row a whole number")
+    else:
+        path = weights.with_suffix(".cvocab")
+        where = str(path)
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except FileNotFoundError:
+            raise BitextmineError(
+                f"{weights}: no dictionary in its metadata, and there is no {path.name}"
+            ) from None
+        except (OSError, UnicodeDecodeError) as e:
+            raise BitextmineError(f"{where}: cannot be read ({e})") from None
+        pieces = [line.split(" ")[0] for line in lines if line]
+        found = {piece: row for row, piece in enumerate(pieces, start=len(SPECIAL))}
+        if len(SPECIAL) + len(pieces) != rows:
+            raise BitextmineError(
+                f"{where}: {len(pieces)} pieces and {len(SPECIAL)} special ones, but the embedding in "
+                f"{weights.name} has {rows} rows"
+            )
+    for piece, row in found.items():
+        if not 0 <= row < rows:
+            raise BitextmineError(f"{where}: {piece!r} is row {row}, but the embedding has {rows} rows")
+    return found
 
 
 class LaserTokenizer:
@@ -155,6 +141,51 @@ class LaserTokenizer:
         offsets[1:] += np.cumsum(some)
         ids = np.insert(self._rows[pieces.ids], pieces.offsets[1:][some], END)
         return Pieces(ids.astype(np.int32, copy=False), offsets), cut
+
+
+class Lstm(TorchNetwork):
+    """A stack of LSTMs; a vector is the unit-length maximum of the last layer's states over a sentence.
+
+    Args:
+        weights: EMBEDDING (pieces, width) and those of a torch.nn.LSTM behind the prefix "lstm.", float32.
+        run: its device, batch_tokens and threads.
+        precision: of the matrix products; auto is float32.
+
+    Raises:
+        RuntimeError: the weights are not those of one LSTM.
+    """
+
+    def __init__(self, weights: Mapping[str, np.ndarray], run: Run, precision: str) -> None:
+        table = weights[EMBEDDING]
+        hidden = weights["lstm.weight_hh_l0"].shape[1]
+        both_ways = "lstm.weight_hh_l0_reverse" in weights
+        layers = sum(name.startswith("lstm.weight_hh") for name in weights) // (1 + both_ways)
+        super().__init__(hidden * (1 + both_ways), run, "float32" if precision == "auto" else precision)
+        self.facts = {
+            "kind": "encoder (LASER: LSTM, maximum over time)",
+            "dim": self.dim,
+            "layers": layers,
+            "vocab_size": len(table),
+            "parameters": sum(array.size for array in weights.values()),
+        }
+        self._table = torch.from_numpy(table).to(self._device, self._low)
+        lstm = nn.LSTM(table.shape[1], hidden, layers, bidirectional=both_ways, batch_first=True)
+        others = {name: array for name, array in weights.items() if name != EMBEDDING}
+        lstm.load_state_dict(
+            {name.removeprefix("lstm."): torch.from_numpy(array) for name, array in others.items()}
+        )
+        self._lstm = lstm.to(self._device, self._low).eval().requires_grad_(False)
+
+    def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        counts = lengths.tolist()
+        sentences = functional.embedding(ids.long(), self._table).split(counts)
+        packed = pack_padded_sequence(pad_sequence(sentences, batch_first=True), counts, batch_first=True)
+        # In float32 cuDNN would round products to 10 bits (TF32).
+        exact = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+        with exact if self._device.type == "cuda" else contextlib.nullcontext():
+            states = self._lstm(packed)[0]
+        states, _ = pad_packed_sequence(states, batch_first=True, padding_value=-torch.inf)
+        return functional.normalize(states.amax(1).float(), dim=1, eps=1e-12)
 
 
 def _only(folder: Path, pattern: str) -> Path:

@@ -6,26 +6,29 @@ weights are safetensors, never pickles, and only modules of the library itself a
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from functools import cached_property
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
 
-from bitextmine.encoder.config import KIND
+from bitextmine.encoder.network import BATCH_TOKENS, TorchNetwork
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network
+from bitextmine.encoder.protocols import Network, PieceMaker
 from bitextmine.encoder.sums import PieceSums
+from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE
 from bitextmine.encoder.weights import PIECES
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_json, read_json
 from bitextmine.run import Run
 
-MODULES, CONFIG = "modules.json", "config.json"
-FIRST = ("Transformer", "StaticEmbedding")
-SUPPORTED = {*FIRST, "Pooling", "Dense", "LayerNorm", "Normalize"}
+MODULES = "modules.json"
+TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
+SUPPORTED = {TRANSFORMER, STATIC, "Pooling", "Dense", "LayerNorm", "Normalize"}
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 # Settings of the Transformer module that the library would pass on to transformers as they are.
@@ -33,130 +36,134 @@ PASSED_ON = [
     f"{kind}_{name}" for kind in ("model", "tokenizer", "processor", "config") for name in ("args", "kwargs")
 ]
 
-# Files of a module's folder that decide its vectors.
-FILES = ("*.json", "*.safetensors")
-
-# The longest sentence of a model that does not state one, and characters tokenised per piece wanted.
-LONGEST = {"Transformer": 512, "StaticEmbedding": 8192}
-CHARACTERS_PER_PIECE = 64
+# The longest sentence of a model that does not state one.
+LONGEST = {TRANSFORMER: 512, STATIC: 8192}
 
 
-def is_imported(folder: Path) -> bool:
-    """Return True for a folder of sentence-transformers, unless an encoder of ours is its module."""
-    return (folder / MODULES).is_file() and not (
-        (folder / CONFIG).is_file() and read_json(folder / CONFIG).get("kind") == KIND
-    )
+def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, int]:
+    """Load a folder; raises BitextmineError for unsupported modules, and weights that are no safetensors."""
+    modules = _modules(folder)
+    kinds = [kind for kind, _ in modules]
+    first = kinds[0] if kinds else "nothing"
+    if (
+        first not in LONGEST
+        or not SUPPORTED.issuperset(kinds)
+        or (first == TRANSFORMER) != ("Pooling" in kinds)
+    ):
+        raise BitextmineError(
+            f"{folder / MODULES}: found {', '.join(kinds) or first}; supported are Transformer and Pooling, or "
+            "StaticEmbedding, followed by Dense, LayerNorm and Normalize"
+        )
+    for kind, where in modules:
+        _check_weights(kind, where)
+    plain = first == STATIC and set(kinds[1:]) <= {"Normalize"}
+    here = dataclasses.replace(run, device="cpu" if plain else run.device_name)
+    model = _load(folder)
+    network: Network
+    if plain:  # a GPU would not help
+        table = model[0].embedding.weight.detach().float().numpy()
+        if not np.isfinite(table).all():
+            raise BitextmineError(f"{folder}: the weights hold NaN or infinite values")
+        network = PieceSums({PIECES: table})
+    else:
+        network = Backbone(model, here, precision)
+    found = getattr(model[0].tokenizer, "backend_tokenizer", model[0].tokenizer)
+    if not hasattr(found, "encode_batch"):
+        raise BitextmineError(f"{folder}: has no fast tokenizer (tokenizer.json)")
+    prompt = (model.prompts or {}).get(model.default_prompt_name or "", "")
+    if prompt and not all(getattr(module, "include_prompt", True) for module in model):
+        raise BitextmineError(f"{folder}: pooling that leaves out the prompt is not supported")
+    longest = model[0].max_seq_length
+    if longest is None or not 0 < longest < 1_000_000:  # "no limit" is infinity or a huge number
+        longest = (found.truncation or {}).get("max_length") or LONGEST[first]
+    tokenizer = FastTokenizer(found, special=first == TRANSFORMER, prompt=prompt)
+    return network, tokenizer, int(longest)
 
 
-class Import:
-    """A folder of sentence-transformers, loaded on first use.
+def weight_files(folder: Path) -> dict[str, Path]:
+    """Return the files that decide the vectors, by their paths in the folder."""
+    kinds = ("*.json", "*.safetensors")
+    paths = {path for _, where in _modules(folder) for kind in kinds for path in where.glob(kind)}
+    return {path.relative_to(folder).as_posix(): path for path in sorted(paths | {*folder.glob("*.json")})}
 
-    Attributes:
-        heavy: a GPU would help.
 
-    Raises:
-        BitextmineError: the modules are not supported, or their weights are no safetensors.
-    """
+def _load(folder: Path) -> Any:
+    try:
+        import sentence_transformers
+        import transformers
+    except ImportError:
+        raise BitextmineError(
+            f"{folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
+        ) from None
+    quiet = transformers.utils.logging
+    level, bars = quiet.get_verbosity(), quiet.is_progress_bar_enabled()
+    quiet.set_verbosity_error()
+    quiet.disable_progress_bar()
+    try:
+        return sentence_transformers.SentenceTransformer(
+            str(folder),
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True, "dtype": "float32"},
+        ).eval()
+    except Exception as e:  # of many kinds, from parsing the configuration to reading the weights
+        raise BitextmineError(f"{folder}: sentence-transformers cannot load it: {e}") from e
+    finally:
+        quiet.set_verbosity(level)
+        if bars:
+            quiet.enable_progress_bar()
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._modules = _modules(folder)
-        kinds = [kind for kind, _ in self._modules]
-        first = kinds[0] if kinds else "nothing"
-        if (
-            first not in FIRST
-            or not SUPPORTED.issuperset(kinds)
-            or (first == FIRST[0]) != ("Pooling" in kinds)
-        ):
-            raise BitextmineError(
-                f"{folder / MODULES}: found {', '.join(kinds) or first}; supported are Transformer and Pooling, or "
-                "StaticEmbedding, followed by Dense, LayerNorm and Normalize"
-            )
-        self.heavy = not (first == FIRST[1] and set(kinds[1:]) <= {"Normalize"})
-        for kind, where in self._modules:
-            _check_weights(kind, where)
 
-    @cached_property
-    def _model(self) -> Any:
-        try:
-            import sentence_transformers
-            import transformers
-        except ImportError:
-            raise BitextmineError(
-                f"{self.folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
-            ) from None
-        quiet = transformers.utils.logging
-        level, bars = quiet.get_verbosity(), quiet.is_progress_bar_enabled()
-        quiet.set_verbosity_error()
-        quiet.disable_progress_bar()
-        try:
-            return sentence_transformers.SentenceTransformer(
-                str(self.folder),
-                device="cpu",
-                local_files_only=True,
-                trust_remote_code=False,
-                model_kwargs={"use_safetensors": True, "dtype": "float32"},
-            ).eval()
-        except Exception as e:  # of many kinds, from parsing the configuration to reading the weights
-            raise BitextmineError(f"{self.folder}: sentence-transformers cannot load it: {e}") from e
-        finally:
-            quiet.set_verbosity(level)
-            if bars:
-                quiet.enable_progress_bar()
+class Backbone(TorchNetwork):
+    """A SentenceTransformer; matrix products of its first module run in ``precision``, all else in float32."""
 
-    @cached_property
-    def tokenizer(self) -> FastTokenizer:
-        """The tokenizer, with the prompt that the folder puts before each line."""
-        found = getattr(self._model[0].tokenizer, "backend_tokenizer", self._model[0].tokenizer)
-        if not hasattr(found, "encode_batch"):
-            raise BitextmineError(f"{self.folder}: has no fast tokenizer (tokenizer.json)")
-        prompt = (self._model.prompts or {}).get(self._model.default_prompt_name or "", "")
-        if prompt and not all(getattr(module, "include_prompt", True) for module in self._model):
-            raise BitextmineError(f"{self.folder}: pooling that leaves out the prompt is not supported")
-        return FastTokenizer(found, special=self._modules[0][0] == FIRST[0], prompt=prompt)
+    # Its feed-forward part is padded and wide: larger batches leave the cache (index/performance.md).
+    batch_tokens: Mapping[str, int] = {**BATCH_TOKENS, "cpu": 1_024}
 
-    @cached_property
-    def max_pieces(self) -> int:
-        """The longest sentence in pieces, as the library, or else the tokenizer, has it."""
-        longest = self._model[0].max_seq_length
-        if longest is None or not 0 < longest < 1_000_000:  # "no limit" is infinity or a huge number
-            longest = self.tokenizer.longest or LONGEST[self._modules[0][0]]
-        return int(longest)
+    def __init__(self, model: Any, run: Run, precision: str) -> None:
+        super().__init__(int(model.get_embedding_dimension()), run, precision)
+        self._model = model.to(self._device)
+        config = getattr(model[0], "config", None)
+        self.facts = {
+            "kind": f"encoder ({getattr(config, 'model_type', 'static embedding')} of sentence-transformers)",
+            "dim": self.dim,
+            "layers": int(getattr(config, "num_hidden_layers", 0)),
+            "vocab_size": int(getattr(config, "vocab_size", 0)) or model[0].tokenizer.get_vocab_size(),
+            "parameters": sum(p.numel() for p in model.parameters()),
+        }
 
-    def hash(self) -> str:
-        """Return 16 hex digits of a SHA-256 over the files that decide the vectors."""
-        paths = {path for _, where in self._modules for kind in FILES for path in where.glob(kind)}
-        digest = hashlib.sha256()
-        for path in sorted(paths | set(self.folder.glob("*.json"))):
-            with path.open("rb") as file:
-                part = hashlib.file_digest(file, "sha256").digest()
-            digest.update(path.relative_to(self.folder).as_posix().encode() + b"\0" + part)
-        return digest.hexdigest()[:16]
-
-    def network(self, run: Run, precision: str) -> Network:
-        """Return the model on ``run.device``."""
-        if not self.heavy:
-            table = self._model[0].embedding.weight.detach().float().numpy()
-            if not np.isfinite(table).all():
-                raise BitextmineError(f"{self.folder}: the weights hold NaN or infinite values")
-            return PieceSums({PIECES: table})
-        from bitextmine.encoder.foreign.backbone import Backbone
-
-        return Backbone(self._model, run, precision)
+    def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        first, *rest = self._model
+        on_device = torch.from_numpy(lengths).to(self._device)
+        starts = on_device.cumsum(0) - on_device
+        if type(first).__name__ == STATIC:
+            features = {"input_ids": ids.long(), "offsets": starts}
+        else:
+            inside = torch.arange(int(lengths[0]), device=self._device)[None, :] < on_device[:, None]
+            padding = first.tokenizer.pad_token_id or 0
+            padded = torch.full(inside.shape, padding, dtype=torch.int64, device=self._device)
+            # By position, not by mask: a mask would have the GPU tell how many there are, and wait for that.
+            row = torch.repeat_interleave(on_device, output_size=len(ids))
+            padded[row, torch.arange(len(ids), device=self._device) - starts[row]] = ids.long()
+            features = {"input_ids": padded, "attention_mask": inside.long()}
+        with torch.autocast(self._device.type, dtype=self._low, enabled=self.precision != "float32"):
+            features = first(features)
+        features = {
+            name: value.float() if isinstance(value, Tensor) and value.is_floating_point() else value
+            for name, value in features.items()
+        }
+        for module in rest:
+            features = module(features)
+        return functional.normalize(features["sentence_embedding"], dim=1, eps=1e-12)
 
 
 class FastTokenizer:
-    """A tokenizer of the tokenizers library.
-
-    Attributes:
-        longest: the pieces that its file says to cut at, or None.
-    """
+    """A tokenizer of the tokenizers library; the prompt stands before each line."""
 
     def __init__(self, model: Any, *, special: bool = True, prompt: str = "") -> None:
         self._model, self._special, self._prompt = model, special, prompt
         self._model.no_padding()
-        cut = self._model.truncation
-        self.longest: int | None = cut["max_length"] if cut else None
 
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
@@ -204,7 +211,7 @@ def _check_weights(kind: str, where: Path) -> None:
             f"{where}: no model.safetensors; weights in other files, pickles among them, are not read: load the model "
             "with sentence-transformers and save it again"
         )
-    if kind != FIRST[0]:
+    if kind != TRANSFORMER:
         return
     if (where / "adapter_config.json").is_file():
         raise BitextmineError(f"{where}: adapters are not supported; merge it into the model and save that")

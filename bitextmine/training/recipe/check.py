@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from bitextmine.encoder.columns.lengths import COLUMNS
-from bitextmine.encoder.precomputed import PRECOMPUTED
+from bitextmine.encoder.columns import COLUMNS
+from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.recipe.keys import Recipe, Training

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from bitextmine.encoder.columns.lengths import COLUMNS
-from bitextmine.encoder.precomputed import PRECOMPUTED
+from bitextmine.encoder.columns import COLUMNS
+from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.files.storage import Place, place
 from bitextmine.files.urls import is_remote
 from bitextmine.training.objectives.catalogue import objectives_in_words

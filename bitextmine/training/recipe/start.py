@@ -10,7 +10,7 @@ from typing import Any
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import CONFIG, PACKAGED, WEIGHTS, packaged
-from bitextmine.encoder.foreign import read_foreign
+from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json
@@ -52,8 +52,8 @@ def start_config(recipe: Recipe) -> EncoderConfig:
     """Return the configuration of model.start_from; BitextmineError unless 'bitextmine train' made that encoder."""
     folder = start_folder(recipe)
     if not (folder / CONFIG).is_file() or (folder / "modules.json").is_file():
-        foreign = read_foreign(folder)
-        found = f"an encoder of another kind ({type(foreign).__name__})" if foreign else "no model folder"
+        kind = foreign_kind(folder)
+        found = f"an encoder of another kind ({kind})" if kind else "no model folder"
         raise BitextmineError(
             f"model.start_from (--from): {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
         )

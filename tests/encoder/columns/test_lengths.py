@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import (
+from bitextmine.encoder.columns import (
     COLUMNS,
     LONGEST,
     PERIOD,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from bitextmine import compiled
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns.lengths import COLUMNS
-from bitextmine.encoder.columns.order import STEPS, steps, wave, waves
+from bitextmine.encoder.columns import COLUMNS, STEPS, steps, wave, waves
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import packaged, save_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors

@@ -1,1 +1,0 @@
-"""Columns of a sentence vector that are no sums of piece vectors."""
