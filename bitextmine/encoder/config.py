@@ -34,8 +34,8 @@ class EncoderConfig:
         max_pieces: the longest sentence that is encoded; the rest of a longer one is cut.
         ngrams: n-grams with vectors after those of the pieces (`Ngrams`); they count as pieces of a sentence.
         length_share: share of a vector's squared length in its last columns, which hold the sentence's length
-            (`columns.lengths`).
-        order_columns: columns before those, which hold the order of the pieces (`columns.order`): sums of the first
+            (`columns`).
+        order_columns: columns before those, which hold the order of the pieces: sums of the first
             columns of the pieces' vectors, weighted by place and by order_weight.
         bottleneck: with layers, dimensions of the piece vectors, which a matrix brings to dim (0: dim, no matrix).
         languages: those that it knows.

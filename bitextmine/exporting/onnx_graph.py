@@ -108,7 +108,7 @@ def _vectors(graph: _Graph, weights: dict[str, np.ndarray], ids: str, quantized:
 
 
 def _places(graph: _Graph, config: EncoderConfig, mask: str) -> str:
-    """Return the weight (n, width, 1) of each place in the columns for the order, as `columns.order.waves`."""
+    """Return the weight (n, width, 1) of each place in the columns for the order, as `columns.waves`."""
     length = graph.add("Max", graph.add("ReduceSum", mask, graph.of(1), keepdims=1), graph.of(1))
     place = graph.add("Sub", graph.add("CumSum", mask, graph.constant(np.array(1))), graph.of(1))
     odd = graph.add("Add", graph.add("Mul", place, graph.of(2)), graph.of(1))
