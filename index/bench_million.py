@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 from _child import bitextmine
 
-from bitextmine.embeddings.manifest import Manifest, read_manifest
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import Manifest, open_embedding, read_manifest
 from bitextmine.embeddings.writer import EmbeddingWriter
 
 _CHUNK = 1 << 16

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings.store import Manifest
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.info import describe

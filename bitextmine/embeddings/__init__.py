@@ -5,11 +5,9 @@ The embedding of ``corpus.fr`` is ``corpus.fr.npy``, float16 (lines, dim), whose
 ``corpus.fr.npy.part.journal`` records the progress.
 
 npy         the .npy file: header, rows, digest
-places      the file names for a corpus and a model
-manifest    the .json beside the vectors: text, model and settings
+store       finished embeddings and their manifests: open, check, describe
+places      the file names for a corpus and a model; a cache folder; shared storage
 writer      rows to disk, in order, so that an interrupted run resumes
-store       finished embeddings: open, check, describe
 embed       the pipeline from a corpus to its embedding
 vectors     vectors of other tools, adopted as an embedding
-shared      embeddings in shared storage
 """

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.embeddings.manifest import Manifest
+from bitextmine.embeddings import places
 from bitextmine.embeddings.npy import journal_path, shards_path
-from bitextmine.embeddings.places import cached_path, embedding_paths, make_cache, place_of
-from bitextmine.embeddings.shared import beside, check_cached, fetched, manifest_there, send
-from bitextmine.embeddings.store import check_fresh, check_place
-from bitextmine.embeddings.writer import BeingWritten, EmbeddingWriter, PlaceTaken, sweep
+from bitextmine.embeddings.store import Manifest, check_fresh, check_place
+from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken, sweep
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
@@ -29,10 +27,9 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.corpus import Corpus, Spool
-from bitextmine.files.journal import remove_folder
-from bitextmine.files.storage import Remote, local
+from bitextmine.files.journal import JournalBusyError, remove_folder
+from bitextmine.files.storage import Remote, is_remote, local
 from bitextmine.files.streams import read_once
-from bitextmine.files.urls import is_remote
 from bitextmine.run import Run
 from bitextmine.system import processors
 
@@ -74,10 +71,8 @@ class Lines:
     """Consecutive lines of a corpus, `count` from line `start` (from 0) on.
 
     Attributes:
-        start: the number of the first line.
-        count: how many there are.
-        known: int64 (count,), the row of the same line in an earlier chunk, -1 if there is none; None if not looked
-        for. fresh: the other lines, to be encoded.
+        known: int64 (count,), the row of the same line in an earlier chunk, -1 for none; None if not looked for.
+        fresh: the other lines, to be encoded.
     """
 
     start: int
@@ -87,7 +82,7 @@ class Lines:
 
     @property
     def count_fresh(self) -> int:
-        """The number of lines to encode."""
+        """Return the number of lines to encode."""
         return self.count if self.known is None else int((self.known < 0).sum())
 
     def without_text(self) -> Lines:
@@ -155,14 +150,14 @@ def embed_corpus(
             raise BitextmineError(f"--out {options.out}: the name of an embedding ends in .npy")
     text = corpus if isinstance(corpus, Corpus) else Corpus(corpus, lang, run.errors)
     assert text.path is not None
-    if _is_nameless(text):
+    if _is_nameless(text.path):
         stream = "stdin" if os.fspath(text.path) == "-" else "a pipe"
         if options.out is None:
             raise UsageError(f"a corpus from {stream} needs --out FILE.npy to say where its vectors go")
         if lang is None and not isinstance(corpus, Corpus):
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
     if is_remote(text.path) and options.out is None:
-        check_cached(text.path, options.cache)
+        places.check_cached(text.path, options.cache)
     return _Job(text, encoder, run, options).up_to_date()
 
 
@@ -179,13 +174,13 @@ def check_embedding(
     if not read_once(corpus):
         corpus_language(corpus, lang)
     if is_remote(corpus) and options.out is None:
-        check_cached(corpus, options.cache)
+        places.check_cached(corpus, options.cache)
     if options.out is not None and not overwrite:
         check_place(options.out, encoder.dim)
     elif options.out is None and options.cache is not None:
-        make_cache(options.cache)
+        places.make_cache(options.cache)
     elif not read_once(corpus) and not overwrite:
-        check_place(place_of(corpus, encoder.hash), encoder.dim)
+        check_place(places.place_of(corpus, encoder.hash), encoder.dim)
 
 
 def embed_to(
@@ -215,11 +210,11 @@ def embed_to(
         raise UsageError(f"--out {there}: what comes from a pipe cannot go there; put the corpus into a file")
     there.check_writable()
     text = Corpus(corpus, lang, run.errors)
-    found = None if options.force else manifest_there(there)
+    found = None if options.force else places.manifest_there(there)
     if found is not None and (found.model_hash, found.text_sha256) == (encoder.hash, text.sha256):
         log.info("%s: up to date", there)
         return
-    send(embed_corpus(text, encoder, run, options), there)
+    places.send(embed_corpus(text, encoder, run, options), there)
     log.info("%s: sent", there)
 
 
@@ -229,16 +224,10 @@ def embed_lines(corpus: Corpus, encoder: Encoder, run: Run, keep_pieces: bool = 
         raise BitextmineError(f"{corpus.name}: empty: there is no line to embed")
     warn_unfamiliar(encoder, corpus.name, corpus.lang, sampled(corpus.lines()))
     matrix = np.empty((len(corpus), encoder.dim), dtype=np.float16)
-    step = encoder.network.chunk_lines  # as in files: lines that share a batch decide the last bit
-    lines, kept = corpus.lines(), _PieceSpool() if keep_pieces else None
-    for start in range(0, len(matrix), step):
-        pieces, _, inverse = encoder.tokenize(list(itertools.islice(lines, step)))
-        vectors = encoder.encode_pieces(pieces, batch_tokens=run.batch_tokens)
-        matrix[start : start + step] = vectors if inverse is None else vectors[inverse]
-        if kept is not None:
-            kept.append(pieces, inverse)
-    if kept is not None:
-        corpus.derive(_pieces_key(encoder), kept.pieces)
+    # As in files: lines that share a batch decide the last bit.
+    lines = _chunks(corpus, encoder.network.chunk_lines)
+    for part in _encoded(corpus, encoder, lines, run.batch_tokens, keep_pieces):
+        matrix[part.lines.start : part.lines.start + part.lines.count] = part.vectors
     return matrix
 
 
@@ -251,21 +240,16 @@ def corpus_pieces(corpus: Corpus, encoder: Encoder) -> Pieces:
             kept.append(encoder.cut(part, processors())[0], None)
         return kept.pieces()
 
-    found: Pieces = corpus.derive(_pieces_key(encoder), tokenised)
+    found: Pieces = corpus.derive(("pieces", encoder.hash), tokenised)
     return found
-
-
-def _pieces_key(encoder: Encoder) -> tuple[str, str]:
-    return ("pieces", encoder.hash)
 
 
 class _PieceSpool:
     """Tokenised lines, packed in memory or, if they are many, in a temporary file."""
 
     def __init__(self) -> None:
-        self._ids, self._offsets, self._lines = Spool(), Spool(), 0
+        self._ids, self._offsets, self._total = Spool(), Spool(), 0
         self._offsets.append(bytes(8))
-        self._total = 0
 
     def append(self, pieces: Pieces, inverse: NDArray[np.int64] | None) -> None:
         """Add lines; line i has the pieces of sentence inverse[i], or i."""
@@ -280,9 +264,48 @@ class _PieceSpool:
         return Pieces(ids, self._offsets.as_array(np.int64))
 
 
-def _is_nameless(corpus: Corpus) -> bool:
-    path = os.fspath(corpus.path) if corpus.path is not None else "-"
+def _is_nameless(path: str | os.PathLike[str]) -> bool:
+    path = os.fspath(path)
     return read_once(path) and (path == "-" or path.startswith(("/dev/", "/proc/")))
+
+
+def _chunks(corpus: Corpus, size: int, first: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
+    """Yield chunks of `size` lines from line `first` on."""
+    repeats = Repeats() if find_repeats else None
+    start = 0 if find_repeats else first
+    lines = corpus.lines(start)
+    while part := list(itertools.islice(lines, size)):
+        known, fresh = None, part
+        if repeats is not None:
+            known = repeats.find(part, start)
+            fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
+            known = None if len(fresh) == len(part) else known
+        if start >= first:
+            yield Lines(start, len(part), known, fresh)
+        start += len(part)
+
+
+def _encoded(
+    corpus: Corpus, encoder: Encoder, lines: Iterator[Lines], batch_tokens: int | None, keep: bool
+) -> Iterator[EncodedLines]:
+    """Yield lines with their vectors; each chunk is tokenised while the one before is encoded and written."""
+    kept = _PieceSpool() if keep else None
+
+    def next_chunk() -> tuple[Lines, Pieces, int, NDArray[np.int64] | None] | None:
+        part = next(lines, None)
+        return None if part is None else (part, *encoder.tokenize(part.fresh))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
+        pending = ahead.submit(next_chunk)
+        while (chunk := pending.result()) is not None:
+            pending = ahead.submit(next_chunk)
+            part, pieces, cut, inverse = chunk
+            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+            if kept is not None:
+                kept.append(pieces, inverse)
+            yield EncodedLines(part, vectors if inverse is None else vectors[inverse], cut)
+    if kept is not None:
+        corpus.derive(("pieces", encoder.hash), kept.pieces)
 
 
 class _Job:
@@ -290,13 +313,9 @@ class _Job:
 
     def __init__(self, text: Corpus, encoder: Encoder, run: Run, options: EmbedOptions) -> None:
         assert text.path is not None
-        self.text, self.path = text, text.path
+        self.text, self.path, self.lang = text, text.path, text.lang
         self.encoder, self.run, self.options = encoder, run, options
-        self.name = "-" if _is_nameless(text) else text.name
-        self.lang = text.lang
-        encoding = options.encoding
-        self.chunk_lines = options.chunk_lines or encoder.network.chunk_lines
-        self.own_chunks = options.chunk_lines is None and encoding is not None
+        self.name = "-" if _is_nameless(text.path) else text.name
 
     def up_to_date(self) -> Path:
         """Embed the text if necessary, and return the path of its vectors."""
@@ -317,14 +336,13 @@ class _Job:
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            return cached_path(self.options.cache, self.path, self.text.sha256, self.encoder.hash)
-        return place_of(self.path, self.encoder.hash)
+            return places.cached_path(self.options.cache, self.path, self.text.sha256, self.encoder.hash)
+        return places.place_of(self.path, self.encoder.hash)
 
     def _up_to_date(self) -> Path:
         encoder, options, sha256 = self.encoder, self.options, self.text.sha256
         if options.cache is not None:
-            make_cache(options.cache)
-        fetch = not options.force and isinstance(self.path, Remote) and options.cache is not None
+            places.make_cache(options.cache)
         told = False
         while True:
             npy = self._place()
@@ -334,7 +352,8 @@ class _Job:
                 lines = counted(len(self.text), "line")
                 log.info("%s: up to date (%s, model %s)", npy, lines, encoder.name)
                 return npy
-            if fetch and fetched(beside(self.path), npy, sha256, encoder.hash):
+            there = self.path if options.cache is not None and not options.force else None
+            if isinstance(there, Remote) and places.fetched(there, npy, sha256, encoder.hash):
                 continue
             if encoder.name == PRECOMPUTED:
                 refuse(self.name)
@@ -342,7 +361,7 @@ class _Job:
                 check_place(npy, encoder.dim)
             try:
                 return self._make(npy, reason)
-            except BeingWritten:
+            except JournalBusyError:
                 if not options.wait:
                     raise
                 if not told:
@@ -353,14 +372,14 @@ class _Job:
                 continue
 
     def _make(self, npy: Path, reason: str | None) -> Path:
-        """Embed the text; raises BeingWritten and PlaceTaken, before the work, if another process was faster."""
+        """Embed the text; raises JournalBusyError and PlaceTaken, before the work, if another process was faster."""
         encoder, options, encoding = self.encoder, self.options, self.options.encoding
         if encoding is None:
-            settings, slow = encoder.network.settings(self.run.batch_tokens), encoder.network.slow
+            settings = encoder.network.settings(self.run.batch_tokens)
         else:
-            settings, slow = encoding.prepare(npy.parent, self.run.batch_tokens), encoding.slow
-            if self.own_chunks:
-                self.chunk_lines = encoding.chunk_lines
+            settings = encoding.prepare(npy.parent, self.run.batch_tokens)
+        network = encoding or encoder.network
+        chunk_lines = options.chunk_lines or network.chunk_lines
         writer = EmbeddingWriter(
             npy,
             len(self.text),
@@ -369,18 +388,18 @@ class _Job:
                 "text_sha256": self.text.sha256,
                 "model_hash": encoder.hash,
                 # These decide which sentences share a batch, and so the last bit of a vector.
-                "chunk_lines": self.chunk_lines,
+                "chunk_lines": chunk_lines,
                 **settings,
             },
             still_free=lambda: self._place() == npy,
             overwrite=options.force or options.overwrite,
         )
-        usual = embedding_paths(self.path)[0]
+        usual = places.embedding_paths(self.path)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():
             log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
         if not options.force and reason not in (None, "not embedded yet"):
             log.info("%s: embedding again: %s", npy, reason)
-        cut = self._write(writer, slow)
+        cut = self._write(writer, chunk_lines, network.slow)
         remove_folder(shards_path(npy), "shards")
         lines = counted(len(self.text), "line")
         log.info("%s: %s embedded (model %s)", npy, lines, encoder.name)
@@ -389,19 +408,19 @@ class _Job:
             log.warning(message, self.name, encoder.max_pieces, cut, lines)
         return npy
 
-    def _write(self, writer: EmbeddingWriter, slow: bool) -> int:
+    def _write(self, writer: EmbeddingWriter, chunk_lines: int, slow: bool) -> int:
         """Encode the remaining lines and finish the embedding; return how many lines were cut."""
-        encoder, total, cut = self.encoder, len(self.text), 0
-        with writer, self.run.progress(total, f"embed {self.name}") as bar:
+        encoder, text, batch_tokens, cut = self.encoder, self.text, self.run.batch_tokens, 0
+        with writer, self.run.progress(len(text), f"embed {self.name}") as bar:
             bar.update(writer.resume_row)
             if writer.resume_row:
-                log.info("%s: resuming at line %d of %d", writer.npy_path, writer.resume_row + 1, total)
-            lines = self._chunks(writer.resume_row, slow)
+                log.info("%s: resuming at line %d of %d", writer.npy_path, writer.resume_row + 1, len(text))
+            lines = _chunks(text, chunk_lines, writer.resume_row, find_repeats=slow)
             if self.options.encoding is None:
                 keep = self.options.keep_pieces and not writer.resume_row and not slow
-                encoded = self._encoded(lines, keep)
+                encoded = _encoded(text, encoder, lines, batch_tokens, keep)
             else:
-                encoded = self.options.encoding.encode(lines, total, writer, self.run.batch_tokens)
+                encoded = self.options.encoding.encode(lines, len(text), writer, batch_tokens)
             for part in encoded:
                 writer.write(part.lines.start, _rows(part, writer))
                 cut += part.cut
@@ -410,48 +429,12 @@ class _Job:
                 Manifest(
                     lang=self.lang,
                     corpus=self.name,
-                    text_sha256=self.text.sha256,
+                    text_sha256=text.sha256,
                     model=encoder.name,
                     model_hash=encoder.hash,
                 )
             )
         return cut
-
-    def _encoded(self, lines: Iterator[Lines], keep: bool) -> Iterator[EncodedLines]:
-        """Yield lines with their vectors; each chunk is tokenised while the one before is encoded and written."""
-        encoder, kept = self.encoder, _PieceSpool() if keep else None
-
-        def next_chunk() -> tuple[Lines, Pieces, int, NDArray[np.int64] | None] | None:
-            part = next(lines, None)
-            return None if part is None else (part, *encoder.tokenize(part.fresh))
-
-        with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
-            pending = ahead.submit(next_chunk)
-            while (chunk := pending.result()) is not None:
-                pending = ahead.submit(next_chunk)
-                part, pieces, cut, inverse = chunk
-                vectors = encoder.encode_pieces(pieces, batch_tokens=self.run.batch_tokens)
-                if kept is not None:
-                    kept.append(pieces, inverse)
-                yield EncodedLines(part, vectors if inverse is None else vectors[inverse], cut)
-        if kept is not None:
-            self.text.derive(_pieces_key(encoder), kept.pieces)
-
-    def _chunks(self, resume_row: int, slow: bool) -> Iterator[Lines]:
-        """Yield chunks of lines from row `resume_row` on, with repeated ones found if the encoder is slow."""
-        lines = self.text.lines(0 if slow else resume_row)
-        repeats = Repeats() if slow else None
-        start = 0 if slow else resume_row
-        while part := list(itertools.islice(lines, self.chunk_lines)):
-            known, fresh = None, part
-            if repeats is not None:
-                known = repeats.find(part, start)
-                fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
-                if len(fresh) == len(part):
-                    known = None
-            if start >= resume_row:
-                yield Lines(start, len(part), known, fresh)
-            start += len(part)
 
 
 def _rows(part: EncodedLines, writer: EmbeddingWriter) -> NDArray[Any]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.files.storage import local
 
+JOB = "embed"  # of the journal of an unfinished embedding
 DTYPE = np.dtype("<f2")
 BLOCK_BYTES = 1 << 22
 _MOST = 1 << 48  # rows, or numbers in a row: NumPy makes no larger array, even an empty one

@@ -1,35 +1,90 @@
-"""Finished embeddings: open them, compare them with their text and model, describe them.
+"""Finished embeddings and their manifests: open them, compare them with their text and model, describe them.
 
-Vectors and manifest appear complete or not at all (`bitextmine.embeddings.writer`). They belong to the text, model and
-settings whose digests are in the manifest, whatever their time stamps.
+Vectors and manifest appear complete or not at all (`writer`). They belong to the text, model and settings whose digests
+are in the manifest, whatever their time stamps.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
-from bitextmine.embeddings.npy import (
-    DTYPE,
-    journal_path,
-    open_vectors,
-    part_path,
-    vectors_digest,
-    vectors_layout,
-)
-from bitextmine.embeddings.writer import JOB
+from bitextmine.embeddings import npy
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import last_record, read_head
+from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
+from bitextmine.version import __version__
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+@dataclasses.dataclass
+class Manifest:
+    """The identity of an embedding file. It holds no time stamp: the same input and model give the same bytes."""
+
+    rows: Count = 0
+    dim: Count = 0
+    lang: str = ""
+    corpus: str = ""  # the file name of the text, without its folder; "-" for stdin
+    text_sha256: str = ""  # bitextmine.files.lines.line_digest of the lines
+    model: str = ""
+    model_hash: str = ""
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # whatever else changes the vectors
+    vectors_blake2b: str = ""  # BLAKE2b-256 of the rows' bytes, without the .npy header
+    dtype: str = "float16"
+    kind: str = "embedding"
+    version: str = __version__  # of the tool that wrote it
+    extra: dict[str, Any] = dataclasses.field(default_factory=dict)  # keys of other versions
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, with the keys of other versions beside the known ones."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
+        return plain({**self.extra, **fields})
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], where: str | os.PathLike[str] = "manifest") -> Manifest:
+        """Return the manifest in a dictionary; unknown keys go to ``extra``.
+
+        Raises:
+            BitextmineError: kind, rows or dim are missing, a value has the wrong type, or the dictionary describes
+                something else than an embedding. The message names ``where``.
+        """
+        fields = {field.name for field in dataclasses.fields(cls)} - {"extra"}
+        try:
+            if missing := [key for key in ("kind", "rows", "dim") if key not in content]:
+                raise ValueError(f"no '{missing[0]}': not the manifest of an embedding")
+            if content["kind"] != "embedding":
+                raise ValueError(f"describes a thing of kind {content['kind']!r}, not an embedding")
+            found = msgspec.convert({key: content[key] for key in fields & content.keys()}, cls)
+        except ValueError as e:
+            raise BitextmineError(f"{where}: {e}; run embed again") from None
+        found.extra = {key: value for key, value in content.items() if key not in fields}
+        return found
+
+
+def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the manifest beside an ``.npy``: ``corpus.fr.npy`` -> ``corpus.fr.json``."""
+    path = Path(npy_path)
+    return path.with_suffix(".json") if path.suffix == ".npy" else Path(f"{path}.json")
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """Read a ``.json`` manifest, or the one beside an ``.npy``; BitextmineError if there is none."""
+    path = Path(path) if Path(path).suffix == ".json" else manifest_path(path)
+    if not path.exists():
+        raise BitextmineError(f"{path}: no such manifest; run embed again")
+    return Manifest.from_json(read_json(path), path)
 
 
 class VectorFile:
@@ -37,19 +92,18 @@ class VectorFile:
 
     A change of the file while it is open is an error and never a wrong result: call `check` at the end.
 
-    Raises:
-        BitextmineError: as for `open_embedding`.
     """
 
     nbytes = 0  # in memory
 
     def __init__(self, npy_path: str | os.PathLike[str]) -> None:
         self.path = Path(npy_path)
-        self.shape, self._offset = vectors_layout(self.path)
-        self.dtype, self.ndim = DTYPE, 2
+        self.shape, self._offset = npy.vectors_layout(self.path)
+        self.dtype, self.ndim = npy.DTYPE, 2
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
-        self._stat = os.fstat(self._fd)
+        opened = os.fstat(self._fd)
+        self._stat = opened.st_ino, opened.st_size, opened.st_mtime_ns
         _, self.manifest = open_embedding(self.path)
         self.check()
 
@@ -61,7 +115,7 @@ class VectorFile:
             start, stop, step = rows.indices(len(self))
             return self._read(start, stop)[::step]
         if not len(rows):
-            return np.empty((0, self.shape[1]), DTYPE)
+            return self._read(0, 0)
         first, last = int(rows.min()), int(rows.max()) + 1
         if last - first <= 4 * len(rows):
             return self._read(first, last)[rows - first]
@@ -70,18 +124,15 @@ class VectorFile:
     def check(self) -> None:
         """Raise BitextmineError if the file is not the one that was opened."""
         try:
-            for now in (os.fstat(self._fd), self.path.stat()):
-                if any(
-                    getattr(now, key) != getattr(self._stat, key)
-                    for key in ("st_ino", "st_size", "st_mtime_ns")
-                ):
-                    raise self._changed()
+            now = {(s.st_ino, s.st_size, s.st_mtime_ns) for s in (os.fstat(self._fd), self.path.stat())}
         except OSError:
             raise self._changed() from None
+        if now != {self._stat}:
+            raise self._changed()
 
     def _read(self, start: int, stop: int) -> NDArray[np.float16]:
-        width = self.shape[1] * DTYPE.itemsize
-        out = np.empty((max(0, stop - start), self.shape[1]), DTYPE)
+        width = self.shape[1] * npy.DTYPE.itemsize
+        out = np.empty((max(0, stop - start), self.shape[1]), npy.DTYPE)
         view, at = out.data.cast("B") if out.size else memoryview(b""), self._offset + start * width
         while len(view):
             count = os.preadv(self._fd, [view[: 1 << 30]], at)
@@ -110,7 +161,7 @@ def open_embedding(
         BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
             numbers disagree.
     """
-    vectors = open_vectors(npy_path)
+    vectors = npy.open_vectors(npy_path)
     where = manifest_path(npy_path)
     manifest = read_manifest(where)
     if (manifest.rows, manifest.dim) != vectors.shape:
@@ -118,9 +169,9 @@ def open_embedding(
             f"{npy_path}: {vectors.shape[0]:,} rows of {vectors.shape[1]} numbers, but {where.name} says "
             f"{manifest.rows:,} rows of {manifest.dim}; the two do not belong together, run embed again"
         )
-    if manifest.dtype != DTYPE.name:
+    if manifest.dtype != npy.DTYPE.name:
         raise BitextmineError(
-            f"{where}: says {manifest.dtype}, but {npy_path} is {DTYPE.name}; run embed again"
+            f"{where}: says {manifest.dtype}, but {npy_path} is {npy.DTYPE.name}; run embed again"
         )
     if rows is not None:
         check_rows(npy_path, manifest, rows)
@@ -139,8 +190,8 @@ def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
     """
     place = Path(npy_path)
     if not place.exists():
-        check_writable(part_path(place))
-    where = place, manifest_path(place), part_path(place), journal_path(place)
+        check_writable(npy.part_path(place))
+    where = place, manifest_path(place), npy.part_path(place), npy.journal_path(place)
     check_vectors_place(*where, dim, "name another place (embed --out)")
 
 
@@ -163,7 +214,7 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
         return f"unusable: {e}"
     if manifest.text_sha256 != text_sha256:
         return "the text changed"
-    if manifest.vectors_blake2b and vectors_digest(npy_path) != manifest.vectors_blake2b:
+    if manifest.vectors_blake2b and npy.vectors_digest(npy_path) != manifest.vectors_blake2b:
         return "its vectors do not match its manifest"
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
@@ -177,9 +228,9 @@ def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
         BitextmineError: it cannot be used (`open_embedding`).
     """
     path = Path(npy_path)
-    head = read_head(journal_path(path))
-    if not path.exists() and head is not None and head.job == JOB:
-        done = (last_record(journal_path(path)) or {}).get("rows", 0)
+    head = read_head(npy.journal_path(path))
+    if not path.exists() and head is not None and head.job == npy.JOB:
+        done = (last_record(npy.journal_path(path)) or {}).get("rows", 0)
         return {
             "what": "unfinished embedding; run embed again to resume",
             "rows": f"{done} of {head.identity.get('rows', 0)}",

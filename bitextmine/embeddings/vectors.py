@@ -13,9 +13,8 @@ import numpy as np
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions
-from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import place_of
-from bitextmine.embeddings.store import check_place
+from bitextmine.embeddings.store import Manifest, check_place
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.errors import BitextmineError, UsageError
@@ -65,7 +64,7 @@ def adopt_vectors(
     if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
     matrix = open_precomputed(vectors, len(text), dim)
-    before = Path(vectors).stat()
+    before = _stamp(vectors)
     if not options.force:
         check_place(npy, matrix.shape[1])
     with open(vectors, "rb") as file:
@@ -79,9 +78,7 @@ def adopt_vectors(
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
-            if _size_and_time(Path(vectors).stat()) != _size_and_time(
-                before
-            ):  # a map of a file that shrinks is fatal
+            if _stamp(vectors) != before:  # a map of a file that shrinks is fatal
                 raise BitextmineError(f"{vectors}: changed while it was read; run the same command again")
             wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             if len(wrong):
@@ -104,7 +101,8 @@ def adopt_vectors(
     return npy
 
 
-def _size_and_time(found: os.stat_result) -> tuple[int, int]:
+def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
+    found = Path(path).stat()
     return found.st_size, found.st_mtime_ns
 
 

@@ -14,20 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.manifest import Manifest, manifest_path
-from bitextmine.embeddings.npy import DTYPE, journal_path, npy_header, part_path, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, JOB, journal_path, npy_header, part_path, vectors_digest
+from bitextmine.embeddings.store import Manifest, manifest_path
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import FULL_DISK, allocate, open_locked, staging, sync_folder, write_at
+from bitextmine.files.atomic import (
+    FULL_DISK,
+    allocate,
+    open_locked,
+    staging,
+    sync_file,
+    sync_folder,
+    write_at,
+)
 from bitextmine.files.journal import Journal, JournalBusyError
-from bitextmine.files.jsonfile import plain, stage_json
+from bitextmine.files.jsonfile import json_bytes, plain
+from bitextmine.files.streams import check_writable
 
-JOB = "embed"
 # The longest time that written rows wait for the disk: the most a kill can cost, apart from the current batch.
 SYNC_SECONDS = 2.0
-
-
-class BeingWritten(BitextmineError):
-    """Another process is writing the embedding."""
 
 
 class PlaceTaken(Exception):
@@ -44,8 +48,8 @@ class EmbeddingWriter:
     are safe on disk. Two rules make a kill harmless: a record is written after its rows are on disk, and the journal is
     cleared before anything it vouches for changes.
 
-    Rows go through ``pwrite`` and not a memory map: a full disk is then an error, where a map would end the process
-    with SIGBUS, and the file's pages do not count as memory of this process.
+    Rows go through ``pwrite``: with a memory map a full disk ends the process with SIGBUS, and the pages of the file
+    count as memory of this process.
 
     Args:
         npy_path: the final name.
@@ -56,7 +60,7 @@ class EmbeddingWriter:
         overwrite: write over a file of another program that has the journal's name.
 
     Raises:
-        BeingWritten: another process is writing the same embedding.
+        JournalBusyError: another process is writing the same embedding.
         PlaceTaken: `still_free` says no.
         BitextmineError: the disk cannot hold the whole file.
     """
@@ -98,9 +102,7 @@ class EmbeddingWriter:
             raise
 
     def write(self, start: int, rows: NDArray[Any]) -> None:
-        """Store float rows (b, dim) as rows ``start`` to ``start + b`` of the file, in float16.
-
-        ``start`` is the row after the last one written.
+        """Store float rows (b, dim) as rows ``start``, the one after the last one written, and so on, in float16.
 
         Raises:
             BitextmineError: a number is NaN or too large for float16, or the disk fails.
@@ -135,12 +137,6 @@ class EmbeddingWriter:
 
     def read(self, rows: NDArray[np.int64]) -> NDArray[np.float16]:
         """Return a copy of rows (b,) that are written already, as float16 (b, dim)."""
-        if self._fd < 0:
-            raise ValueError("this EmbeddingWriter is closed")
-        if len(rows) and not 0 <= rows.min() <= rows.max() < self._next:
-            raise ValueError(
-                f"only rows 0 to {self._next - 1} are written, asked for {rows.min()} to {rows.max()}"
-            )
         out = np.empty((len(rows), self.dim), DTYPE)
         for row, at in zip(out, rows.tolist(), strict=True):
             os.preadv(self._fd, [row.data.cast("B")], len(self._header) + at * row.nbytes)
@@ -174,8 +170,9 @@ class EmbeddingWriter:
             # First whatever takes space, then only names. The old manifest goes before the new vectors come: a kill
             # between the two must not leave it describing vectors that it does not know.
             self._journal.append({"rows": self.rows, "digest": manifest.vectors_blake2b}, sync=True)
-            with staging(_staged(self.npy_path)) as (staged, _):
-                stage_json(staged, manifest.to_json())
+            with staging(Path(f"{self.part_path}.manifest")) as (staged, file):
+                file.write(json_bytes(manifest.to_json()))
+                sync_file(file)
                 final.unlink(missing_ok=True)
                 sync_folder(final.parent)
                 self.part_path.replace(self.npy_path)
@@ -218,20 +215,12 @@ class EmbeddingWriter:
                 raise
 
     def _locked_journal(self, overwrite: bool) -> Journal:
-        folder = self.npy_path.parent
-        if not folder.is_dir():
-            raise BitextmineError(
-                f"{self.npy_path}: cannot write: there is no folder {folder}; create it first"
-            )
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise BitextmineError(
-                f"{self.npy_path}: cannot write: permission denied; write elsewhere with --out or --cache"
-            )
+        check_writable(self.npy_path)
         try:
             path = journal_path(self.npy_path)
             return Journal(path, JOB, self.identity, overwrite=overwrite).__enter__()
         except JournalBusyError:
-            raise BeingWritten(
+            raise JournalBusyError(
                 f"{self.npy_path}: another process is writing this embedding now; wait for it, stop it, or write "
                 "elsewhere with --out or --cache"
             ) from None
@@ -241,12 +230,8 @@ class EmbeddingWriter:
     def _resume(self) -> None:
         """Open the part and continue after its safe rows, or start it afresh."""
         record = self._journal[-1] if len(self._journal) else {"rows": 0}
-        if (
-            "digest" in record
-            and not self.part_path.exists()
-            and not manifest_path(self.npy_path).exists()
-            and self.npy_path.exists()
-        ):
+        left = self.part_path.exists() or manifest_path(self.npy_path).exists()
+        if "digest" in record and not left and self.npy_path.exists():
             # A kill came between the vectors' final name and their manifest's: they are a part again.
             with contextlib.suppress(BitextmineError):  # else they are other vectors, and stay
                 if vectors_digest(self.npy_path) == record["digest"]:
@@ -274,11 +259,8 @@ class EmbeddingWriter:
 
     def _failed(self, e: OSError) -> BitextmineError:
         """Return the message for a write that failed; the safe rows stay."""
-        kept = (
-            f"; {self.safe_rows:,} of {self.rows:,} rows are kept, run embed again to resume"
-            if self.safe_rows
-            else ""
-        )
+        kept = f"; {self.safe_rows:,} of {self.rows:,} rows are kept, run embed again to resume"
+        kept = kept if self.safe_rows else ""
         if e.errno not in FULL_DISK:
             return BitextmineError(f"{self.npy_path}: cannot write: {e.strerror or e}{kept}")
         free = shutil.disk_usage(self.npy_path.parent).free
@@ -287,10 +269,6 @@ class EmbeddingWriter:
             f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
             f"less); free some space, or write elsewhere with --out or --cache{kept}"
         )
-
-
-def _staged(npy_path: str | os.PathLike[str]) -> Path:
-    return Path(f"{part_path(npy_path)}.manifest")
 
 
 def sweep(npy_path: str | os.PathLike[str]) -> None:

@@ -7,11 +7,10 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import replacing, sync_file
+from bitextmine.files.atomic import replacing
 from bitextmine.files.storage import open_bytes
 
 # No file of this or another toolkit nests deeper; code that walks through one recursively must not run out of stack.
@@ -104,13 +103,6 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
             file.write(data)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
-
-
-def stage_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON object in place, under a locked name, and bring it to disk; OSError passes through."""
-    with path.open("wb") as file:
-        file.write(json_bytes(content))
-        sync_file(file)
 
 
 def json_bytes(content: Mapping[str, Any], **options: Any) -> bytes:

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.journal import folder_head

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.npy import vectors_digest
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import Manifest, open_embedding
 
 
 def checked_manifest(npy: Path) -> Manifest:

@@ -11,9 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.embeddings.manifest import Manifest, manifest_path, read_manifest
 from bitextmine.embeddings.npy import open_vectors
-from bitextmine.embeddings.store import VectorFile, check_fresh, describe_embedding, open_embedding
+from bitextmine.embeddings.store import (
+    Manifest,
+    VectorFile,
+    check_fresh,
+    describe_embedding,
+    manifest_path,
+    open_embedding,
+    read_manifest,
+)
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import write_json

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bitextmine import encoder as encoder_room
 from bitextmine.embeddings import embed as embed_room
-from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.store import Manifest
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError

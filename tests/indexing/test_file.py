@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.manifest import Manifest
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.indexing import file

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import bitextmine.embeddings.embed
 import bitextmine.encoder
-from bitextmine.embeddings.manifest import Manifest
 from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.store import Manifest
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
