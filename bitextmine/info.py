@@ -13,8 +13,9 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
-from bitextmine.files.storage import Place, Remote, is_remote
+from bitextmine.files.storage import Place, Remote
 from bitextmine.files.streams import strip_compression
+from bitextmine.files.urls import is_remote
 
 # Suffixes of files, and so no model's name on the hub.
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")

@@ -11,7 +11,7 @@ from bitextmine.cli import options
 from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import Command
 from bitextmine.cli.types import npy_file
-from bitextmine.files.storage import is_remote
+from bitextmine.files.urls import is_remote
 
 if TYPE_CHECKING:
     from bitextmine.embeddings.embed import Encoding

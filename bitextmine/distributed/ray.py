@@ -27,8 +27,8 @@ from typing import Any
 from bitextmine.arguments import a_path, whole_number
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Done, Report, Shared, Stage, Task, numbers
-from bitextmine.files.storage import is_remote
 from bitextmine.files.streams import check_writable
+from bitextmine.files.urls import is_remote
 from bitextmine.system import processors
 from bitextmine.version import __version__
 

@@ -28,8 +28,9 @@ from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.corpus import Corpus, Spool
 from bitextmine.files.journal import JournalBusyError, remove_folder
-from bitextmine.files.storage import Remote, is_remote, local
+from bitextmine.files.storage import Remote, local
 from bitextmine.files.streams import read_once
+from bitextmine.files.urls import is_remote
 from bitextmine.run import Run
 from bitextmine.system import processors
 

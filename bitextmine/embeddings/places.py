@@ -20,8 +20,9 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import locked_folder, staging, sync_file
 from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import read_json, write_json
-from bitextmine.files.storage import Remote, is_remote
+from bitextmine.files.storage import Remote
 from bitextmine.files.streams import strip_compression
+from bitextmine.files.urls import is_remote
 
 log = logging.getLogger(__name__)
 

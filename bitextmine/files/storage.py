@@ -11,9 +11,10 @@ https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
-import re
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging
+from bitextmine.files.urls import is_remote
 
 # Here an object appears when all of it is there, and renaming is copying.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
@@ -30,14 +32,7 @@ _DRIVERS = {
     "hdfs": "pip install 'bitextmine[parquet]', beside Hadoop's libhdfs",
 }
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
 T = TypeVar("T")
-
-
-def is_remote(path: object) -> bool:
-    """Return True for a URL, such as s3://bucket/corpus.fr."""
-    return isinstance(path, (str, os.PathLike)) and _URL.match(os.fsdecode(path)) is not None
 
 
 @dataclass(frozen=True, order=True)
@@ -136,9 +131,6 @@ class Remote(os.PathLike[str]):
         Until then it is in the folder for temporary files ($TMPDIR). If it cannot be sent it stays there, and the
         error names it: no work is lost.
         """
-        import hashlib  # here: --help loads this module
-        import tempfile
-
         digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         folder = Path(tempfile.gettempdir())
         with staging(folder / f"bitextmine-{digest}-{self.name[-80:]}", "sending") as (temporary, file):

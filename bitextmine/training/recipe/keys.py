@@ -14,7 +14,8 @@ from msgspec import Meta
 
 from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.encoder import PRECOMPUTED
-from bitextmine.files.storage import Place, is_remote, place
+from bitextmine.files.storage import Place, place
+from bitextmine.files.urls import is_remote
 from bitextmine.training.objectives.catalogue import objectives_in_words
 
 # The tables of a recipe, in the order in which they are printed.
