@@ -23,7 +23,7 @@ from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
 
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
+from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts
 from bitextmine.scoring.request import WINDOW, Request, column_names
 from bitextmine.scoring.rules import choose_rules
 
@@ -87,10 +87,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
 
     def accept(self, score: Mapping[str, Any]) -> bool:
         """Return True if all rules are passed; a pair without a value passes none on it."""
-        return all(
-            score[rule.column] >= rule.value if rule.kind == "min" else score[rule.column] <= rule.value
-            for rule in self._rules
-        )
+        return all(rule.met(score[rule.column]) for rule in self._rules)
 
     def filter(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Yield accepted pairs."""
@@ -110,7 +107,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
         tools = self._request.tools(self._encoder)
         rest = iter(pairs)
         while window := list(islice(rest, self._request.window)):
-            texts = pair_texts([pair[0] for pair in window], [pair[1] for pair in window], tools)
+            texts = PairTexts([pair[0] for pair in window], [pair[1] for pair in window], tools)
             columns = [texts.column(name) for name in names]
             cells = [column if isinstance(column, list) else column.tolist() for column in columns]
             for at, pair in enumerate(window):

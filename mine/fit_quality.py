@@ -29,10 +29,9 @@ from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.mining.scorer import Network
-from bitextmine.scoring.columns.catalogue import pair_texts, piece_inputs, quality_inputs
+from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
 from bitextmine.scoring.columns.quality import INPUTS, PIECE_INPUTS
-from bitextmine.scoring.columns.texts import Tools
 
 ALL = "de,es,fr,it,nl,sv,da,nb,fi,cs,pl,pt,ru,tr,uk,hu,ro,el,bg"
 # Inputs of a pair whose languages are not stated, and of one without a neighbourhood.
@@ -99,8 +98,8 @@ def inputs_of(encoder: Encoder, rows: list[tuple[str, str, str]], langs: tuple[s
     parts = []
     for start in range(0, len(rows), 4096):
         part = rows[start : start + 4096]
-        pairs = pair_texts([row[0] for row in part], [row[1] for row in part], tools)
-        parts.append(np.concatenate([quality_inputs(pairs), piece_inputs(pairs)], axis=1))
+        pairs = PairTexts([row[0] for row in part], [row[1] for row in part], tools)
+        parts.append(np.concatenate([pairs.inputs(), pairs.piece_inputs()], axis=1))
     return np.concatenate(parts)
 
 

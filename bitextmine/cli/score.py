@@ -8,7 +8,7 @@ import click
 
 from bitextmine.cli import options
 from bitextmine.cli.shell import Command
-from bitextmine.scoring.columns.names import MEANINGS, default_columns
+from bitextmine.scoring.choices import MEANINGS, default_columns
 
 if TYPE_CHECKING:
     from bitextmine.run import Run

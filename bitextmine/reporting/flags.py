@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.scoring.columns.catalogue import pair_texts
-from bitextmine.scoring.columns.lengths import SMOOTH
+from bitextmine.scoring.columns.catalogue import SMOOTH, PairTexts, Tools
 from bitextmine.scoring.columns.numbers import number_agreement
-from bitextmine.scoring.columns.texts import PairTexts, Tools
 
 LENGTH_FACTOR = 2.0
 MANY = 3  # a text that occurs this often is suspected of being boilerplate
@@ -130,7 +128,7 @@ def flag_pairs(src: Sequence[str], tgt: Sequence[str], usual: float) -> dict[str
         tgt: the targets (n,).
         usual: the usual ratio of target to source length.
     """
-    pairs = pair_texts(src, tgt, Tools())
+    pairs = PairTexts(src, tgt, Tools())
     return {flag.key: flag.test(pairs, usual) for flag in FLAGS if flag.test is not None}
 
 
@@ -138,7 +136,7 @@ def flag_wrong_language(
     src: Sequence[str], tgt: Sequence[str], languages: tuple[str, str]
 ) -> NDArray[np.bool_]:
     """Return the pairs (n,) with a side that is hardly in its column's language, as py3langid calls it."""
-    pairs = pair_texts(src, tgt, Tools(src_lang=languages[0], tgt_lang=languages[1]))
+    pairs = PairTexts(src, tgt, Tools(src_lang=languages[0], tgt_lang=languages[1]))
     return (pairs.column("lang") < _UNLIKELY) & (pairs.column("shorter") >= _TELLING)
 
 

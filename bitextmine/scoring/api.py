@@ -14,8 +14,7 @@ from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
-from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
-from bitextmine.scoring.columns.duplicate import pair_hash
+from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, pair_hash
 from bitextmine.scoring.request import WINDOW, Request, column_names
 from bitextmine.scoring.rules import Rule, choose_rules
 
@@ -67,7 +66,7 @@ def score(
     found: dict[str, list[Any]] = {name: [] for name in names}
     for start in range(0, len(src), request.window):
         part = slice(start, start + request.window)
-        texts = pair_texts(src[part], tgt[part], tools)
+        texts = PairTexts(src[part], tgt[part], tools)
         for name in names:
             found[name].append(texts.column(name))
     return pandas.DataFrame(
@@ -196,8 +195,7 @@ def filter(
 def _passes(rule: Rule, column: pandas.Series) -> Any:
     if isinstance(rule.value, str):
         return (column.astype(str) == rule.value).to_numpy()
-    values = column.to_numpy(dtype=np.float64)
-    return values >= rule.value if rule.kind == "min" else values <= rule.value
+    return rule.met(column.to_numpy(dtype=np.float64))
 
 
 def _both_sides(

@@ -1,31 +1,44 @@
-"""Filter a stream of sentence pairs by rules."""
+"""Filter a stream of sentence pairs by rules, and join the kept ones to paragraphs or documents."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
-from bitextmine.files.cells import Added
+from bitextmine.errors import BitextmineError
+from bitextmine.files.cells import DECIMALS, Added, one_cell
+from bitextmine.files.formats.protocol import Outline
+from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns
-from bitextmine.files.streams import keep_apart
-from bitextmine.files.tables import Block, Malformed, check_pairs_output, open_pairs, open_table
+from bitextmine.files.streams import display_name, keep_apart
+from bitextmine.files.tables import (
+    Block,
+    Malformed,
+    Table,
+    Writer,
+    check_pairs_output,
+    open_pairs,
+    open_table,
+)
 from bitextmine.run import Run
-from bitextmine.scoring.explain import Example
-from bitextmine.scoring.join import Joiner
-from bitextmine.scoring.judge import Judged
-from bitextmine.scoring.remote import remote_judge
 from bitextmine.scoring.request import column_names
 from bitextmine.scoring.rules import RuleSet
 from bitextmine.scoring.score import FLOATS, INTEGERS
 from bitextmine.scoring.seen import DEFAULT_MEMORY
-from bitextmine.scoring.sieve import Sieve
+from bitextmine.scoring.sieve import Nearest, Sieve
 from bitextmine.signature import signature
+
+_PLACE = re.compile(r"(.+) (\d+)\.(\d+)(?:-\d+\.\d+)?")  # document or URL, paragraph, first sentence
+_JOINED = ("score", "src", "tgt", "src_origin", "tgt_origin")
+_BLOCK = 8192
+_Texts = dict[tuple[int, int], str]
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,7 @@ class Filtered:
     rejected: dict[str, int]
     signature: str
     notes: tuple[str, ...] = ()
-    examples: dict[str, tuple[list[Example], list[Example]]] = field(default_factory=dict)
+    examples: dict[str, Nearest] = field(default_factory=dict)
 
     def to_table(self) -> str:
         """Return counts, examples, notes and signature as text."""
@@ -48,10 +61,10 @@ class Filtered:
         rejected = [row(f"rejected: {name}", count) for name, count in self.rejected.items()]
         table = [row("kept", self.kept), *rejected, row("all", self.rows)]
         parts = [aligned(["", "rows", "share"], table)]
-        for name, (outside, inside) in self.examples.items():
+        for name, nearest in self.examples.items():
             parts.append(name)
-            parts += [f"  {'outside':8}{example}" for example in outside]
-            parts += [f"  {'inside':8}{example}" for example in inside]
+            parts += [f"  {'outside':8}{example}" for example in nearest.outside]
+            parts += [f"  {'inside':8}{example}" for example in nearest.inside]
         return "\n".join([*parts, *self.notes, self.signature])
 
 
@@ -105,24 +118,32 @@ def filter_rows(
     for format in formats:
         format.check_languages(langs)
     memory = DEFAULT_MEMORY if run.memory is None else run.memory
-    names_languages = any(
-        format.name != "tsv" for format in formats
-    )  # what is written states --src and --tgt
+    # Formats other than tsv write the languages that --src and --tgt state.
+    names_languages = any(format.name != "tsv" for format in formats)
     stated = options.src, options.tgt
     sieve = Sieve(rules, table, last, stated, options.explain, memory, names_languages)
     malformed = Malformed(table)
     header = bool(table.layout.names) and options.where.header is not False
     joiner = Joiner(table, options.join) if options.join else None
-    outline = functools.partial(table.outline, header=header, floats=FLOATS, integers=INTEGERS, langs=langs)
+
+    def outline(*added: str) -> Outline:
+        return table.outline(added, header=header, floats=FLOATS, integers=INTEGERS, langs=langs)
+
     with contextlib.ExitStack() as stack:
-        judged = _judged(sieve, table.rows.blocks(), run, stack)
-        kept = outline() if joiner is None else joiner.outline(langs, header=header)
+        blocks = table.rows.blocks()
+        if run.executor.distributed:
+            judged = sieve.judged_remotely(blocks, stack.enter_context(run.executor.open()))
+        else:
+            judged = sieve.judged(blocks)
+        kept = (
+            outline() if joiner is None else Outline(_JOINED, 1, 2, langs, header=header, floats=("score",))
+        )
         out = stack.enter_context(open_pairs(output, kept))
-        away = None if rejected is None else stack.enter_context(open_pairs(rejected, outline(("reason",))))
+        away = None if rejected is None else stack.enter_context(open_pairs(rejected, outline("reason")))
         bar = stack.enter_context(run.progress(None, "filter", "rows"))
-        for block, found in judged:
+        for block, verdict in judged:
             malformed.add(block)
-            reasons = sieve.settle(block, found)
+            reasons = sieve.settle(block, verdict)
             failed = reasons >= 0
             if joiner is not None:
                 joiner.add(block, np.flatnonzero(~failed))
@@ -137,19 +158,66 @@ def filter_rows(
             sieve.notes.append(f"joined to {counted(joiner.write(out), f'{options.join} pair')}")
     counts = sieve.counts()
     return Filtered(
-        rows=sieve.rows,
-        kept=sieve.rows - sum(counts.values()),
+        rows=malformed.rows,
+        kept=malformed.rows - sum(counts.values()),
         rejected=counts,
         signature=signature(rules=str(RuleSet(sieve.rules)), duplicates=rules.duplicates),
         notes=tuple(sieve.notes),
-        examples={str(nearest.rule): nearest.examples() for nearest in sieve.explains},
+        examples=sieve.examples,
     )
 
 
-def _judged(
-    sieve: Sieve, blocks: Iterator[Block], run: Run, stack: contextlib.ExitStack
-) -> Iterator[tuple[Block, Judged]]:
-    if not run.executor.distributed:
-        return ((block, sieve.judged(block)) for block in blocks)
-    workers = stack.enter_context(run.executor.open())
-    return remote_judge(workers, sieve.judge, sieve.request, ((block, sieve.sent(block)) for block in blocks))
+class Joiner:
+    """Collects sentence pairs, and joins those of one pair of paragraphs or documents.
+
+    Args:
+        table: the sentence pairs.
+        unit: "paragraph" or "document".
+
+    Raises:
+        BitextmineError: the table has no columns of origin.
+    """
+
+    def __init__(self, table: Table, unit: str) -> None:
+        places = table.layout.places
+        if not {"src_origin", "tgt_origin"} <= places.keys():
+            raise BitextmineError(
+                f"{display_name(table.path)}: --join needs the columns src_origin and tgt_origin; make the "
+                "pairs with 'mine --origin'"
+            )
+        self._columns = [table.layout.src, table.layout.tgt, places["src_origin"], places["tgt_origin"]]
+        self._score = places.get("score")
+        self._unit = unit
+        # By the names of both sides: sentences by paragraph and number, and the scores.
+        self._joined: dict[tuple[str, str], tuple[_Texts, _Texts, list[float]]] = {}
+
+    def add(self, block: Block, rows: NDArray[np.int64]) -> None:
+        """Take rows of a block; those without an origin on both sides are left out."""
+        cells = [block.texts(column, rows) for column in self._columns]
+        scores = [np.nan] * len(rows) if self._score is None else block.numbers(self._score, rows).tolist()
+        for src, tgt, *origins, score in zip(*cells, scores, strict=True):
+            src_place, tgt_place = (_PLACE.fullmatch(origin) for origin in origins)
+            if src_place is None or tgt_place is None:
+                continue
+            names = self._name(src_place), self._name(tgt_place)
+            src_texts, tgt_texts, found = self._joined.setdefault(names, ({}, {}, []))
+            for texts, place, text in ((src_texts, src_place, src), (tgt_texts, tgt_place, tgt)):
+                texts.setdefault((int(place[2]), int(place[3])), text)
+            found.append(score)
+
+    def _name(self, place: re.Match[str]) -> str:
+        return place[1] if self._unit == "document" else f"{place[1]} {place[2]}.1"
+
+    def write(self, out: Writer) -> int:
+        """Write the joined pairs, in the order of their first sentence pairs; return their number.
+
+        The sentences are in the order of their document. The score is the mean of the sentence pairs.
+        """
+        rows = []
+        for names, (*sides, scores) in self._joined.items():
+            score = float(np.mean(scores))
+            texts = (one_cell(" ".join(side[place] for place in sorted(side))) for side in sides)
+            rows.append([None if np.isnan(score) else round(score, DECIMALS), *texts, *names])
+        for start in range(0, len(rows), _BLOCK):
+            out.write(RecordBlock(_JOINED, rows[start : start + _BLOCK], start + 1), None, ())
+        return len(rows)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import whole_number
 from bitextmine.errors import UsageError
-from bitextmine.files.tables import Block, Table
+from bitextmine.files.tables import Block
 from bitextmine.mining.margin import Margin
 from bitextmine.mining.options import member
-from bitextmine.scoring.columns.catalogue import COLUMNS
-from bitextmine.scoring.columns.names import default_columns
-from bitextmine.scoring.columns.texts import Tools, identifier
+from bitextmine.scoring.choices import default_columns
+from bitextmine.scoring.columns.catalogue import COLUMNS, Tools, identifier
+from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 # Rows scored together, and the pairs among which a margin's neighbours are searched. A constant, so that a score does
 # not depend on the speed of a pipe.
 WINDOW = 4096
-
-Texts = tuple[list[str], list[str]]  # sources and targets
 
 
 @dataclass(frozen=True)
@@ -80,13 +78,11 @@ class Request:
 
     @property
     def looks_back(self) -> bool:
-        """True if a block is compared with the pairs before it."""
+        """Return True if a block is compared with the pairs before it."""
         return self.indexes is None and self.uses("neighbours")
 
     def tools(self, encoder: Encoder | None = None) -> Tools:
         """Return the tools that compute the columns."""
-        from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
-
         tools = Tools(encoder, None, self.margin, self.src_lang, self.tgt_lang, self.batch_tokens)
         if encoder is not None and self.uses("neighbours"):
             tools.neighbourhood = (
@@ -129,23 +125,3 @@ def good_rows(block: Block) -> NDArray[np.int64]:
     """Return the rows of a block that can be read."""
     bad = block.bad()
     return np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
-
-
-def good_texts(block: Block, table: Table) -> Texts:
-    """Return the sources and targets of the rows of a block that can be read."""
-    rows, layout = good_rows(block), table.layout
-    return block.texts(layout.src, rows), block.texts(layout.tgt, rows)
-
-
-def spread(values: Any, rows: NDArray[np.int64], count: int) -> Any:
-    """Return values of some of `count` rows, with NaN or empty text for the others."""
-    if len(rows) == count:
-        return values
-    if isinstance(values, np.ndarray):
-        out = np.full(count, np.nan)
-        out[rows] = values
-        return out
-    cells = [""] * count
-    for row, value in zip(rows.tolist(), values, strict=True):
-        cells[row] = value
-    return cells

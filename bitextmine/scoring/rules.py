@@ -31,6 +31,10 @@ class Rule:
         value = self.value if isinstance(self.value, str) else f"{self.value:g}"
         return f"{self.column} {_SIGNS[self.kind]} {value}"
 
+    def met(self, values: Any) -> Any:
+        """Return flags of the numbers (n,) that pass; for one number, True or False."""
+        return values >= self.value if self.kind == "min" else values <= self.value
+
 
 @dataclass(frozen=True)
 class RuleSet:

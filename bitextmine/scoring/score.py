@@ -1,31 +1,35 @@
-"""Score a stream of sentence pairs: the same rows come out, with columns added."""
+"""Score a stream of sentence pairs, here or on workers: the same rows come out, with columns added."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.executor import Task
 from bitextmine.files.cells import Added
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts
-from bitextmine.scoring.columns.texts import identifier
-from bitextmine.scoring.remote import remote_columns
-from bitextmine.scoring.request import WINDOW, Request, Texts, column_names, good_rows, good_texts, spread
+from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, identifier
+from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+from bitextmine.scoring.request import WINDOW, Request, column_names, good_rows
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
+    from bitextmine.distributed.models import SentModel
     from bitextmine.encoder import Encoder
+    from bitextmine.executor import Kept, Workers
 
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
@@ -33,6 +37,8 @@ INTEGERS = frozenset({"src_line", "tgt_line"})
 
 _SAMPLE = 200  # pairs examined for swapped columns
 _LOW = 0.5  # of the column lang: the pair is not in the stated languages
+
+Texts = tuple[list[str], list[str]]  # sources and targets of the good rows of a block
 
 
 @dataclass(frozen=True)
@@ -136,11 +142,11 @@ def score(
     malformed = Malformed(table)
     first = True
     with contextlib.ExitStack() as stack:
-        blocks = ((block, good_texts(block, table)) for block in table.rows.blocks(options.window))
+        blocks = ((block, _texts(block, table)) for block in table.rows.blocks(options.window))
         if run.executor.distributed:
             workers = stack.enter_context(run.executor.open())
             model = None if encoder is None else options.model
-            computed = remote_columns(workers, request, model, run.executor.device(run.device), blocks)
+            computed = _remotely(workers, request, model, run.executor.device(run.device), blocks)
         else:
             computed = _computed(request, encoder, blocks)
         header = options.where.header is not False and (not options.score_only or table.rows.header_line)
@@ -150,27 +156,15 @@ def score(
         out = stack.enter_context(open_pairs(output, outline))
         bar = stack.enter_context(run.progress(None, "score", "rows"))
         for block, values in computed:
-            good = good_rows(block)
             if first:
-                texts = good_texts(block, table)
-                if encoder is not None:
-                    from bitextmine.encoder.familiar import sampled, warn_unfamiliar
-
-                    for side, lang, lines in zip(
-                        ("source", "target"), (request.src_lang, request.tgt_lang), texts, strict=True
-                    ):
-                        name = f"{display_name(path)}: {side}"
-                        warn_unfamiliar(encoder, name, lang, sampled(lines, len(lines)))
-                if "lang" in names and (swapped := _swapped(request, texts, values[names.index("lang")])):
-                    notes.append(swapped)
+                notes += _doubts(
+                    path, request, encoder, _texts(block, table), dict(zip(names, values, strict=True))
+                )
                 first = False
             malformed.add(block)
             if options.strict and malformed.first:
                 raise BitextmineError(f"{malformed.first}; without --strict its scores would stay empty")
-            added = [
-                Added(name, spread(column, good, len(block)))
-                for name, column in zip(names, values, strict=True)
-            ]
+            added = [Added(name, _spread(column, block)) for name, column in zip(names, values, strict=True)]
             out.write(block, None, added)
             bar.update(len(block))
         malformed.finish()
@@ -178,13 +172,76 @@ def score(
     return Scored(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
 
 
+def _texts(block: Block, table: Table) -> Texts:
+    rows, layout = good_rows(block), table.layout
+    return block.texts(layout.src, rows), block.texts(layout.tgt, rows)
+
+
+def _spread(values: Any, block: Block) -> Any:
+    """Return values of the good rows of a block, with NaN or empty text for the others."""
+    if len(values) == len(block):
+        return values
+    rows = good_rows(block)
+    if isinstance(values, np.ndarray):
+        out = np.full(len(block), np.nan)
+        out[rows] = values
+        return out
+    cells = dict(zip(rows.tolist(), values, strict=True))
+    return [cells.get(row, "") for row in range(len(block))]
+
+
 def _computed(
     request: Request, encoder: Encoder | None, blocks: Iterator[tuple[Block, Texts]]
 ) -> Iterator[tuple[Block, list[Any]]]:
+    """Yield each block with the values of its columns."""
     tools = request.tools(encoder)
     for block, texts in blocks:
-        pairs = pair_texts(*texts, tools)
+        pairs = PairTexts(*texts, tools)
         yield block, [pairs.column(name) for name in request.names]
+
+
+def _remotely(
+    workers: Workers, request: Request, model: str | None, device: str, blocks: Iterator[tuple[Block, Texts]]
+) -> Iterator[tuple[Block, list[Any]]]:
+    """Yield the same, computed by workers. Every node must see indexes under the same path."""
+    from bitextmine.distributed.models import send_model
+
+    workers.share([Path(index).absolute().parent for index in request.indexes or ()])
+    sent = None if model is None else send_model(workers, model)
+
+    def tasks() -> Iterator[Task]:
+        before: deque[Texts] = deque()  # those that a block is compared with
+        for number, (block, texts) in enumerate(blocks):
+            while before and sum(len(src) for src, _ in list(before)[1:]) >= request.window - len(texts[0]):
+                before.popleft()
+            args = request, sent, device, list(before) if request.looks_back else [], texts
+            yield Task(f"{__name__}:columns_of", args, f"scoring block {number + 1}", key=block)
+            before.append(texts)
+
+    with workers.stage("score"):
+        for task, values in workers.map(tasks(), ahead=workers.slots):
+            yield task.key, values
+
+
+def columns_of(
+    kept: Kept, request: Request, model: SentModel | None, device: str, back: Sequence[Texts], texts: Texts
+) -> list[Any]:
+    """Compute the columns of some pairs, on a worker.
+
+    The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
+    """
+    if kept.get("request") != request:
+        from bitextmine.distributed.models import encoder_of
+
+        encoder = None if model is None else encoder_of(kept, model, device)
+        kept["tools"], kept["request"] = request.tools(encoder), request
+    tools = kept["tools"]
+    if request.looks_back:
+        window = tools.neighbourhood = WindowNeighbourhood(request.k, request.window)
+        for pair in back:
+            window.remember(*pair, PairTexts(*pair, tools).vectors)
+    pairs = PairTexts(*texts, tools)
+    return [pairs.column(name) for name in request.names]
 
 
 def _signature(request: Request, model: str | None) -> str:
@@ -220,16 +277,24 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
     return [f"replaced, as the header has them already: {', '.join(there)}"] if there else []
 
 
-def _swapped(request: Request, texts: Texts, lang: Any) -> str | None:
-    """Return a note if most pairs are in the stated languages the other way round."""
+def _doubts(
+    path: Any, request: Request, encoder: Encoder | None, texts: Texts, columns: dict[str, Any]
+) -> list[str]:
+    """Log a warning if the encoder does not know the text; return a note if most pairs are the other way round."""
+    if encoder is not None:
+        from bitextmine.encoder.familiar import sampled, warn_unfamiliar
+
+        langs = request.src_lang, request.tgt_lang
+        for side, lang, lines in zip(("source", "target"), langs, texts, strict=True):
+            warn_unfamiliar(encoder, f"{display_name(path)}: {side}", lang, sampled(lines, len(lines)))
     src, tgt = (side[:_SAMPLE] for side in texts)
-    if not src or np.median(lang[:_SAMPLE]) >= _LOW:
-        return None
+    if "lang" not in columns or not src or np.median(columns["lang"][:_SAMPLE]) >= _LOW:
+        return []
     other = np.minimum(identifier().share(src, request.tgt_lang), identifier().share(tgt, request.src_lang))
     share = float((other > _LOW).mean())
     if share <= _LOW:
-        return None
-    return (
+        return []
+    return [
         f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
         f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and --tcol"
-    )
+    ]

@@ -1,45 +1,164 @@
-"""Apply rules to the rows of one input, and count the reasons of rejection."""
+"""Apply rules to the rows of one input, here or on workers, and count the reasons of rejection."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.executor import Task
 from bitextmine.files.layout import is_position
 from bitextmine.files.streams import display_name
 from bitextmine.files.tables import Block, Table
-from bitextmine.scoring.columns.catalogue import COLUMNS
-from bitextmine.scoring.explain import Nearest
-from bitextmine.scoring.judge import Judge, Judged, PlacedRule, SentCells
-from bitextmine.scoring.request import Request, good_rows, good_texts, spread
+from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, Tools, pair_hash
+from bitextmine.scoring.request import Request, good_rows
 from bitextmine.scoring.rules import Rule, RuleSet
 from bitextmine.scoring.seen import Seen
 
+if TYPE_CHECKING:
+    from bitextmine.executor import Kept, Workers
+
 _MALFORMED = "malformed"
+_SHOWN = 100  # characters of a text in an example
 
 
-class _BlockCells:
-    """The rows of a block as `Cells`."""
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on n rows.
 
-    def __init__(self, block: Block, table: Table) -> None:
-        self._block, self._layout = block, table.layout
-        self.numbers, self.texts = block.numbers, block.texts
+    Attributes:
+        reason: int64 (n,), the reason of rejection: 0 malformed, 2i + 1 no value for rule i, 2i + 2 rejected
+            by rule i; -1 for a row that passes all rules.
+        values: for each rule float64 (n,), NaN for rows that failed before; empty unless kept.
+        hashes: uint64, the duplicate keys of the rows that pass, in order; empty unless duplicates are removed.
+    """
 
-    def pairs(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-        return self._block.texts(self._layout.src, rows), self._block.texts(self._layout.tgt, rows)
+    reason: NDArray[np.int64]
+    values: list[NDArray[np.float64]]
+    hashes: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Tests rules in order; a worker can be sent one.
+
+    Attributes:
+        rules, places: the rules, and the places of their columns in the rows, from 0 (None: computed from the texts).
+        texts: the places of source and target, if they are needed.
+        duplicates: the level of `dedup.line_key`, or "none".
+        keeps_values: return the values that the rules compare.
+    """
+
+    rules: tuple[Rule, ...]
+    places: tuple[int | None, ...]
+    texts: tuple[int, int]
+    duplicates: str
+    keeps_values: bool
+
+    def judge(self, block: Block, tools: Tools) -> Judged:
+        """Judge a block; raise BitextmineError for a rule that wants numbers from a column of text."""
+        reason = np.full(len(block), -1, dtype=np.int64)
+        reason[list(block.bad())] = 0
+        rows = good_rows(block)
+        values: list[NDArray[np.float64]] = []
+        for number, (rule, place) in enumerate(zip(self.rules, self.places, strict=True)):
+            value, met = self._apply(rule, place, block, rows, tools)
+            missing = np.isnan(value)
+            reason[rows[missing]] = 2 * number + 1
+            reason[rows[~met & ~missing]] = 2 * number + 2
+            if self.keeps_values:
+                values.append(np.full(len(block), np.nan))
+                values[-1][rows] = value
+            rows = rows[met]
+        keys: list[int] = []
+        if self.duplicates != "none":
+            pairs = zip(*(block.texts(place, rows) for place in self.texts), strict=True)
+            keys = [pair_hash(src, tgt, self.duplicates) for src, tgt in pairs]
+        return Judged(reason, values, np.array(keys, dtype=np.uint64))
+
+    def _apply(
+        self, rule: Rule, place: int | None, block: Block, rows: NDArray[np.int64], tools: Tools
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the values that a rule compares (for text: 1 if equal), NaN for none, and flags of rows that pass."""
+        column: Any
+        if place is None:
+            src, tgt = (block.texts(side, rows) for side in self.texts)
+            column = PairTexts(src, tgt, tools).column(rule.column)
+        else:
+            column = (block.texts if isinstance(rule.value, str) else block.numbers)(place, rows)
+        if isinstance(rule.value, str):
+            texts = column if isinstance(column, list) else [f"{value:g}" for value in column]
+            equal = np.array([text == rule.value for text in texts], dtype=bool)
+            return equal.astype(np.float64), equal
+        if isinstance(column, list):
+            raise BitextmineError(
+                f"the column {rule.column} holds text: a rule on it is {rule.column} = TEXT (--equal)"
+            )
+        return column, rule.met(column)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair near a threshold: its value, its row (from 1, without a header) and the beginnings of its texts."""
+
+    value: float
+    row: int
+    src: str
+    tgt: str
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f}  row {self.row}: {self.src} | {self.tgt}"
+
+
+class Nearest:
+    """The `count` pairs nearest to a rule's threshold on each side; ties go to the first."""
+
+    def __init__(self, count: int, rule: Rule) -> None:
+        self._count = count
+        self._threshold = rule.value if isinstance(rule.value, float) else 0.5
+        self.outside: list[Example] = []
+        self.inside: list[Example] = []
+
+    def add(
+        self,
+        block: Block,
+        sides: tuple[int, int],
+        values: NDArray[np.float64],
+        outside: NDArray[np.bool_],
+        inside: NDArray[np.bool_],
+    ) -> None:
+        """Add a block of rows: values (n,), and masks (n,) of the rows that this rule rejects and of the kept rows."""
+        distance = np.abs(values - self._threshold)
+        for best, chosen in ((self.outside, outside), (self.inside, inside)):
+            rows = np.flatnonzero(chosen)
+            if len(best) == self._count:
+                rows = rows[distance[rows] < abs(best[-1].value - self._threshold)]
+            rows = rows[np.argsort(distance[rows], kind="stable")[: self._count]]
+            texts = [map(_short, block.texts(side, rows)) for side in sides]
+            best += [
+                Example(float(values[row]), block.start + row, *pair)
+                for row, *pair in zip(rows.tolist(), *texts, strict=True)
+            ]
+            best.sort(key=lambda example: (abs(example.value - self._threshold), example.row))
+            del best[self._count :]
+
+
+def _short(text: str) -> str:
+    text = "".join(c if c.isprintable() else " " for c in text[: 4 * _SHOWN]).strip()
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 class Sieve:
     """Rules placed on the columns of an input.
 
     Attributes:
-        judge, request: the rules with their places, and the columns to compute for them; a worker can be sent both.
         rules: the rules that apply.
         reasons: names of the reasons of rejection.
-        explains: pairs near each rule's threshold.
+        examples: pairs near each rule's threshold.
         notes: remarks for the reader.
 
     Raises:
@@ -58,8 +177,9 @@ class Sieve:
         names_languages: bool = False,
     ) -> None:
         self._table, self._stated = table, bool(langs[0])
+        width = table.layout.width
         self._known = {name: at for at, name in enumerate(table.names)}
-        self._known |= {name: table.layout.width - len(last) + at for at, name in enumerate(last)}
+        self._known |= {name: width - len(last) + at for at, name in enumerate(last)}
         self.notes: list[str] = []
         kept = []
         for rule in rules.rules:
@@ -70,23 +190,26 @@ class Sieve:
                 kept.append(rule)
         self.rules = tuple(kept)
         computed = [rule.column for rule in self.rules if self._is_computed(rule)]
-        self.request = Request(tuple(dict.fromkeys(computed)), *langs).checked()
-        self._check_width(len(last))
+        self._request = Request(tuple(dict.fromkeys(computed)), *langs).checked()
+        positions = [int(rule.column) for rule in self.rules if self._is_position(rule.column)]
+        if not table.rows.empty and (wanted := max([len(last), *positions])) > width:
+            raise BitextmineError(
+                f"{display_name(table.path)}: the rows have {width} columns, but the rules or --columns name {wanted}"
+            )
         if self._stated and not names_languages and not any(map(self._needs_languages, self.rules)):
             self.notes.append("--src and --tgt change nothing: no rule needs them")
+        sides = 0, 1
         if not table.rows.empty and (computed or explain or rules.duplicates != "none"):
-            _ = table.layout.src, table.layout.tgt  # raises now if unknown
-        self._tools = self.request.tools()
+            sides = table.layout.src, table.layout.tgt  # raises now if unknown
         self._seen = None if rules.duplicates == "none" else Seen(memory)
-        self.explains = [Nearest(explain, rule) for rule in self.rules] if explain else []
-        placed = tuple(PlacedRule(rule, self._place(rule.column)) for rule in self.rules)
-        self.judge = Judge(placed, rules.duplicates, keeps_values=bool(explain))
+        self.examples = {str(rule): Nearest(explain, rule) for rule in self.rules} if explain else {}
+        places = tuple(self._place(rule.column) for rule in self.rules)
+        self._judge = Judge(self.rules, places, sides, rules.duplicates, bool(explain))
         self.reasons = [_MALFORMED]
         for rule in self.rules:
             self.reasons += [f"no {rule.column}", str(rule)]
         self.reasons.append(f"duplicate ({rules.duplicates})")
         self._counts = np.zeros(len(self.reasons), dtype=np.int64)
-        self.rows = 0
 
     def _needs_languages(self, rule: Rule) -> bool:
         """Return True if a rule is on a missing column that can be computed because the languages are stated."""
@@ -101,25 +224,13 @@ class Sieve:
         if column not in COLUMNS:
             names = ", ".join(dict.fromkeys([*self._known, *COLUMNS]))
             raise BitextmineError(f"rule {rule}: no column is called '{column}'; there are {names}")
-        if COLUMNS[column].encoder:
-            if not self._table.names:
-                return True  # no rows, so none without the column either
+        # Without rows there are none without the column either.
+        if COLUMNS[column].encoder and self._table.names:
             raise BitextmineError(
                 f"{display_name(self._table.path)}: rule {rule}: the rows have no column {column} (they have "
                 f"{', '.join(self._known)}); add it with 'bitextmine score', or name the last columns with --columns"
             )
         return True
-
-    def _check_width(self, last: int) -> None:
-        if self._table.rows.empty:
-            return
-        positions = [int(rule.column) for rule in self.rules if self._is_position(rule.column)]
-        wanted = max([last, *positions])
-        if wanted > self._table.layout.width:
-            raise BitextmineError(
-                f"{display_name(self._table.path)}: the rows have {self._table.layout.width} columns, but the rules or "
-                f"--columns name {wanted}"
-            )
 
     def _place(self, column: str) -> int | None:
         """Return the place of a column in the rows, from 0; None for a computed one."""
@@ -129,41 +240,39 @@ class Sieve:
         """Return True for a number that counts from 1, unless the header has that name."""
         return column not in self._known and is_position(column) and 0 < len(column.lstrip("0")) < 10
 
-    def judged(self, block: Block) -> Judged:
-        """Judge a block in this process."""
-        return self.judge.judge(_BlockCells(block, self._table), good_rows(block), len(block), self._tools)
+    def judged(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, Judged]]:
+        """Yield blocks with their verdicts, computed in this process."""
+        tools = self._request.tools()
+        return ((block, self._judge.judge(block, tools)) for block in blocks)
 
-    def sent(self, block: Block) -> SentCells:
-        """Return the cells that a worker needs to judge the good rows of a block."""
-        good = good_rows(block)
-        columns: dict[tuple[int, bool], list[str] | NDArray[np.float64]] = {}
-        for rule in self.judge.rules:
-            if rule.place is not None and (rule.place, rule.is_text) not in columns:
-                read = block.texts if rule.is_text else block.numbers
-                columns[rule.place, rule.is_text] = read(rule.place, good)
-        texts: tuple[list[str], list[str]] = [], []
-        if self.judge.duplicates != "none" or any(rule.place is None for rule in self.judge.rules):
-            texts = good_texts(block, self._table)
-        return SentCells(columns, *texts)
+    def judged_remotely(self, blocks: Iterator[Block], workers: Workers) -> Iterator[tuple[Block, Judged]]:
+        """Yield blocks with their verdicts, computed by workers.
+
+        Which of equal pairs came first is left to this process, which sees all of them in order.
+        """
+        workers.share([])
+        tasks = (
+            Task(
+                f"{__name__}:judged",
+                (self._judge, self._request, block),
+                f"rows {block.start} to {block.start + len(block) - 1}",
+                key=block,
+            )
+            for block in blocks
+        )
+        with workers.stage("filter"):
+            for task, found in workers.map(tasks, ahead=workers.slots):
+                yield task.key, found
 
     def settle(self, block: Block, judged: Judged) -> NDArray[np.int64]:
-        """Return the number of the reason of each row of the next block, -1 for a row to keep.
-
-        The verdict covers all rows of the block, or the good ones.
-        """
-        good, count = good_rows(block), len(block)
-        reason = np.full(count, -1, dtype=np.int64)
-        reason[list(block.bad())] = 0
-        whole = len(judged.reason) == count
-        reason[good] = judged.reason[good] if whole else judged.reason
-        values = judged.values if whole else [spread(value, good, count) for value in judged.values]
-        if self._seen is not None and len(judged.hashes):
+        """Return the number of the reason of each row of the next block, -1 for a row to keep."""
+        reason = judged.reason.copy()  # a worker's may be read-only
+        if self._seen is not None:
             alive = np.flatnonzero(reason < 0)
             reason[alive[~self._seen.add(judged.hashes)]] = len(self.reasons) - 1
-        self.rows += count
         self._counts += np.bincount(reason[reason >= 0], minlength=len(self.reasons))
-        for number, (nearest, value) in enumerate(zip(self.explains, values, strict=True)):
-            nearest.add(block, self._table, value, reason == 2 * number + 2, reason < 0)
+        for number, (nearest, value) in enumerate(zip(self.examples.values(), judged.values, strict=True)):
+            nearest.add(block, self._judge.texts, value, reason == 2 * number + 2, reason < 0)
         return reason
 
     def counts(self) -> dict[str, int]:
@@ -176,3 +285,10 @@ class Sieve:
         counts = zip(self.reasons, self._counts.tolist(), strict=True)
         silent = (_MALFORMED, "no ", "duplicate (none")
         return {name: n for name, n in counts if n or not name.startswith(silent)}
+
+
+def judged(kept: Kept, judge: Judge, request: Request, block: Block) -> Judged:
+    """Judge a block, on a worker."""
+    if kept.get("request") != request:
+        kept["tools"], kept["request"] = request.tools(), request
+    return judge.judge(block, kept["tools"])

@@ -120,7 +120,7 @@ def test_chunks_of_a_pipe_do_not_matter(bitextmine, tiny_model):
     ],
 )
 def test_missing_extras(run, monkeypatch, tmp_path, command, options, extra):
-    from bitextmine.scoring.columns.texts import identifier
+    from bitextmine.scoring.columns.catalogue import identifier
 
     identifier.cache_clear()
     monkeypatch.chdir(tmp_path)

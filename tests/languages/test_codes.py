@@ -9,7 +9,7 @@ import pytest
 from bitextmine.languages.codes import is_code, is_short_code, language, same_code, usual_length
 from bitextmine.languages.scripts import count_scripts, scripts_of
 from bitextmine.languages.table import Language, languages
-from bitextmine.scoring.columns.numerals import word_values
+from bitextmine.scoring.columns.numbers import word_values
 
 ROWS = list(languages().values())
 TWENTY = [row.code for row in ROWS if row.units]

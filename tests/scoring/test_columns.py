@@ -10,15 +10,18 @@ from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder.folder import QUALITY, packaged
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.columns.catalogue import COLUMNS, pair_texts, piece_inputs, quality_inputs
-from bitextmine.scoring.columns.copied import copied
-from bitextmine.scoring.columns.duplicate import pair_hash, pair_key
-from bitextmine.scoring.columns.lengths import length_ratio
+from bitextmine.scoring.columns.catalogue import (
+    COLUMNS,
+    PairTexts,
+    Tools,
+    copied,
+    length_ratio,
+    pair_hash,
+    pair_key,
+)
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
-from bitextmine.scoring.columns.numbers import number_agreement
-from bitextmine.scoring.columns.numerals import roman_value, word_values
+from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
 from bitextmine.scoring.columns.quality import INPUTS, LEAST_AROUND, PIECE_INPUTS, Networks, similarity
-from bitextmine.scoring.columns.texts import Tools
 from bitextmine.scoring.request import Request
 
 # --- numbers ---------------------------------------------------------------------------------------------
@@ -167,7 +170,7 @@ def test_language():
         "12",
         "",
     ]
-    pairs = pair_texts(src, tgt, tools)
+    pairs = PairTexts(src, tgt, tools)
     assert pairs.column("src_lang") == ["en", "en", "und", "en"]
     assert pairs.column("tgt_lang") == ["fr", "de", "und", "und"]
     lang = pairs.column("lang")
@@ -226,13 +229,13 @@ def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     pytest.importorskip("py3langid")
     langs = ("en", "fr") if stated else ("", "")
     tools = Request(("quality",), *langs).tools(load_encoder(model))
-    right = pair_texts(EN, FR, tools).column("quality")
-    spoilt = pair_texts([EN[0]] * len(SPOILT), SPOILT, tools).column("quality")
+    right = PairTexts(EN, FR, tools).column("quality")
+    spoilt = PairTexts([EN[0]] * len(SPOILT), SPOILT, tools).column("quality")
     assert right.min() > 0.5 and right.min() > spoilt.max()
     networks = Networks.read(packaged(model) / QUALITY)
-    pairs = pair_texts(EN, FR, tools)
-    inputs = quality_inputs(pairs)
-    more = piece_inputs(pairs)
+    pairs = PairTexts(EN, FR, tools)
+    inputs = pairs.inputs()
+    more = pairs.piece_inputs()
     assert inputs.shape == (3, len(INPUTS)) and more.shape == (3, PIECE_INPUTS)
     assert right == pytest.approx(logistic(networks.pieces, np.concatenate([inputs, more], axis=1)), abs=1e-6)
 
@@ -245,7 +248,7 @@ def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
     for langs in (("en", "th"), ("", "")):
         vectors = Vectors(dict(zip(src + tgt, unit(np.random.default_rng(1), 2 * n), strict=True)))
         tools = Tools(vectors, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
-        deviation = quality_inputs(pair_texts(src, tgt, tools))[:, INPUTS.index("length")]
+        deviation = PairTexts(src, tgt, tools).inputs()[:, INPUTS.index("length")]
         assert deviation[1:].max() < 0.1 and deviation[0] > 0.6
 
 
@@ -278,12 +281,12 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
             neighbourhood=WindowNeighbourhood(4, 100),
             margin="distance",
         )
-        pairs = pair_texts(src, tgt, tools)
-        around = pairs.around()
+        pairs = PairTexts(src, tgt, tools)
+        around = pairs.around
         ratio = pairs.column("cosine") / np.maximum((around.src + around.tgt) / 2, 0.01)
         assert pairs.column("margin") == pytest.approx(pairs.column("cosine") - (around.src + around.tgt) / 2)
         similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
-        inputs = quality_inputs(pairs)
+        inputs = pairs.inputs()
         assert inputs[:, 0] == pytest.approx(similar)
         wanted = logistic(Networks.read(packaged("default") / QUALITY).plain, inputs)
         assert pairs.column("quality") == pytest.approx(wanted, abs=1e-6)
@@ -328,7 +331,7 @@ def test_window_margins_are_the_oracle(n, window, k):
     tools = Tools(encoder=Vectors(vectors), neighbourhood=WindowNeighbourhood(k, window))
     got = np.concatenate(
         [
-            pair_texts(src[i : i + window], tgt[i : i + window], tools).column("margin")
+            PairTexts(src[i : i + window], tgt[i : i + window], tools).column("margin")
             for i in range(0, n, window)
         ]
     )
@@ -393,7 +396,7 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
     odd = ["", " ", "\x00", "a", "12", "💥" * 50, "\u202eabc", "x\u2028y", "ﬁ½", "\ud800", "۳", "A" * 20_000]
     src, tgt = zip(*[(s, t) for s in odd for t in odd], strict=True)
     request = Request(tuple(COLUMNS), "en", "fr").checked()
-    pairs = pair_texts(src, tgt, request.tools(load_encoder(tiny_model)))
+    pairs = PairTexts(src, tgt, request.tools(load_encoder(tiny_model)))
     for name, column in COLUMNS.items():
         values = pairs.column(name)
         assert len(values) == len(src)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.evidence import (
     NAMES,
     copied_run,
@@ -15,8 +16,8 @@ from bitextmine.scoring.columns.evidence import (
     names_apart,
     negated,
     negation_places,
-    negations,
     tokens_of,
+    words_of,
 )
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=14)
@@ -35,7 +36,7 @@ WORDS = st.lists(st.sampled_from("abcde"), max_size=14)
     ],
 )
 def test_loops(text, share):
-    assert looped(tokens_of(text)) == pytest.approx(share, abs=0.01)
+    assert looped(tokens_of(text, words_of(text))) == pytest.approx(share, abs=0.01)
 
 
 @given(WORDS, st.integers(3, 6))
@@ -67,38 +68,41 @@ def test_copied_runs_are_the_longest_common_ones(a, b):
     ],
 )
 def test_names_that_the_other_side_lacks(src, tgt, apart):
-    assert names_apart(src, tgt) == apart
+    assert names_apart(src, tgt, words_of(src), words_of(tgt)) == apart
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "count"),
+    ("text", "code", "is_negated"),
     [
-        ("It isn't so, and I do not know.", "en", 2),
-        ("It isn’t.", "en", 1),
-        ("Another note.", "en", 0),
-        ("Je n'en sais rien", "fr", 2),
-        ("Das ist keine Antwort.", "de-AT", 1),
-        ("No.", "xx", 0),
-        ("No.", "", 0),
+        ("It isn't so, and I do not know.", "en", True),
+        ("It isn’t.", "en", True),
+        ("Another note.", "en", False),
+        ("Je n'en sais rien", "fr", True),
+        ("Das ist keine Antwort.", "de-AT", True),
+        ("No.", "xx", False),
+        ("No.", "", False),
     ],
 )
-def test_negations(text, code, count):
-    assert negations(text, code) == count
+def test_negation(text, code, is_negated):
+    assert negated(text, code) == is_negated
+
+
+def signs(src, tgt, *langs):
+    pairs = PairTexts([src], [tgt], Tools(src_lang=langs[0], tgt_lang=langs[1]))
+    return dict(zip(NAMES, evidence([src], [tgt], pairs.negated, pairs.number_counts)[0], strict=True))
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_exchanged_sides_have_exchanged_signs(src, tgt):
-    there = dict(zip(NAMES, evidence(src, tgt, "en", "fr"), strict=True))
-    back = dict(zip(NAMES, evidence(tgt, src, "fr", "en"), strict=True))
+    there, back = signs(src, tgt, "en", "fr"), signs(tgt, src, "fr", "en")
     for one, other in (
         ("source loops", "target loops"),
         ("more sentences in the target", "fewer sentences in the target"),
         ("only the source ends", "only the target ends"),
         ("negated source", "negated target"),
+        *[(name, name) for name in ("both loop", "copied run", "copied words", "brackets", "names")],
     ):
         assert there[one] == pytest.approx(back[other])
-    for same in ("both loop", "copied run", "copied words", "brackets", "names"):
-        assert there[same] == pytest.approx(back[same])
 
 
 TEXTS = st.lists(
@@ -111,11 +115,11 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.sampled_from(["en", "fr", "ro", "hi", ""]))
 def test_places_are_those_of_the_words_taken_one_by_one(words, code):
-    expected = [at for at, word in enumerate(words) if negations(word, code)]
+    expected = [at for at, word in enumerate(words) if negated(word, code)]
     text = " ".join(words)
     assert negation_places(text, words, code) == expected
     assert negation_places(text + " " * 4_000, words, code) == expected
-    assert negated(text, code) == (negations(text, code) > 0)
+    assert negated(text, code) == bool(expected)
     stripped = [word.lstrip("«") for word in words]
     assert name_places(words) == [
         at

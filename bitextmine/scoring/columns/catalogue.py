@@ -1,40 +1,238 @@
-"""All columns by name, and their functions; `names` describes them."""
+"""The columns of `score` by name, and the sentence pairs that they are computed from."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import re
+import string
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import usual_length
-from bitextmine.scoring.columns import copied, duplicate, lengths, numbers
-from bitextmine.scoring.columns.evidence import NAMES, evidence, looped, tokens_of
-from bitextmine.scoring.columns.quality import COPIED, LEAST_AROUND, similarity
-from bitextmine.scoring.columns.texts import Column, PairTexts, Tools, identifier
+from bitextmine.languages.scripts import UNSPACED
+from bitextmine.mining.dedup import line_key
+from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of
+from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, Vectors
+from bitextmine.scoring.columns.numbers import agreement, number_counts
+from bitextmine.scoring.columns.quality import COPIED, LEAST_AROUND, Quality, similarity
 
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+    from bitextmine.languages.identify import Languages
+
+# Added to both lengths before their logarithms are compared, so that short texts may differ more.
+SMOOTH = 10
 _LEAST_CUT = 40  # characters of a text whose halves have identifiable languages
+_NO_LETTERS = bytes(c for c in range(128) if chr(c) not in string.ascii_letters)
+_BLANK = b" \t\n\v\f\r"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
+_CHARACTERS = 10_000  # of a longer text, the beginning is compared
+
+Floats = NDArray[np.float64]
 
 
-def _cosine(pairs: PairTexts) -> NDArray[np.float64]:
-    x, y = pairs.vectors()
-    return np.einsum("ij,ij->i", x, y, dtype=np.float64)
+@dataclass(frozen=True)
+class Column:
+    """A column: its name, its function, and its needs.
+
+    Attributes:
+        is_text: the cells are text, not numbers.
+        encoder, neighbours: it needs an encoder, or neighbourhoods of vectors.
+        languages: it needs the languages that the sides should be in.
+        identifies: it identifies languages.
+        better_with_languages: it uses the languages if they are stated.
+    """
+
+    name: str
+    compute: Callable[[PairTexts], Any]
+    is_text: bool = False
+    encoder: bool = False
+    neighbours: bool = False
+    languages: bool = False
+    identifies: bool = False
+    better_with_languages: bool = False
 
 
-def _margin(pairs: PairTexts, kind: str | None = None) -> NDArray[np.float64]:
+@dataclass
+class Tools:
+    """The tools that columns are computed with; languages are "" if not stated."""
+
+    encoder: Encoder | None = None
+    neighbourhood: Neighbourhood | None = None
+    margin: str = "ratio"
+    src_lang: str = ""
+    tgt_lang: str = ""
+    batch_tokens: int | None = None
+
+    @cached_property
+    def quality(self) -> Quality:
+        """Return the networks of the column quality for the encoder."""
+        assert self.encoder is not None
+        return Quality(self.encoder)
+
+
+@cache
+def identifier() -> Languages:
+    """Return the language identifier, loaded once; BitextmineError if it is not installed."""
+    from bitextmine.languages.identify import Languages
+
+    return Languages()
+
+
+class PairTexts:
+    """Sentence pairs and their columns, each computed once.
+
+    Blocks of a stream must come in order: their neighbourhoods include the pairs before them.
+    """
+
+    def __init__(self, src: Sequence[str], tgt: Sequence[str], tools: Tools) -> None:
+        self.src, self.tgt, self.tools = src, tgt, tools
+        self._columns: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def column(self, name: str) -> Any:
+        """Return the values (n,): float64, or a list of str for a column of text."""
+        if name not in self._columns:
+            self._columns[name] = COLUMNS[name].compute(self)
+        return self._columns[name]
+
+    @cached_property
+    def lengths(self) -> tuple[Floats, Floats]:
+        """Return the characters of both sides (n,), without blanks at the ends."""
+        src, tgt = (
+            np.array([len(text.strip()) for text in side], np.float64) for side in (self.src, self.tgt)
+        )
+        return src, tgt
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Return the unit vectors of both sides, (n, d) each."""
+        encoder, tokens = self.tools.encoder, self.tools.batch_tokens
+        assert encoder is not None
+        return (encoder.encode(self.src, batch_tokens=tokens), encoder.encode(self.tgt, batch_tokens=tokens))
+
+    @cached_property
+    def around(self) -> Around:
+        """Return the neighbourhoods of the pairs."""
+        assert self.tools.neighbourhood is not None
+        return self.tools.neighbourhood.around(self.src, self.tgt, self.vectors)
+
+    @cached_property
+    def number_counts(self) -> NDArray[np.int64]:
+        """Return the counts (n, 3) of matched, lone and clashing numbers."""
+        counts = list(map(number_counts, self.src, self.tgt))
+        return np.array(counts, dtype=np.int64).reshape(len(self), 3)
+
+    @cached_property
+    def negated(self) -> NDArray[np.bool_]:
+        """Return flags (2, n) of the texts with a negating word, all False unless both languages are stated."""
+        langs = self.tools.src_lang, self.tools.tgt_lang
+        if not all(langs):
+            return np.zeros((2, len(self)), dtype=bool)
+        sides = zip((self.src, self.tgt), langs, strict=True)
+        return np.array([[negated(text, lang) for text in side] for side, lang in sides], dtype=bool)
+
+    def each(self, function: Callable[[str, str], float]) -> Floats:
+        """Return a function of two texts for every pair."""
+        return np.fromiter(map(function, self.src, self.tgt), dtype=np.float64, count=len(self))
+
+    def inputs(self) -> Floats:
+        """Return the INPUTS (n, m) of the networks of the column quality."""
+        tools, ones = self.tools, np.ones(len(self))
+        stated = bool(tools.src_lang and tools.tgt_lang)
+        ratio = _margin(self, "ratio") if self.around.size >= LEAST_AROUND else None
+        length = np.clip(_length(self), -2, 2)
+        found = [
+            similarity(self.column("cosine"), ratio),
+            0 * ones if ratio is None else np.log(np.clip(ratio, 0.2, 4)),
+            ones if ratio is None else 0 * ones,
+            np.abs(length),
+            length,
+            self.column("numbers"),
+            np.maximum(0, self.column("copy") - COPIED),
+            np.minimum(1, 2 * self.column("lang")) if stated else ones,
+            np.minimum(1, 2 * _half_lang(self)) if stated else ones,
+            ones * stated,
+        ]
+        signs = evidence(self.src, self.tgt, self.negated, self.number_counts)
+        return np.concatenate([np.stack(found, axis=1), signs], axis=1)
+
+    def piece_inputs(self) -> Floats:
+        """Return the PIECE_INPUTS (n, m) of the network of the column quality that compares pieces."""
+        sides, langs = (self.src, self.tgt), (self.tools.src_lang, self.tools.tgt_lang)
+        return self.tools.quality.piece_inputs(sides, self.column("cosine"), langs, self.negated)
+
+
+def length_ratio(src: str, tgt: str) -> float:
+    """Return the ratio of the longer to the shorter side in characters; inf if one is empty, 1 if both are."""
+    a, b = sorted((len(src.strip()), len(tgt.strip())))
+    return b / a if a else math.inf if b else 1.0
+
+
+def letters(text: str) -> float:
+    """Return the share of letters among the bytes that are not blank; bytes beyond ASCII count as letters."""
+    raw = text.encode("utf-8", "surrogatepass")
+    visible = len(raw.translate(None, _BLANK))
+    return len(raw.translate(None, _NO_LETTERS)) / visible if visible else 0.0
+
+
+def copied(src: str, tgt: str) -> float:
+    """Return the share of common words among the distinct words of the side that has more of them.
+
+    A letter is a word in scripts without spaces. Case, digits and punctuation do not count; without words equal texts
+    have 1, others 0. Names and technical terms are rightly copied: only a value near 1 in a longer pair means that
+    nothing was translated.
+    """
+    a = set(_WORD.findall(src[:_CHARACTERS].casefold()))
+    b = set(_WORD.findall(tgt[:_CHARACTERS].casefold()))
+    most = max(len(a), len(b))
+    if not most:
+        return float(src.strip() == tgt.strip() and bool(src.strip()))
+    return len(a & b) / most
+
+
+def _loops(text: str) -> float:
+    return looped(tokens_of(text, words_of(text)))
+
+
+def pair_hash(src: str, tgt: str, level: str) -> int:
+    """Return 64 bits that equal pairs share, the same in every run; `level` is that of `dedup.line_key`."""
+    text = f"{line_key(src, level)}\t{line_key(tgt, level)}"
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def pair_key(src: str, tgt: str) -> str:
+    """Return 16 hexadecimal digits shared by pairs that differ in case, digits, punctuation and blanks alone."""
+    return f"{pair_hash(src, tgt, 'near'):016x}"
+
+
+def _cosine(pairs: PairTexts) -> Floats:
+    return np.einsum("ij,ij->i", *pairs.vectors, dtype=np.float64)
+
+
+def _margin(pairs: PairTexts, kind: str | None = None) -> Floats:
     from bitextmine.mining.margin import margin
 
-    around = pairs.around()
+    around = pairs.around
     return margin(pairs.column("cosine"), around.src, around.tgt, kind or pairs.tools.margin)
 
 
-def _lang(pairs: PairTexts) -> NDArray[np.float64]:
+def _lang(pairs: PairTexts) -> Floats:
     tools = pairs.tools
     src = identifier().share(pairs.src, tools.src_lang)
     return np.minimum(src, identifier().share(pairs.tgt, tools.tgt_lang)).astype(np.float64)
 
 
-def _half_lang(pairs: PairTexts) -> NDArray[np.float64]:
+def _half_lang(pairs: PairTexts) -> Floats:
     """Return how far each half of both sides is in its own language and not in the other's, the least of four."""
     least = np.ones(len(pairs))
     tools = pairs.tools
@@ -54,75 +252,35 @@ def _halves(text: str) -> tuple[str, str]:
     return (text, text) if len(text) < _LEAST_CUT else (text[:middle], text[middle:])
 
 
-def _length(pairs: PairTexts) -> NDArray[np.float64]:
-    """Return the logarithm of target over source length, against what is usual for the languages or in the block."""
+def _length(pairs: PairTexts) -> Floats:
+    """Return the logarithm of target over source length, against the ratio usual for the languages or in the block."""
     usual = usual_length(pairs.tools.src_lang, pairs.tools.tgt_lang)
     src, tgt = pairs.lengths
     if usual is None:
         enough = len(pairs) >= LEAST_AROUND
         usual = float(np.median(tgt / np.maximum(src, 1))) if enough else 1.0
-    return np.log((tgt + lengths.SMOOTH) / (src * usual + lengths.SMOOTH))
+    return np.log((tgt + SMOOTH) / (src * usual + SMOOTH))
 
 
-def quality_inputs(pairs: PairTexts) -> NDArray[np.float64]:
-    """Return INPUTS (n, m) of sentence pairs."""
-    tools, ones = pairs.tools, np.ones(len(pairs))
-    stated = bool(tools.src_lang and tools.tgt_lang)
-    ratio = _margin(pairs, "ratio") if pairs.around().size >= LEAST_AROUND else None
-    length = np.clip(_length(pairs), -2, 2)
-    found = [
-        similarity(pairs.column("cosine"), ratio),
-        0 * ones if ratio is None else np.log(np.clip(ratio, 0.2, 4)),
-        ones if ratio is None else 0 * ones,
-        np.abs(length),
-        length,
-        pairs.column("numbers"),
-        np.maximum(0, pairs.column("copy") - COPIED),
-        np.minimum(1, 2 * pairs.column("lang")) if stated else ones,
-        np.minimum(1, 2 * _half_lang(pairs)) if stated else ones,
-        ones * stated,
-    ]
-    signs = [
-        evidence(s, t, tools.src_lang, tools.tgt_lang) for s, t in zip(pairs.src, pairs.tgt, strict=True)
-    ]
-    return np.concatenate([np.stack(found, axis=1), np.array(signs).reshape(len(pairs), len(NAMES))], axis=1)
-
-
-def _quality(pairs: PairTexts) -> NDArray[np.float64]:
+def _quality(pairs: PairTexts) -> Floats:
     quality = pairs.tools.quality
-    return quality.probabilities(quality_inputs(pairs), piece_inputs(pairs) if quality.by_pieces else None)
-
-
-def piece_inputs(pairs: PairTexts) -> NDArray[np.float64]:
-    """Return PIECE_INPUTS (n, m) of sentence pairs."""
-    tools = pairs.tools
-    sides = list(pairs.src), list(pairs.tgt)
-    return tools.quality.piece_inputs(*sides, pairs.column("cosine"), (tools.src_lang, tools.tgt_lang))
-
-
-def _each(compute: Callable[[str, str], float]) -> Callable[[PairTexts], NDArray[np.float64]]:
-    return lambda pairs: pairs.each(compute)
+    return quality.probabilities(pairs.inputs(), pairs.piece_inputs() if quality.by_pieces else None)
 
 
 _COMPUTED = (
     Column("cosine", _cosine, encoder=True),
     Column("margin", _margin, encoder=True, neighbours=True),
-    Column("length_ratio", _each(lengths.length_ratio)),
-    Column("numbers", _each(numbers.number_agreement)),
-    Column("copy", _each(copied.copied)),
+    Column("length_ratio", lambda pairs: pairs.each(length_ratio)),
+    Column("numbers", lambda pairs: agreement(pairs.number_counts)),
+    Column("copy", lambda pairs: pairs.each(copied)),
     Column("lang", _lang, languages=True, identifies=True),
     Column("quality", _quality, encoder=True, neighbours=True, better_with_languages=True),
     Column("shorter", lambda pairs: np.minimum(*pairs.lengths)),
     Column("longer", lambda pairs: np.maximum(*pairs.lengths)),
-    Column("loops", _each(lambda s, t: max(looped(tokens_of(s)), looped(tokens_of(t))))),
-    Column("letters", _each(lambda s, t: min(lengths.letters(s), lengths.letters(t)))),
+    Column("loops", lambda pairs: pairs.each(lambda s, t: max(_loops(s), _loops(t)))),
+    Column("letters", lambda pairs: pairs.each(lambda s, t: min(letters(s), letters(t)))),
     Column("src_lang", lambda pairs: identifier().guess(pairs.src), is_text=True, identifies=True),
     Column("tgt_lang", lambda pairs: identifier().guess(pairs.tgt), is_text=True, identifies=True),
-    Column("key", lambda pairs: list(map(duplicate.pair_key, pairs.src, pairs.tgt)), is_text=True),
+    Column("key", lambda pairs: list(map(pair_key, pairs.src, pairs.tgt)), is_text=True),
 )
 COLUMNS = {column.name: column for column in _COMPUTED}
-
-
-def pair_texts(src: Sequence[str], tgt: Sequence[str], tools: Tools) -> PairTexts:
-    """Return sentence pairs with all columns to compute."""
-    return PairTexts(src, tgt, tools, COLUMNS)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bitextmine.languages.codes import language
 from bitextmine.languages.scripts import UNSPACED, latin
-from bitextmine.scoring.columns.numbers import number_counts
 
 # Of each text.
 NAMES = (
@@ -30,22 +32,22 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
-_LAST = re.compile(r"[.!?…।。！？:;：；][\"'”’»)\]」]*$")
-_NAME = re.compile(r"(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
+_LAST, _CLOSING = frozenset(".!?…।。！？:;：；"), "\"'”’»)]」"
+_TAIL = 8  # characters that hold the last mark, with what closes behind it
+# The search goes from space to space, and leaves out most words by their first letter.
+_NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _START = 4  # letters of a name that must agree
 _SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
+_MOST = 3  # of any count that is a sign
 
 
-def tokens_of(text: str) -> list[str]:
-    """Return the words of a text in lower case, or its characters if its script has no spaces between words."""
-    return _tokens(text, _words_of(text))
-
-
-def _words_of(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
     return _TOKEN.findall(text[:_CHARACTERS].lower())
 
 
-def _tokens(text: str, words: list[str]) -> list[str]:
+def tokens_of(text: str, words: list[str]) -> list[str]:
+    """Return the words of a text, or its characters if its script has no spaces between words."""
     return words if text.isascii() or _UNSPACED.search(text) is None else list("".join(words))
 
 
@@ -93,38 +95,30 @@ def _spelled(word: str) -> str:
     return latin(word)[:_START]
 
 
-def names_apart(src: str, tgt: str) -> float:
+def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) -> int:
     """Return the number of names on each side that the other lacks, at most 3: a name replaced by another.
 
     A name is a capitalised word inside a sentence; it is there if a word of the other side begins alike, spelled in
     Latin letters.
     """
-    return _names_apart((src, tgt), (_words_of(src), _words_of(tgt)))
-
-
-def _names_apart(texts: tuple[str, str], words: tuple[list[str], list[str]]) -> float:
     both = []
-    for text in texts:
+    for text in (src, tgt):
         names = {word for word in _NAME.findall(text[:_CHARACTERS]) if word[0].isupper()}
         if not names:
-            return 0.0
+            return 0
         both.append(names)
-    fewest = 3
-    for names, text, lowered in zip(both, texts[::-1], words[::-1], strict=True):
+    fewest = _MOST
+    for names, text, lowered in ((both[0], tgt, tgt_words), (both[1], src, src_words)):
         if _SPLITS in text:
             lowered = _TOKEN.findall(text[:_CHARACTERS])
-        missing = names if _SPLITS in "".join(names) else _absent(names, lowered)
-        if missing:  # spelling is slow, and most names are there letter by letter
-            there = set(map(_spelled, lowered))
-            fewest = min(fewest, sum(_spelled(name) not in there for name in missing))
-        else:
-            return 0.0
-    return float(fewest)
-
-
-def _absent(names: set[str], words: list[str]) -> list[str]:
-    there = set(words)
-    return [name for name in names if name.lower() not in there]
+        there = set(lowered)
+        missing = [name for name in names if name.lower() not in there or _SPLITS in name]
+        if not missing:
+            return 0
+        # Spelling is slow, and most names are there letter by letter.
+        spelled = set(map(_spelled, lowered))
+        fewest = min(fewest, sum(_spelled(name) not in spelled for name in missing))
+    return fewest
 
 
 @cache
@@ -146,12 +140,6 @@ def _negation(code: str) -> re.Pattern[str] | None:
     return re.compile("|".join(whole + others))
 
 
-def negations(text: str, code: str) -> int:
-    """Return the number of negating words of a text in a language, 0 for a language whose words are not known."""
-    pattern = _negation(code) if code else None
-    return 0 if pattern is None else len(pattern.findall(_plain(text)))
-
-
 def negated(text: str, code: str) -> bool:
     """Return True for a text with a negating word of a language, False if its words are not known."""
     pattern = _negation(code) if code else None
@@ -162,35 +150,50 @@ def _plain(text: str) -> str:
     return text[:_CHARACTERS].lower().replace("’", "'")
 
 
-def evidence(src: str, tgt: str, src_lang: str = "", tgt_lang: str = "") -> Iterable[float]:
-    """Return the values of NAMES for a pair; negations count only if both languages are stated."""
-    words = _words_of(src), _words_of(tgt)
-    a, b = _tokens(src, words[0]), _tokens(tgt, words[1])
-    loops = looped(a), looped(b)
-    run = copied_run(a, b)
-    shorter = max(1, min(len(a), len(b)))
-    ends = math.log(max(1, len(_END.findall(tgt))) / max(1, len(_END.findall(src))))
-    stops = [_LAST.search(text.rstrip()[-8:]) is not None for text in (src, tgt)]
-    brackets = sum(abs(src.count(mark) - tgt.count(mark)) for mark in "()[]")
-    _, lone, clash = number_counts(src, tgt)
-    no = [negated(src, src_lang), negated(tgt, tgt_lang)] if src_lang and tgt_lang else [False, False]
-    return (
-        max(0.0, loops[0] - loops[1]),
-        max(0.0, loops[1] - loops[0]),
-        min(loops),
-        run / shorter,
-        math.log1p(run),
-        max(0.0, ends),
-        max(0.0, -ends),
-        float(stops[0] and not stops[1]),
-        float(stops[1] and not stops[0]),
-        float(min(brackets, 3)),
-        _names_apart((src, tgt), words),
-        float(no[0] and not no[1]),
-        float(no[1] and not no[0]),
-        float(min(lone, 3)),
-        float(min(clash, 3)),
+def evidence(
+    src: Sequence[str], tgt: Sequence[str], no: NDArray[np.bool_], numbers: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the values (n, NAMES) of the pairs of sources and targets (n,).
+
+    no: (2, n) flags of the negated sources and targets, all False unless both languages are stated; numbers: (n, 3)
+    counts of `number_counts`.
+    """
+    words = [list(map(words_of, side)) for side in (src, tgt)]
+    a, b = (list(map(tokens_of, *side)) for side in zip((src, tgt), words, strict=True))
+    loops = [np.array(list(map(looped, side)), dtype=np.float64) for side in (a, b)]
+    runs = list(map(copied_run, a, b))
+    shorter = [max(1, min(len(x), len(y))) for x, y in zip(a, b, strict=True)]
+    # NumPy's logarithms depend on the processor in their last bit.
+    ends = np.array([math.log(_ends(t) / _ends(s)) for s, t in zip(src, tgt, strict=True)], dtype=np.float64)
+    stops = [np.array(list(map(_stops, side)), dtype=bool) for side in (src, tgt)]
+    brackets = [sum(abs(s.count(c) - t.count(c)) for c in "()[]") for s, t in zip(src, tgt, strict=True)]
+    found = (
+        np.maximum(0, loops[0] - loops[1]),
+        np.maximum(0, loops[1] - loops[0]),
+        np.minimum(*loops),
+        np.array(runs, dtype=np.float64) / np.array(shorter, dtype=np.float64),
+        list(map(math.log1p, runs)),
+        np.maximum(0, ends),
+        np.maximum(0, -ends),
+        stops[0] & ~stops[1],
+        stops[1] & ~stops[0],
+        np.minimum(brackets, _MOST),
+        list(map(names_apart, src, tgt, *words)),
+        no[0] & ~no[1],
+        no[1] & ~no[0],
+        *np.minimum(numbers[:, 1:], _MOST).T,
     )
+    return np.stack([np.asarray(value, dtype=np.float64) for value in found], axis=1)
+
+
+def _ends(text: str) -> int:
+    """Return the number of sentence ends, at least 1."""
+    return max(1, len(_END.findall(text)))
+
+
+def _stops(text: str) -> bool:
+    tail = text.rstrip()[-_TAIL:].rstrip(_CLOSING)
+    return tail[-1:] in _LAST
 
 
 def name_places(words: list[str]) -> list[int]:
@@ -207,9 +210,8 @@ def name_places(words: list[str]) -> list[int]:
 
 def negation_places(text: str, words: list[str], code: str) -> list[int]:
     """Return the places of the negating words of a language among the words of a text; none if they are not known."""
-    if len(text) > _CHARACTERS:
-        return [at for at, word in enumerate(words) if negated(word, code)]
     pattern = _negation(code) if code else None
-    if pattern is None or pattern.search(plain := _plain(text)) is None:
+    if pattern is None:
         return []
-    return [at for at, word in enumerate(plain.split()) if pattern.search(word)]
+    plain = words if len(text) > _CHARACTERS else _plain(text).split()
+    return [at for at, word in enumerate(plain) if pattern.search(_plain(word))]

@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.margin import neighbourhood_mean
-from bitextmine.scoring.columns.texts import Around, Vectors
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
+
+# Unit vectors of the sources and of the targets, float32 (n, d) each.
+Vectors = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Around:
+    """Neighbourhoods of pairs.
+
+    Attributes:
+        src, tgt: the mean cosine of each source to its nearest targets, and the reverse, float64 (n,).
+        size: the number of texts that these were chosen from, on the smaller side.
+    """
+
+    src: NDArray[np.float64]
+    tgt: NDArray[np.float64]
+    size: int
+
+
+class Neighbourhood(Protocol):
+    """Finds the neighbourhood of each pair of a stream."""
+
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+        """Return the neighbourhoods of the next pairs: texts (n,) with the vectors of both sides."""
 
 
 class WindowNeighbourhood:
@@ -28,7 +52,7 @@ class WindowNeighbourhood:
 
     def __init__(self, k: int = 4, window: int = 4096) -> None:
         self.k, self.window = k, window
-        self._texts: tuple[list[str], list[str]] = ([], [])
+        self._texts: list[list[str]] = [[], []]
         self._vectors: list[NDArray[np.float32]] = []
 
     def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
@@ -46,17 +70,12 @@ class WindowNeighbourhood:
 
     def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> None:
         """Add pairs to the window."""
-        texts = (list(src), list(tgt))
-        keep = max(0, self.window - len(src))
-        before = min(keep, len(self._texts[0]))
-        pool_texts, pool_vectors = [], []
-        for side in (0, 1):
-            old = self._texts[side][len(self._texts[side]) - before :]
-            pool_texts.append(old + texts[side])
-            parts = [self._vectors[side][len(self._vectors[side]) - before :]] if before else []
-            pool_vectors.append(np.concatenate([*parts, vectors[side]]))
-        self._texts = (pool_texts[0], pool_texts[1])
-        self._vectors = pool_vectors
+        dropped = max(0, len(self._texts[0]) - max(0, self.window - len(src)))
+        before = self._vectors or [side[:0] for side in vectors]
+        self._texts = [[*old[dropped:], *new] for old, new in zip(self._texts, (src, tgt), strict=True)]
+        self._vectors = [
+            np.concatenate([old[dropped:], new]) for old, new in zip(before, vectors, strict=True)
+        ]
 
 
 def _distinct(
@@ -114,16 +133,12 @@ class IndexNeighbourhood:
         x, y = vectors
         (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
         half = [
-            index.search(_as_stored(queries, pool), pool, self.k)
+            # Rounded as the stored vectors are, a line of the corpus finds itself.
+            index.search(queries.astype(pool.dtype), pool, self.k)
             for queries, index, pool in ((x, tgt_index, tgt_pool), (y, src_index, src_pool))
         ]
         size = min(src_index.rows, tgt_index.rows)
         return Around(neighbourhood_mean(*half[0]), neighbourhood_mean(*half[1]), size)
-
-
-def _as_stored(queries: NDArray[np.float32], pool: NDArray) -> NDArray:
-    """Round queries as the stored vectors are, so that a line of the corpus finds itself."""
-    return queries.astype(pool.dtype)
 
 
 def _npy_of(path: Path, model_hash: str) -> Path:

@@ -1,11 +1,17 @@
-"""The agreement of the numbers of a pair, however they are written."""
+"""The agreement of the numbers of a pair, in digits, words or Roman numerals."""
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
+import unicodedata
 from collections import Counter
 
-from bitextmine.scoring.columns.numerals import roman_value, word_values
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.languages.table import languages
 
 # Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
 # and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
@@ -28,6 +34,14 @@ _LONGEST_IN_WORDS = 4  # digits
 # The beginning of a longer text counts: the search for groups of digits takes quadratic time on some inputs.
 _CHARACTERS = 10_000
 _MANY = 64  # unmatched numbers: a table, which is not examined further
+# Languages whose composed numbers follow the rules of `_words`; of a word with two values the first language counts.
+# Words only ever excuse a digit on the other side, so one that looks like a number of another language ("once", eleven
+# in Spanish) punishes nobody.
+_LANGUAGES = ("en", "fr", "de", "es", "it")
+_LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ROMAN = re.compile(r"(?=[IVXLC])(C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?:e|er|ème|th|st|nd|rd)?\.?")
+_ROMAN_UNITS = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
+_ROMAN_TENS = ["", "X", "XX", "XXX", "XL", "L", "LX", "LXX", "LXXX", "XC"]
 
 
 def _canonical(number: str) -> str:
@@ -37,11 +51,6 @@ def _canonical(number: str) -> str:
     if not digits.isascii():
         digits = "".join(str(int(digit)) for digit in digits)
     return digits.lstrip("0") or "0"
-
-
-def numbers_in(text: str) -> list[str]:
-    """Return the numbers that a text has in digits, each as its digits only, in their order."""
-    return [_canonical(number) for number in _NUMBER.findall(text)]
 
 
 def number_agreement(src: str, tgt: str) -> float:
@@ -56,9 +65,14 @@ def number_agreement(src: str, tgt: str) -> float:
     where ``found`` counts the matched numbers, ``clash`` the pairs left on both sides, and ``lone`` those left on one
     side only: a number left out is half as bad as one contradicted.
     """
-    found, lone, clash = number_counts(src, tgt)
-    total = found + lone + clash
-    return (found + lone / 2) / total if total else 1.0
+    return float(agreement(np.array([number_counts(src, tgt)]))[0])
+
+
+def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the agreement (n,) of counts (n, 3) of `number_counts`."""
+    found, lone, _ = counts.T
+    total = counts.sum(axis=1)
+    return np.divide(found + lone / 2, total, out=np.ones(len(counts)), where=total > 0)
 
 
 def number_counts(src: str, tgt: str) -> tuple[int, int, int]:
@@ -66,7 +80,10 @@ def number_counts(src: str, tgt: str) -> tuple[int, int, int]:
     src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
-    left, right = Counter(numbers_in(src)), Counter(numbers_in(tgt))
+    left, right = (
+        Counter(map(_canonical, _NUMBER.findall(src))),
+        Counter(map(_canonical, _NUMBER.findall(tgt))),
+    )
     if left == right:
         return left.total(), 0, 0
     found = (left & right).total()
@@ -144,3 +161,70 @@ def _in_words(numbers: Counter[str], other: str) -> int:
             found += 1
     numbers += Counter()
     return found
+
+
+def _plain(text: str) -> str:
+    """Remove case, accents, hyphens and apostrophes: "Dix-Sept" -> "dixsept"."""
+    if text.isascii():  # most words, and much faster
+        return text.lower().replace("-", "").replace("'", "")
+    return "".join(
+        c
+        for c in unicodedata.normalize("NFKD", text.casefold())
+        if not unicodedata.combining(c) and c not in "-'"
+    )
+
+
+@functools.cache
+def _words(*more: str) -> dict[str, int]:
+    words: dict[str, int] = {}
+    for language in (*_LANGUAGES, *more):
+        row = languages()[language]
+        units, tens = ([_plain(name) for name in names] for names in (row.units, row.tens))
+        for value, name in enumerate(units):
+            words.setdefault(name, value)
+        for ten, name in enumerate(tens, start=2):
+            words.setdefault(name, 10 * ten)
+            for unit in range(1, 20 if language == "fr" and ten in (6, 8) else 10):
+                value = 10 * ten + unit
+                joined = {
+                    "de": f"{units[unit]}und{name}",
+                    "it": f"{name[:-1] if units[unit][0] in 'aeiou' else name}{units[unit]}",
+                    "es": f"{name[:-1]}i{units[unit]}" if ten == 2 else f"{name}y{units[unit]}",
+                }.get(language, f"{name}{units[unit]}")
+                words.setdefault(joined, value)
+                if language == "fr" and unit in (1, 11):
+                    words.setdefault(f"{name}et{units[unit]}", value)
+        for name, value in row.numbers.items():
+            words.setdefault(_plain(name), value)
+    # Ordinals by rule: deuxième, vierte(r/n/s), zwanzigste(r/n/s), undicesimo
+    ordinals: dict[str, int] = {}
+    for word, value in words.items():
+        for ending in ("ieme", "iemes", "te", "ten", "ter", "tes", "ste", "sten", "ster", "stes"):
+            ordinals.setdefault(word + ending, value)
+            ordinals.setdefault(word.removesuffix("e") + ending, value)
+        for ending in ("esimo", "esima"):
+            ordinals.setdefault(word[:-1] + ending, value)
+    for word, value in ordinals.items():
+        words.setdefault(word, value)
+    return words | {"cinquieme": 5, "ersten": 1, "erster": 1, "erstes": 1, "dritten": 3, "dritter": 3}
+
+
+def word_values(text: str, *more: str) -> list[int]:
+    """Return the numbers that a text has in words: single words, and two or three in a row ("vingt et un").
+
+    more: codes of languages whose words count besides those of `_LANGUAGES`.
+    """
+    known = _words(*more)
+    tokens = [_plain(token) for token in _LETTERS.findall(text)]
+    pairs = list(map(operator.add, tokens, tokens[1:]))
+    triples = map(operator.add, pairs, tokens[2:])
+    return [known[word] for word in (*tokens, *pairs, *triples) if word in known]
+
+
+def roman_value(word: str) -> int:
+    """Return the value (1 to 399) of a Roman numeral in capitals, perhaps with an ordinal ending; 0 for other words."""
+    match = _ROMAN.fullmatch(word)
+    if match is None:
+        return 0
+    hundreds, tens, units = match.groups()
+    return 100 * len(hundreds) + 10 * _ROMAN_TENS.index(tens) + _ROMAN_UNITS.index(units)

@@ -7,6 +7,7 @@ into the encoder's folder; an encoder without a file of its own gets the second 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -106,58 +107,70 @@ class Quality:
         return PieceFeatures(*self._encoder.piece_rows())
 
     def piece_inputs(
-        self, src: list[str], tgt: list[str], cosine: NDArray, langs: tuple[str, str]
-    ) -> NDArray:
-        """Return (n, PIECE_INPUTS) of n pairs; the negating words of a language "" are not known."""
+        self,
+        sides: tuple[Sequence[str], Sequence[str]],
+        cosine: NDArray[np.float64],
+        langs: tuple[str, str],
+        negated: NDArray[np.bool_],
+    ) -> NDArray[np.float64]:
+        """Return (n, PIECE_INPUTS) of n pairs, of which `negated` (2, n) flags the texts with negating words."""
         encoder = self._encoder
         pieces = [
             encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
-            for texts in (src, tgt)
+            for texts in sides
         ]
         best = self._pieces.best_cosines(*pieces)
-        words = [
-            self._lowest(*side)
-            for side in zip(pieces, best, (src, tgt), langs if all(langs) else ("", ""), strict=True)
-        ]
+        words = [self._lowest(*side) for side in zip(pieces, best, sides, langs, negated, strict=True)]
         both = np.maximum(words[0][:, 0], words[1][:, 0])
         features = self._pieces.features(*(Sentences(side, np.arange(len(side))) for side in pieces))
         return np.column_stack([cosine, *words, both, features])
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
-        """The pieces that begin a word, (vocabulary,)."""
+        """Return flags of the pieces that begin a word, (vocabulary,)."""
         tokenizer = self._encoder.tokenizer
         assert isinstance(tokenizer, Tokenizer)
         return np.array([name.startswith(SPACE) for name in tokenizer.names()])
 
     def _lowest(
-        self, pieces: Pieces, best: NDArray[np.float32], texts: list[str], code: str
+        self,
+        pieces: Pieces,
+        best: NDArray[np.float32],
+        texts: Sequence[str],
+        code: str,
+        negated: NDArray[np.bool_],
     ) -> NDArray[np.float64]:
         """Return (n, 2) the lowest cosine of a name, and of a negating word, with its counterpart; 1 for none."""
-        begins = self._begins
-        real = pieces.ids < len(begins)  # not an n-gram
-        starts = np.zeros(len(pieces.ids), dtype=bool)
-        starts[real] = begins[pieces.ids[real]]
-        found = np.ones((len(texts), 2))
-        for row, text in enumerate(texts):
-            words = text.split()
-            here = slice(*pieces.offsets[row : row + 2].tolist())
-            kinds = [evidence.name_places(words), evidence.negation_places(text, words, code)]
-            if not any(kinds):
+        real = pieces.ids < len(self._begins)  # not an n-gram
+        begins = np.zeros(len(real), dtype=bool)
+        begins[real] = self._begins[pieces.ids[real]]
+        begun = np.concatenate([[0], np.cumsum(begins)])
+        first = begun[pieces.offsets]  # the number of each text's first word; the last: of all words
+        counts = np.diff(first)
+        at: list[tuple[int, int, int]] = []  # text, kind and word
+        for row, (text, no) in enumerate(zip(texts, negated.tolist(), strict=True)):
+            if not no and text[1:].islower():
                 continue
-            number = np.cumsum(starts[here]) - 1
-            if len(number) == 0 or number[-1] + 1 != len(words):
+            words = text.split()
+            if len(words) != counts[row]:
                 continue  # cut, or normalisation changed the spaces
-            number, cosines = np.maximum(number[real[here]], 0), best[here][real[here]]
-            means = np.bincount(number, cosines, len(words)) / np.maximum(
-                np.bincount(number, minlength=len(words)), 1
-            )
-            for kind, places in enumerate(kinds):
-                if places:
-                    found[row, kind] = means[places].min()
-        return found
+            at += [(row, 0, place) for place in evidence.name_places(words)]
+            if no:
+                at += [(row, 1, place) for place in evidence.negation_places(text, words, code)]
+        # Pieces before the beginning of a text's first word count as its own.
+        row_of = np.repeat(np.arange(len(counts)), pieces.lengths)
+        used = real & (counts[row_of] > 0)
+        number = np.maximum(begun[1:] - 1, first[row_of])[used]
+        total = np.bincount(number, best[used], first[-1])
+        means = total / np.maximum(np.bincount(number, minlength=first[-1]), 1)
+        lowest = np.ones((len(texts), 2))
+        in_text, kind, place = np.array(at, dtype=np.int64).reshape(-1, 3).T
+        np.minimum.at(lowest, (in_text, kind), means[first[in_text] + place])
+        return lowest
 
-    def probabilities(self, inputs: NDArray[np.float64], more: NDArray | None) -> NDArray[np.float64]:
+    def probabilities(
+        self, inputs: NDArray[np.float64], more: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
         """Return the probabilities (n,) of pairs with INPUTS (n, m), and PIECE_INPUTS if `by_pieces`."""
         network = self._networks.plain
         if more is not None:
