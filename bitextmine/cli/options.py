@@ -1,19 +1,160 @@
-"""Options that several commands share, and `with_run`, which turns those about resources into one `Run`."""
+"""Types of option values, options that several commands share, and groups of them that become one value (`Run`).
+
+Values are checked before any file is opened (exit code 2). A well-formed value may still name a missing file, device or
+column: an error of the stage (exit code 1). Nothing heavy is imported here.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
 
-from bitextmine.cli import types
+from bitextmine.errors import BitextmineError
+from bitextmine.indexing.options import KINDS
 from bitextmine.mining.choices import Choice, Margin
 
 Decorator = Callable[[Any], Any]
 SHARE: dict[str, Any] = {"min": 0, "max": 1, "min_open": True, "max_open": True}
+
+
+# --- types ------------------------------------------------------------------------------------------------
+
+
+class Number(click.FloatRange):
+    """A finite float in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert text to a finite float."""
+        if not _is_finite(value):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def matching(pattern: str, problem: str) -> Callable[[str], str]:
+    """Return a type that accepts text of a pattern; any other value is an error, followed by `problem`."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise click.BadParameter(f"{value!r}{problem}")
+        return value
+
+    return check
+
+
+a_device = matching(r"auto|cpu|cuda(:\d{1,4})?", " is not auto, cpu, cuda or cuda:N.")
+npy_file = matching(r"(?s).+\.npy", ": the file name must end in .npy.")
+index_type = matching(  # FAISS factory strings all contain a capital letter
+    rf"(?i:{'|'.join(KINDS)})|(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+",
+    f" is not {', '.join(KINDS)} or a factory string such as IVF1024,SQ8.",
+)
+
+
+@contextlib.contextmanager
+def _as_bad_parameter() -> Iterator[None]:
+    """Turn an error of a stage's own check into Click's."""
+    try:
+        yield
+    except BitextmineError as error:
+        raise click.BadParameter(f"{str(error).removeprefix('threshold: ')}.") from None
+
+
+def ray_address(value: str) -> str:
+    """Accept the address of a Ray cluster: auto, local or HOST:PORT."""
+    from bitextmine.distributed.ray import check_address
+
+    with _as_bad_parameter():
+        check_address(value)
+    return value
+
+
+def a_threshold(estimated: bool) -> Callable[[str], str]:
+    """Return a type that accepts a finite number, auto, none and, if allowed, the rules that need an estimate."""
+
+    def check(value: str) -> str:
+        from bitextmine.mining.threshold import parse_threshold
+
+        with _as_bad_parameter():
+            parse_threshold(value, estimated=estimated)
+        return value
+
+    return check
+
+
+def a_language(value: str) -> str:
+    """Accept a language code; "" is the default of some options and refused by `shell.Command` otherwise."""
+    from bitextmine.languages.codes import code_problem
+
+    if value and (problem := code_problem(value)):
+        raise click.BadParameter(f"{problem}.")
+    return value
+
+
+def a_size(value: str) -> int:
+    """Convert 512M, 2G or 1.5GiB to bytes."""
+    from bitextmine.system import parse_size
+
+    with _as_bad_parameter():
+        return parse_size(value)
+
+
+def directions(value: str) -> str:
+    """Accept pairs of languages, such as en-fr,fr-en, or all."""
+    for pair in [] if value == "all" else value.split(","):
+        if not re.fullmatch(r"\w+(-\w+)+", pair.strip()):  # a code may contain a hyphen: pt-BR
+            raise click.BadParameter(f"{pair!r} is not a pair of languages such as en-fr, nor all.")
+    return value
+
+
+def setting(value: str) -> tuple[str, Any]:
+    """Split KEY=VALUE; the value is TOML, or text if it is not valid TOML."""
+    import tomllib
+
+    key, equals, text = value.partition("=")
+    if not key or not equals:
+        raise click.BadParameter(f"{value!r} is not KEY=VALUE.")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # also too many digits or brackets
+        return key, text
+
+
+def limit(value: str) -> tuple[str, float]:
+    """Split COL=X with a number X."""
+    key, number = setting(value)
+    if isinstance(number, int) and abs(number) > sys.float_info.max:
+        raise click.BadParameter(f"{value!r}: the number has too many digits.")
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
+        raise click.BadParameter(f"{value!r}: {number!r} is not a number.")
+    return key, number
+
+
+def weights(value: str) -> dict[str, float]:
+    """Convert NAME=WEIGHT,NAME to a dict; the weight defaults to 1."""
+    parsed = {}
+    for part in value.split(","):
+        name, _, weight = part.partition("=")
+        if not name or not _is_finite(weight or 1):
+            raise click.BadParameter(f"{part!r} is not NAME or NAME=WEIGHT.")
+        parsed[name] = float(weight or 1)
+    return parsed
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False
+
+
+# --- options ----------------------------------------------------------------------------------------------
 
 
 def text(
@@ -29,20 +170,14 @@ def number(
     name: str, help: str, *, default: float | None = None, dest: str | None = None, **limits: Any
 ) -> Decorator:
     """Make an option for a finite number within limits."""
-    return text(name, "X", help, dest=dest, shown=default, type=types.Number(**limits))
+    return text(name, "X", help, dest=dest, shown=default, type=Number(**limits))
 
 
 def count(
-    name: str,
-    help: str,
-    *,
-    default: int | None = None,
-    dest: str | None = None,
-    least: int = 1,
-    most: int | None = None,
+    name: str, help: str, *, default: Any = None, least: int = 1, most: int | None = None, **more: Any
 ) -> Decorator:
     """Make an option for a whole number; without a default, `help` says what applies."""
-    return text(name, "N", help, dest=dest, shown=default, type=click.IntRange(least, most))
+    return text(name, "N", help, shown=default, type=click.IntRange(least, most), **more)
 
 
 def flag(name: str, help: str, **more: Any) -> Decorator:
@@ -50,16 +185,25 @@ def flag(name: str, help: str, **more: Any) -> Decorator:
     return click.option(name, is_flag=True, help=help, **more)
 
 
+def switch(names: str, default: bool | None, help: str) -> Decorator:
+    """Make an option --x/--no-x."""
+    return click.option(names, default=default, show_default=default is not None, help=help)
+
+
+def pick(name: str, choices: Iterable[str], help: str, **more: Any) -> Decorator:
+    """Make an option for one of some texts."""
+    return text(name, None, help, type=click.Choice(list(choices)), **more)
+
+
 def choice(name: str, choices: type[Choice], default: Choice, about: str) -> Decorator:
     """Make an option for one of a stage's choices; the help explains each."""
     meanings = "; ".join(f"{one}: {one.meaning}" for one in choices)
-    kind = click.Choice([one.value for one in choices])
-    return text(name, None, f"{about} {meanings}.", shown=default.value, type=kind)
+    return pick(name, [one.value for one in choices], f"{about} {meanings}.", shown=default.value)
 
 
 def language(name: str, help: str, **more: Any) -> Decorator:
     """Make an option for a language code."""
-    return text(name, "LANG", help, type=types.language, **more)
+    return text(name, "LANG", help, type=a_language, **more)
 
 
 def margin(about: str) -> Decorator:
@@ -80,23 +224,13 @@ def seed(help: str = "Random seed.", **more: Any) -> Decorator:
 def threshold(help: str, estimated: bool = False) -> Decorator:
     """Make --threshold; `estimated` allows the rules that need an estimate."""
     metavar = "NUMBER|auto|none" + "|fBETA|precision=X|fpr=X" * estimated
-    return text("--threshold", metavar, help, shown="auto", type=types.threshold(estimated))
+    return text("--threshold", metavar, help, shown="auto", type=a_threshold(estimated))
 
 
 def memory(help: str, default: str | None = None) -> Decorator:
     """Make --memory; without a default, half of the free memory applies."""
-    return text(
-        "--memory",
-        "SIZE",
-        help + "  [default: half of the free memory]" * (default is None),
-        shown=default,
-        type=types.size,
-    )
-
-
-def header(help: str = "The first line names the columns, or does not.  [default: detect]") -> Decorator:
-    """Make --header/--no-header."""
-    return click.option("--header/--no-header", default=None, help=help)
+    help += "  [default: half of the free memory]" * (default is None)
+    return text("--memory", "SIZE", help, shown=default, type=a_size)
 
 
 model = text(
@@ -114,22 +248,7 @@ cache = text(
     "$BITEXTMINE_CACHE]",
     envvar="BITEXTMINE_CACHE",
 )
-wait = click.option(
-    "--wait/--no-wait",
-    default=True,
-    show_default=True,
-    help="If another process is writing an embedding, wait for it or stop.",
-)
-report_format = text(
-    "--format",
-    None,
-    "Output format; json holds the most detail.",
-    dest="report_format",
-    shown="table",
-    type=click.Choice(["table", "tsv", "json"]),
-)
-scol = text("--scol", "COL", "Source column: a position from 1, or a name in the header.  [default: detect]")
-tcol = text("--tcol", "COL", "Target column, likewise.")
+wait = switch("--wait/--no-wait", True, "If another process is writing an embedding, wait for it or stop.")
 
 
 def output(help: str) -> Decorator:
@@ -167,12 +286,41 @@ lang = language("--lang", "Language of the corpus, if its file name does not tel
 overwrite = flag("--force", "Embed again even if up to date, and overwrite files of other programs.")
 
 
+# --- groups of options that reach a command as one value --------------------------------------------------
+
+
+def packed(name: str, make: Callable[[dict[str, Any]], Any], *options: Decorator) -> Decorator:
+    """Add options to a command; `make` takes their values out of its keywords and returns the parameter `name`."""
+
+    def add(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def call(*args: Any, **given: Any) -> Any:
+            given[name] = make(given)
+            return command(*args, **given)
+
+        for option in reversed(options):
+            call = option(call)
+        return call
+
+    return add
+
+
 def with_corpora(several_names: bool) -> Decorator:
-    """Add the options that name source and target corpora; `several_names` makes --name repeatable."""
+    """Add the arguments and options that name corpora, as `corpora`: the first arguments of `find_pairs`.
+
+    `several_names` makes --name repeatable.
+    """
+
+    def make(given: dict[str, Any]) -> Any:
+        sides = [(given.pop(side), given.pop(f"{side}_file")) for side in ("src", "tgt")]
+        return given["corpora"], *sides, given.pop("directory"), given.pop("name")
+
     folder = "Folder of the corpora.  [default: current folder]"
     named = "Which corpora to take if --dir holds several: news for news.en and news.fr."
-    return lambda command: apply(
-        command,
+    return packed(
+        "corpora",
+        make,
+        click.argument("corpora", metavar="[SRC TGT]", nargs=-1),
         language("--src", "Source language; its corpus is looked up in --dir. Repeatable.", multiple=True),
         language("--tgt", "Target language, likewise.", multiple=True),
         text("--dir", "FOLDER", folder, dest="directory", default="."),
@@ -182,7 +330,24 @@ def with_corpora(several_names: bool) -> Decorator:
     )
 
 
-# --- resources: what a command computes with -------------------------------------------------------------
+def with_columns(*more: Decorator, header: str = ".  [default: detect]") -> Decorator:
+    """Add `more`, --scol, --tcol and --header, as `where`: the `Columns` of a file of pairs."""
+
+    def make(given: dict[str, Any]) -> Any:
+        from bitextmine.files.layout import Columns
+
+        score = given.pop("score_col", None)
+        return Columns(score, given.pop("scol"), given.pop("tcol"), given.pop("header"))
+
+    source = "Source column: a position from 1, or a name in the header.  [default: detect]"
+    return packed(
+        "where",
+        make,
+        *more,
+        text("--scol", "COL", source),
+        text("--tcol", "COL", "Target column, likewise."),
+        switch("--header/--no-header", None, f"The first line names the columns, or does not{header}"),
+    )
 
 
 def _set_max_line(ctx: click.Context, param: click.Parameter, value: int) -> None:
@@ -196,47 +361,34 @@ max_line = text(
     "SIZE",
     "Longest line to read; a longer one is an error.",
     shown="10M",
-    type=types.size,
+    type=a_size,
     expose_value=False,
     callback=_set_max_line,
 )
-device = text("--device", "auto|cpu|cuda|cuda:N", "Device to compute on.", shown="auto", type=types.device)
+device = text("--device", "auto|cpu|cuda|cuda:N", "Device to compute on.", shown="auto", type=a_device)
 batch_tokens = count(
     "--batch-tokens", "Subword pieces per batch; fewer need less memory.  [default: fits the device]"
 )
-errors = text(
+errors = pick(
     "--errors",
-    None,
+    ("strict", "replace"),
     "Invalid UTF-8: stop and report the line, or read it as U+FFFD.",
     shown="strict",
-    type=click.Choice(["strict", "replace"]),
 )
 
 
 def with_run(*resources: Decorator) -> Decorator:
     """Add `resources` and --max-line to a command, which gets their values as one `Run`, its parameter `run`."""
 
-    def add(command: Callable[..., Any]) -> Any:
-        @functools.wraps(command)
-        def with_one(*args: Any, **given: Any) -> Any:
-            from bitextmine.distributed.options import take_executor
-            from bitextmine.run import Run
+    def make(given: dict[str, Any]) -> Any:
+        from bitextmine.distributed.options import take_executor
+        from bitextmine.run import Run
 
-            given["executor"] = take_executor(given)
-            names = {field.name for field in dataclasses.fields(Run)} & given.keys()
-            run = Run(**{name: given.pop(name) for name in names})
-            return command(*args, run=run, **given)
+        given["executor"] = take_executor(given)
+        names = {field.name for field in dataclasses.fields(Run)} & given.keys()
+        return Run(**{name: given.pop(name) for name in names})
 
-        return apply(with_one, *resources, max_line)
-
-    return add
-
-
-def apply(command: Any, *decorators: Decorator) -> Any:
-    """Add options to a command, in this order."""
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+    return packed("run", make, *resources, max_line)
 
 
 def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
@@ -253,13 +405,13 @@ def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
     )
     report = "Append seconds, tasks, workers and memory of each stage.  [default: only log them]"
     options = [
-        text("--ray", "auto|local|HOST:PORT", about, type=types.ray_address),
+        text("--ray", "auto|local|HOST:PORT", about, type=ray_address),
         count("--ray-cpus", "CPUs per Ray worker.", default=1),
         *([count("--ray-gpus", "GPUs per Ray worker.", default=0, least=0)] if gpus else []),
         *([count("--ray-rows", "Maximum lines per shard.  [default: from the corpus size]")] if rows else []),
         text("--ray-report", "FILE.jsonl", report),
     ]
-    return lambda command: apply(command, *options)
+    return lambda command: functools.reduce(lambda made, add: add(made), reversed(options), command)
 
 
 def explicit(name: str) -> bool:

@@ -18,6 +18,7 @@ import click
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.urls import is_remote
+from bitextmine.version import __version__
 
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -104,11 +105,30 @@ class Program(Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command."""
         _log_to_stderr()
-        with _errors_as_messages(lambda: _resume_hint(self, ctx)):
+        with _errors_as_messages(
+            lambda: getattr(self.commands.get(ctx.invoked_subcommand or ""), "resume", "")
+        ):
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()  # a closed pipe or full disk can still be reported here
             return result
+
+
+@click.group(
+    cls=Program,
+    example="bitextmine mine --src en --tgt fr",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Tab completion for bash (for zsh and fish: zsh_source, fish_source):
+eval "$(_BITEXTMINE_COMPLETE=bash_source bitextmine)\"""",
+)
+@click.version_option(__version__, prog_name="bitextmine", message="%(prog)s %(version)s")
+def program() -> None:
+    """Find translated sentence pairs in two piles of text.
+
+    A corpus is a text file with one sentence per line; its last suffix is its language: corpus.fr,
+    corpus.fr.gz (or .bz2, .xz, .zst). "-" stands for standard input or output.
+    """
 
 
 @contextlib.contextmanager
@@ -168,11 +188,6 @@ def _stdout_is_open() -> bool:
         return False
 
 
-def _resume_hint(program: click.Group, ctx: click.Context) -> str:
-    command: click.Command | None = program.commands.get(ctx.invoked_subcommand or "")
-    return getattr(command, "resume", "")
-
-
 def _describe(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if error.errno == errno.EBADF and not where:
@@ -187,14 +202,9 @@ def _describe(error: OSError) -> str:
 
 def _out_of_memory(error: Exception) -> bool:
     text = str(error)  # torch's errors are recognised by name and text, without importing it
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or (
-            isinstance(error, RuntimeError)
-            and ("can't allocate memory" in text or "not enough memory" in text)
-        )
-    )
+    if isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text):
+        return True
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def _fail(message: str) -> NoReturn:

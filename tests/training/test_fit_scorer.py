@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitextmine.cli.encoder import fit_scorer_command
+from bitextmine.cli.training import fit_scorer_command
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.scorer import Network, Scorer
 from bitextmine.training import fit_scorer as fitting_module

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bitextmine.cli import options
-from bitextmine.cli.shell import Group
-from bitextmine.cli.types import directions
+from bitextmine.cli.shell import program
 
 if TYPE_CHECKING:
     from bitextmine.run import Run
+
 
 pivot = options.language(
     "--pivot",
@@ -21,17 +23,24 @@ pivot = options.language(
 bootstrap_seed = options.seed("Random seed of the bootstrap.")
 
 
-def print_report(report: Any, report_format: str) -> None:
-    """Print the result of an evaluation as a table, TSV or JSON."""
-    if report_format == "json":
-        import json
+def printed(command: Callable[..., Any]) -> Any:
+    """Add --format to a command, and print the report that it returns."""
 
-        click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
-    else:
-        click.echo(report.to_table(tabs=report_format == "tsv"))
+    @functools.wraps(command)
+    def call(*args: Any, report_format: str, **given: Any) -> None:
+        report = command(*args, **given)
+        if report_format == "json":
+            import json
+
+            click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            click.echo(report.to_table(tabs=report_format == "tsv"))
+
+    forms, help = ("table", "tsv", "json"), "Output format; json holds the most detail."
+    return options.pick("--format", forms, help, dest="report_format", shown="table")(call)
 
 
-@click.group(cls=Group, name="evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
+@program.group("evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
 def evaluate() -> None:
     """Measure retrieval (P@1), mining and alignment (F1), similarity (Spearman) or classification (accuracy)."""
 
@@ -53,7 +62,7 @@ def evaluate() -> None:
 )
 @click.option(
     "--pairs",
-    type=directions,
+    type=options.directions,
     default="all",
     show_default=True,
     metavar="en-fr,fr-en,...",
@@ -70,7 +79,7 @@ def evaluate() -> None:
 @options.count("--candidates", "Nearest sentences by cosine that the margins rerank.", default=10)
 @options.flag("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")
 @options.text("--work", "FOLDER", "Keep the pools' vectors here for the next run.")
-@options.report_format
+@printed
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
 def evaluate_retrieval(
     queries: str | None,
@@ -81,14 +90,11 @@ def evaluate_retrieval(
     tgt_file: str | None,
     src_lang: str | None,
     tgt_lang: str | None,
-    k: int,
-    csls: int,
-    candidates: int,
-    rescore: bool,
-    report_format: str,
+    model: str,
+    work: str | None,
     run: Run,
-    **options: Any,
-) -> None:
+    **ranking: Any,
+) -> Any:
     """Measure P@1: how often the nearest sentence of a pool is the translation.
 
     Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
@@ -97,19 +103,13 @@ def evaluate_retrieval(
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
         raise click.UsageError("give either --queries, or both --src-file and --tgt-file")
     from bitextmine.evaluation.ranking import RankingOptions
+    from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_pools
 
-    ranking = RankingOptions(k, csls, candidates, rescore)
-    if queries is not None:
-        from bitextmine.evaluation.retrieval import evaluate_pools
-
-        report = evaluate_pools(queries, distractors, ranking, run, pairs=pairs, pivot=pivot, **options)
-    else:
-        from bitextmine.evaluation.retrieval import evaluate_muse
-
-        assert src_file is not None
-        assert tgt_file is not None
-        report = evaluate_muse((src_file, tgt_file), (src_lang, tgt_lang), ranking, run, **options)
-    print_report(report, report_format)
+    how = RankingOptions(**ranking)
+    if src_file is not None and tgt_file is not None:
+        return evaluate_muse((src_file, tgt_file), (src_lang, tgt_lang), how, run, model=model, work=work)
+    assert queries is not None
+    return evaluate_pools(queries, distractors, how, run, pairs=pairs, pivot=pivot, model=model, work=work)
 
 
 @evaluate.command(
@@ -128,9 +128,9 @@ def evaluate_retrieval(
 @options.text("--tgt-file", "FILE", "The target corpus, likewise.", dest="tgt_corpus")
 @options.seed("Random seed of the split and the bootstrap.")
 @options.resamples
-@options.report_format
+@printed
 @options.with_run(options.errors)
-def evaluate_mining(mined: str, report_format: str, run: Run, **options: Any) -> None:
+def evaluate_mining(mined: str, run: Run, **options: Any) -> Any:
     """Score mined pairs against gold, as the BUCC shared task does: precision, recall and F1.
 
     MINED.tsv is the output of 'bitextmine mine --ids --threshold none'. The threshold is tuned on one half of the
@@ -138,7 +138,7 @@ def evaluate_mining(mined: str, report_format: str, run: Run, **options: Any) ->
     """
     from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
 
-    print_report(evaluate_file(mined, errors=run.errors, **options), report_format)
+    return evaluate_file(mined, errors=run.errors, **options)
 
 
 @evaluate.command(
@@ -160,11 +160,9 @@ def evaluate_mining(mined: str, report_format: str, run: Run, **options: Any) ->
 )
 @options.resamples
 @bootstrap_seed
-@options.report_format
+@printed
 @options.with_run(options.errors)
-def evaluate_align(
-    found: tuple[str, ...], golds: tuple[str, ...], report_format: str, run: Run, **options: Any
-) -> None:
+def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], run: Run, **options: Any) -> Any:
     """Score alignments as Vecalign does: strict and lax precision, recall and F1.
 
     Files hold one link per line, such as [0, 1]:[2], with sentences counted from 0 (the output of 'align --format
@@ -174,7 +172,7 @@ def evaluate_align(
     """
     from bitextmine.evaluation.alignment import evaluate_alignment
 
-    print_report(evaluate_alignment(found, golds, errors=run.errors, **options), report_format)
+    return evaluate_alignment(found, golds, errors=run.errors, **options)
 
 
 @evaluate.command(
@@ -189,7 +187,7 @@ def evaluate_align(
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--pairs",
-    type=directions,
+    type=options.directions,
     metavar="en-de,de-en,...",
     help="Also measure across languages: first sentences from one file, second sentences from the other; all: to and "
     "from --pivot.",
@@ -198,9 +196,9 @@ def evaluate_align(
 @options.model
 @options.resamples
 @bootstrap_seed
-@options.report_format
+@printed
 @options.with_run(options.device, options.batch_tokens, options.errors)
-def evaluate_sts(files: tuple[str, ...], report_format: str, run: Run, **options: Any) -> None:
+def evaluate_sts(files: tuple[str, ...], run: Run, **options: Any) -> Any:
     """Measure semantic similarity: Spearman correlation (x 100) of cosines with human ratings.
 
     FILE is comma- or tab-separated: sentence1, sentence2, score, or the columns of the STS benchmark, or any order that
@@ -209,10 +207,8 @@ def evaluate_sts(files: tuple[str, ...], report_format: str, run: Run, **options
     """
     from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
 
-    report = evaluate_files(
-        files, device=run.device, batch_tokens=run.batch_tokens, errors=run.errors, **options
-    )
-    print_report(report, report_format)
+    options |= {"device": run.device, "batch_tokens": run.batch_tokens, "errors": run.errors}
+    return evaluate_files(files, **options)
 
 
 @evaluate.command(
@@ -240,9 +236,9 @@ def evaluate_sts(files: tuple[str, ...], report_format: str, run: Run, **options
 @options.count("--runs", "Classifiers to average, each trained on a different 90% of --train.", default=5)
 @options.seed("Random seed of the splits.")
 @options.model
-@options.report_format
+@printed
 @options.with_run(options.device, options.batch_tokens, options.errors)
-def evaluate_classification(report_format: str, run: Run, **options: Any) -> None:
+def evaluate_classification(run: Run, **options: Any) -> Any:
     """Measure zero-shot document classification across languages, as MLDoc does.
 
     Trains a linear classifier on the vectors of documents in one language and tests it on documents in others. The
@@ -250,4 +246,4 @@ def evaluate_classification(report_format: str, run: Run, **options: Any) -> Non
     """
     from bitextmine.evaluation.classification import evaluate_classification as evaluate_files
 
-    print_report(evaluate_files(run=run, **options), report_format)
+    return evaluate_files(run=run, **options)

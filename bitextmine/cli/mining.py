@@ -1,23 +1,24 @@
-"""bitextmine mine."""
+"""bitextmine mine, align."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bitextmine.alignment.choices import FORMATS, LINK_FORMATS
 from bitextmine.cli import options
-from bitextmine.cli.shell import Command
+from bitextmine.cli.shell import program
 from bitextmine.mining.choices import Dedup, Duplicates, Retrieval, SearchWay
 
 if TYPE_CHECKING:
     from bitextmine.run import Run
 
 
-@click.command(
-    cls=Command,
-    name="mine",
+@program.command(
+    "mine",
     example=(
         "bitextmine mine --src en --tgt fr",
         "bitextmine mine --src en --tgt fr --dir crawl --name news -o pairs.tsv.gz",
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     resume="run the same command again to resume",
     remote=("corpora", "directory", "src_file", "tgt_file", "gold", "output"),
 )
-@click.argument("corpora", metavar="[SRC TGT]", nargs=-1)
 @options.with_corpora(several_names=False)
 @options.model
 @options.neighbours("Neighbours for the margin.")
@@ -44,18 +44,17 @@ if TYPE_CHECKING:
     "FILE",
     "Known pairs to tune --threshold auto on, all or a sample: source line, tab, target line, from 1.",
 )
-@click.option(
+@options.switch(
     "--rescore/--no-rescore",
-    default=None,
-    help="Also compare the subwords of each pair; scores and --threshold are then the log odds that a pair is a "
+    None,
+    "Also compare the subwords of each pair; scores and --threshold are then the log odds that a pair is a "
     "translation (0: even odds), not margins.  [default: on if the encoder has a scorer, the margin is ratio and k >= "
     "2]",
 )
-@click.option(
+@options.switch(
     "--clean/--no-clean",
-    default=True,
-    show_default=True,
-    help="Leave out junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
+    True,
+    "Leave out junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
 )
 @options.choice("--dedup", Dedup, Dedup.EXACT, "Lines that count as duplicates and are mined once.")
 @options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs for duplicate lines.")
@@ -84,20 +83,7 @@ if TYPE_CHECKING:
     options.errors,
 )
 def mine(
-    corpora: tuple[str, ...],
-    src: tuple[str, ...],
-    tgt: tuple[str, ...],
-    directory: str,
-    name: str | None,
-    src_file: tuple[str, ...],
-    tgt_file: tuple[str, ...],
-    model: str,
-    output: str,
-    ids: bool,
-    origin: bool,
-    normalize: bool,
-    run: Run,
-    **options: Any,
+    corpora: Any, model: str, output: str, ids: bool, origin: bool, normalize: bool, run: Run, **options: Any
 ) -> None:
     """Find translated sentence pairs in two corpora.
 
@@ -112,7 +98,7 @@ def mine(
     from bitextmine.mining.texts import find_pairs, output_names
 
     mining, work = split_options(options, run)
-    pairs = find_pairs(corpora, (src, src_file), (tgt, tgt_file), directory, name, run.errors)
+    pairs = find_pairs(*corpora, errors=run.errors)
     if origin:  # better now than after the work
         for text in {text for pair in pairs for text in pair}:
             text.origins()
@@ -134,3 +120,59 @@ def mine(
             click.echo(bitext.to_table(), err=True)
     for bitext in done:  # only now: until all are written, an interrupted run resumes from the checkpoints
         bitext.discard_checkpoint()
+
+
+@program.command(
+    "align",
+    example=(
+        "bitextmine align book.en book.fr",
+        "bitextmine align page.en.html page.fr.html -o page.tmx",
+        "bitextmine align en/ fr/ -o aligned.tsv.gz",
+        "bitextmine align book.en book.fr | bitextmine score | bitextmine filter",
+        "bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr",
+    ),
+    resume="with -o, run the same command again to resume",
+    remote=("src", "tgt", "pairs", "output"),
+)
+@click.argument("src", required=False, metavar="[SRC")
+@click.argument("tgt", required=False, metavar="TGT]")
+@options.text(
+    "--list",
+    "FILE",
+    "Instead of SRC and TGT: a list with a source file, a tab and a target file on each line.",
+    dest="pairs",
+)
+@options.flag("--blank-lines", "Blank lines separate documents in SRC and TGT.")
+@options.flag("--documents", "Match documents by content, in two folders or with --blank-lines.")
+@options.count("--max-size", "Maximum sentences in a link, both sides together.", default=6, least=2, most=16)
+@options.flag(
+    "--presplit", "Take each line as a sentence. Without it, pages and paragraphs are cut into sentences."
+)
+@options.flag(
+    "--ids", "Add the line numbers, counted from 1, after the score (and the document, if there are several)."
+)
+@options.pick(
+    "--format",
+    FORMATS,
+    f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; or pairs alone.  [default: by FILE's "
+    "suffix, or tsv]",
+)
+@options.language("--src-lang", "Language of SRC.  [default: as in book.en, book.en.txt]")
+@options.language("--tgt-lang", "Likewise.  [default: TGT's suffix]")
+@options.count("--jobs", "Documents to align in parallel.  [default: one per CPU]", dest="threads")
+@options.output("Output file.")
+@options.model
+@options.with_run(options.device, options.batch_tokens, options.errors)
+def align(src: str | None, tgt: str | None, output: str, run: Run, **options: Any) -> None:
+    """Align the sentences of documents with their translations.
+
+    SRC and TGT are two documents, or two folders of them, matched by name: one sentence per line, plain text or HTML.
+    Prints score, source sentences and target sentences, separated by tabs, in document order; a sentence without a
+    translation stands alone. The score is the log odds of a translation, as that of mine: 0 is as likely as not. Blank
+    lines are skipped.
+    """
+    # Documents are aligned in parallel; threads inside NumPy's products would compete with them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from bitextmine.alignment.run import AlignOptions, align_files
+
+    click.echo(align_files(src, tgt, output, AlignOptions(**options), run).to_table(), err=True)

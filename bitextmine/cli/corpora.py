@@ -1,0 +1,281 @@
+"""bitextmine split, embed, index."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bitextmine.cli import options
+from bitextmine.cli.options import explicit
+from bitextmine.cli.shell import program
+from bitextmine.documents.options import Kind, SplitOptions
+from bitextmine.files.urls import is_remote
+from bitextmine.indexing.options import KINDS, IndexOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bitextmine.embeddings.embed import Encoding
+    from bitextmine.run import Run
+
+
+@program.command(
+    "split",
+    example=(
+        "bitextmine split book.en.txt > book.en",
+        "bitextmine split site/ --lang fr -o site.fr",
+        "bitextmine split crawl.warc.gz --by-language -o 'crawl.{lang}'",
+        "zcat articles.jsonl.gz | bitextmine split - --lang de --text-field body > articles.de",
+    ),
+    resume="with -o, run the same command again to resume",
+    remote=("inputs",),
+)
+@click.argument("inputs", metavar="FILE|FOLDER|-...", nargs=-1, required=True)
+@options.language(
+    "--lang",
+    "Language of the documents.  [default: as in book.en.txt] With --by-language, a language to keep; repeatable.",
+    dest="langs",
+    multiple=True,
+)
+@options.flag("--by-language", "Identify the language of each document. Needs the extra 'languages'.")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="NAME.{lang}",
+    help="Corpus to write; {lang} stands for the language.  [default: standard output]",
+)
+@options.flag(
+    "--ids",
+    "Write document, URL, paragraph and sentence number before each sentence, separated by tabs, and no "
+    "NAME.LANG.origin.tsv.",
+)
+@options.pick(
+    "--join", ("sentence", "paragraph"), "Write one sentence or one paragraph per line.", shown="sentence"
+)
+@options.switch(
+    "--normalize/--no-normalize",
+    True,
+    "Remove markup, mojibake, control and zero-width characters and runs of spaces, and apply Unicode NFC.",
+)
+@options.pick(
+    "--from",
+    [kind.value for kind in Kind],
+    "Format of the files.  [default: by suffix, then by content]",
+    dest="kind",
+)
+@options.text(
+    "--text-field", "NAME", "Field of JSON Lines, or column of Parquet, that holds the text.", shown="text"
+)
+@options.with_run(options.errors)
+def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **options: Any) -> None:
+    """Split documents into sentences, one per line.
+
+    Reads plain text (blank lines separate paragraphs), HTML, WARC, JSON Lines and Parquet, also compressed, and folders
+    of such files. Of a web page, keeps the main text. With -o, writes NAME.LANG and NAME.LANG.origin.tsv, whose line i
+    is the document, URL, paragraph and sentence number of line i.
+    """
+    from bitextmine.documents.run import split_files
+
+    how = SplitOptions(kind=Kind(kind) if kind else None, **options)
+    click.echo(split_files(inputs, output, how, run).to_text(how), err=True)
+
+
+@program.command(
+    "embed",
+    example=(
+        "bitextmine embed corpus.fr",
+        "bitextmine embed corpus.en corpus.fr.gz",
+        "zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy",
+        "bitextmine embed corpus.fr --vectors laser.raw --dim 1024",
+    ),
+    resume="run the same command again to resume",
+    remote=("corpora", "out"),
+)
+@click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
+@options.model
+@options.lang
+@options.text(
+    "--out",
+    "FILE.npy",
+    "Output file, for a single corpus; may be a URL if --cache is given.  [default: CORPUS.npy]",
+    type=options.npy_file,
+)
+@options.cache
+@options.wait
+@options.text(
+    "--vectors",
+    "FILE",
+    "Import vectors that another tool made, for a single corpus: .npy, or LASER's headerless float32 or float16. "
+    "Use them with --model precomputed.",
+)
+@options.count("--dim", "Dimensions of headerless --vectors.")
+@options.overwrite
+@options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
+def embed(
+    corpora: tuple[str, ...],
+    model: str,
+    lang: str | None,
+    out: str | None,
+    cache: str | None,
+    vectors: str | None,
+    dim: int | None,
+    run: Run,
+    **options: Any,
+) -> None:
+    """Encode each line of a corpus as a vector.
+
+    Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
+    corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
+    vectors of another model, writes to a name of its own.
+    """
+    sent = out if out is not None and is_remote(out) else None
+    if out is not None and sent is None:
+        cache = cache if explicit("cache") else None  # --out wins over the environment
+    if out is not None and len(corpora) > 1:
+        raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
+    if vectors is not None:
+        _check_vectors(corpora, model, sent is not None, run.executor.distributed)
+    elif dim is not None:
+        raise click.UsageError("--dim is only for --vectors")
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_to
+
+    if vectors is not None:
+        from bitextmine.embeddings.vectors import adopt_vectors
+
+        how = EmbedOptions(out, force=options["force"])
+        adopt_vectors(corpora[0], vectors, run, how, dim=dim, lang=lang)
+        return
+    from bitextmine.encoder import load_encoder
+
+    encoder = load_encoder(model, run.device_here)
+    how = EmbedOptions(None if sent else out, cache, **options)
+    for corpus in corpora if sent is None else ():
+        check_embedding(corpus, encoder, how, lang=lang)
+    with _encoding(run, model) as encoding:
+        how = replace(how, encoding=encoding)
+        if sent is not None:
+            from bitextmine.files.storage import Remote
+
+            embed_to(Remote(sent), corpora[0], encoder, run, how, lang=lang)
+            return
+        for corpus in corpora:
+            embed_corpus(corpus, encoder, run, how, lang=lang)
+
+
+def _check_vectors(corpora: tuple[str, ...], model: str, sent: bool, distributed: bool) -> None:
+    from bitextmine.encoder.encoder import PRECOMPUTED
+
+    for wrong, reason in (
+        (sent, "--vectors are written to a local file: --out FILE.npy"),
+        (explicit("model") and model != PRECOMPUTED, "--vectors are already computed: leave out --model"),
+        (len(corpora) > 1 or corpora[0] == "-", "--vectors belong to a single corpus, in a file"),
+        (distributed, "--vectors are already computed: a cluster has nothing to do"),
+        (explicit("cache"), "--vectors go beside their corpus or to --out: leave out --cache"),
+    ):
+        if wrong:
+            raise click.UsageError(reason)
+
+
+def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
+    if not run.executor.distributed:
+        return nullcontext()
+    from bitextmine.distributed.encoding import ClusterEncoding
+
+    return ClusterEncoding(run.executor, model, run.device)
+
+
+@program.command(
+    "index",
+    example=(
+        "bitextmine index corpus.fr",
+        "bitextmine index corpus.fr --type ivf",
+        "bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index",
+    ),
+    resume="run the same command again to resume",
+    remote=("corpora",),
+)
+@click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
+@options.text(
+    "--type",
+    f"{'|'.join(KINDS)}|FACTORY",
+    "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: the cheapest, measured on this machine.",
+    dest="kind",
+    shown="auto",
+    type=options.index_type,
+)
+@options.count("--recall-sample", "Rows to measure recall on.", default=1000)
+@click.option(
+    "--recall",
+    "--recall-target",
+    "recall_target",
+    type=options.Number(0, 1),
+    default=0.99,
+    show_default=True,
+    metavar="X",
+    help="Raise the search effort (nprobe, efSearch) until this share of nearest rows is found.",
+)
+@options.neighbours("Neighbours to measure recall with.")
+@options.seed("Random seed of the training rows and the recall sample.")
+@options.count("--queries", "Searches that 'auto' plans for.  [default: one per row]")
+@options.overwrite
+@options.model
+@options.lang
+@options.cache
+@options.wait
+@options.with_run(
+    options.memory("Memory limit for building, e.g. 500M or 2G."),
+    options.device,
+    options.cluster("compute missing vectors; the index itself is built on this machine."),
+    options.batch_tokens,
+    options.errors,
+)
+def index(
+    corpora: tuple[str, ...],
+    model: str,
+    lang: str | None,
+    cache: str | None,
+    wait: bool,
+    force: bool,
+    run: Run,
+    **options: Any,
+) -> None:
+    """Build a FAISS index of a corpus, for corpora too large for exact search.
+
+    Writes corpus.fr.faiss and corpus.fr.faiss.json beside the vectors, with the recall measured against exact search.
+    Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.
+    """
+    from bitextmine.console import progress
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
+    from bitextmine.embeddings.places import place_of
+    from bitextmine.encoder import load_encoder
+    from bitextmine.files.streams import read_once
+    from bitextmine.indexing.file import check_index_output, index_corpus
+
+    for corpus in filter(read_once, corpora):
+        raise click.UsageError(
+            f"{corpus}: a pipe cannot be indexed; embed it first with 'bitextmine embed - --lang fr --out "
+            "corpus.fr.npy', then index the .npy"
+        )
+    texts = [corpus for corpus in corpora if not corpus.endswith(".npy")]
+    encoder = load_encoder(model, run.device_here) if texts else None
+    how = EmbedOptions(cache=cache, overwrite=force, wait=wait)
+    for corpus in corpora:
+        vectors: str | Path = corpus
+        if encoder is not None and corpus in texts:
+            check_embedding(corpus, encoder, how, lang=lang)
+            if cache is not None:
+                continue
+            vectors = place_of(corpus, encoder.hash)
+        check_index_output(vectors, force=force)
+    with _encoding(run, model) if texts else nullcontext() as encoding:
+        for corpus in corpora:
+            vectors = corpus
+            if encoder is not None and corpus in texts:
+                vectors = embed_corpus(corpus, encoder, run, replace(how, encoding=encoding), lang=lang)
+            with progress(None, f"index {corpus}", "vectors") as bar:
+                report = index_corpus(vectors, IndexOptions(force=force, **options), run, bar.update)
+            click.echo(report.to_table(), err=True)
