@@ -98,7 +98,7 @@ def mine(
     from bitextmine.mining.texts import find_pairs, output_names
 
     mining, work = split_options(options, run)
-    pairs = find_pairs(*corpora, errors=run.errors)
+    pairs = find_pairs(*corpora)
     if origin:  # better now than after the work
         for text in {text for pair in pairs for text in pair}:
             text.origins()

@@ -186,7 +186,7 @@ def flag(name: str, help: str, **more: Any) -> Decorator:
 
 
 def switch(names: str, default: bool | None, help: str) -> Decorator:
-    """Make an option --x/--no-x."""
+    """Make an option that is on or off, such as --wait/--no-wait."""
     return click.option(names, default=default, show_default=default is not None, help=help)
 
 
@@ -306,14 +306,14 @@ def packed(name: str, make: Callable[[dict[str, Any]], Any], *options: Decorator
 
 
 def with_corpora(several_names: bool) -> Decorator:
-    """Add the arguments and options that name corpora, as `corpora`: the first arguments of `find_pairs`.
+    """Add the arguments and options that name corpora, as `corpora`: the arguments of `find_pairs`.
 
     `several_names` makes --name repeatable.
     """
 
     def make(given: dict[str, Any]) -> Any:
         sides = [(given.pop(side), given.pop(f"{side}_file")) for side in ("src", "tgt")]
-        return given["corpora"], *sides, given.pop("directory"), given.pop("name")
+        return given["corpora"], *sides, given.pop("directory"), given.pop("name"), given["errors"]
 
     folder = "Folder of the corpora.  [default: current folder]"
     named = "Which corpora to take if --dir holds several: news for news.en and news.fr."

@@ -178,7 +178,7 @@ def adapt(corpora: Any, model: str, out: str, gold: tuple[str, ...], run: Run, *
     from bitextmine.adaptation.training import AdaptOptions
 
     plan = AdaptOptions(**options)
-    piles = find_piles(*corpora, errors=run.errors)
+    piles = find_piles(*corpora)
     adapt_piles(piles, out, plan, run, model=model, gold=read_golds(gold, piles, run.errors))
 
 
