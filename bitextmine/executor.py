@@ -1,8 +1,8 @@
 """Where work is computed: in this process, or by the workers of a cluster.
 
 An executor opens a set of workers. A stage cuts its work into tasks, functions of this package by name, and the workers
-return their results in order. Another kind of cluster is one more class with the methods of `Executor`, whose workers
-have those of `Workers`.
+return their results in order. Another kind of cluster is one more class with the methods of `Executor`, and a subclass
+of `Workers`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
@@ -49,40 +49,6 @@ class Task:
     args: tuple[Any, ...]
     what: str
     key: Any = None
-
-
-class Workers(Protocol):
-    """The workers of an open executor."""
-
-    @property
-    def slots(self) -> int:
-        """The number of tasks that the workers have in hand, running and waiting."""
-
-    @property
-    def shard_rows(self) -> int | None:
-        """The most rows in a task (None: as the size of the corpora suggests)."""
-
-    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
-        """Yield each task with its result, in order; `ahead` more than `slots` may finish before the next is taken.
-
-        Raises:
-            BitextmineError: a task raised one, or its worker died again and again.
-        """
-
-    def run(self, task: Task) -> Any:
-        """Return the result of one task, which goes before all others."""
-
-    def share(self, folders: Iterable[Path]) -> None:
-        """Raise BitextmineError unless every worker can write into the folders."""
-
-    def put(self, value: Any) -> Shared:
-        """Send an object to the workers, once for each machine that asks for it."""
-
-    def check_fits(self, size: int, what: str) -> None:
-        """Raise BitextmineError if a machine has no room for the arguments of tasks, `size` bytes each."""
-
-    def stage(self, name: str) -> AbstractContextManager[Stage]:
-        """Return a context whose end logs the cost of the work inside it."""
 
 
 class Executor(Protocol):
@@ -197,11 +163,58 @@ class Stage:
             raise BitextmineError(f"{path}: cannot write the report: {e.strerror or e}") from None
 
 
+class Workers:
+    """The workers of an open executor; a kind of executor adds `map`, `slots`, `put`, and what it has to check.
+
+    Args:
+        shard_rows: the most rows in a task (None: as the size of the corpora suggests).
+        report: a file that gets a line of JSON for each stage.
+    """
+
+    def __init__(self, shard_rows: int | None = None, report: str | os.PathLike[str] | None = None) -> None:
+        self.shard_rows, self._report_path = shard_rows, report
+        self._report = Report()
+
+    @property
+    def slots(self) -> int:
+        """Return the number of tasks that the workers have in hand, running and waiting."""
+        return 1
+
+    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
+        """Yield each task with its result, in order; `ahead` more than `slots` may finish before the next is taken.
+
+        Raises:
+            BitextmineError: a task raised one, or its worker died again and again.
+        """
+        raise NotImplementedError
+
+    def run(self, task: Task) -> Any:
+        """Return the result of one task, which goes before all others."""
+        return next(iter(self.map([task])))[1]
+
+    def share(self, folders: Iterable[Path]) -> None:
+        """Raise BitextmineError unless every worker can write into the folders."""
+
+    def put(self, value: Any) -> Shared:
+        """Send an object to the workers, once for each machine that asks for it."""
+        return Shared.at(lambda: value)
+
+    def check_fits(self, size: int, what: str) -> None:
+        """Raise BitextmineError if a machine has no room for the arguments of tasks, `size` bytes each."""
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Log the cost of the work in the block, and append it to the report."""
+        self._report, stage = Report(), Stage(name)
+        yield stage
+        stage.finish(self._report, self._report_path)
+
+
 @dataclass(frozen=True)
 class Local:
     """Computes in this process. Stages have a plain path for that; it runs the tasks of the others, too."""
 
-    distributed: bool = field(default=False, init=False)
+    distributed: ClassVar[bool] = False
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Workers]:
@@ -216,45 +229,21 @@ class Local:
 LOCAL = Local()
 
 
-class LocalWorkers:
+class LocalWorkers(Workers):
     """This process as the only worker; a task runs when its result is asked for."""
 
-    slots = 1
-
     def __init__(self, shard_rows: int | None = None, report: str | os.PathLike[str] | None = None) -> None:
-        self.shard_rows, self._report_path = shard_rows, report
+        super().__init__(shard_rows, report)
         self._kept: Kept = {}
-        self._report = Report()
 
     def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
         """Yield each task with its result."""
         for task in tasks:
-            yield task, self.run(task)
-
-    def run(self, task: Task) -> Any:
-        """Return the result of a task."""
-        done = run_task(self._kept, task.function, task.args)
-        if done.error is not None:
-            raise BitextmineError(done.error)
-        self._report.add(done)
-        return done.value
-
-    def share(self, folders: Iterable[Path]) -> None:
-        """Do nothing: this process sees its own folders."""
-
-    def put(self, value: Any) -> Shared:
-        """Keep an object for tasks."""
-        return Shared.at(next(numbers), lambda: value)
-
-    def check_fits(self, size: int, what: str) -> None:
-        """Do nothing: arguments are not copied."""
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
-        """Log the cost of the block."""
-        self._report, stage = Report(), Stage(name)
-        yield stage
-        stage.finish(self._report, self._report_path)
+            done = run_task(self._kept, task.function, task.args)
+            if done.error is not None:
+                raise BitextmineError(done.error)
+            self._report.add(done)
+            yield task, done.value
 
 
 @dataclass(frozen=True)
@@ -268,13 +257,14 @@ class Shared:
         return _fetch[self.number]()
 
     @staticmethod
-    def at(number: int, fetch: Callable[[], Any]) -> Shared:
-        """Register the function that fetches an object here."""
-        _fetch[number] = fetch
-        return Shared(number)
+    def at(fetch: Callable[[], Any], number: int | None = None) -> Shared:
+        """Register the function that fetches an object here; without a number, the object is new."""
+        shared = Shared(next(_numbers) if number is None else number)
+        _fetch[shared.number] = fetch
+        return shared
 
 
-numbers = itertools.count()  # of shared objects
+_numbers = itertools.count()
 _fetch: dict[int, Callable[[], Any]] = {}
 
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from bitextmine.errors import UsageError
 from bitextmine.search.exact import search_both
-from bitextmine.search.native import instruction_set
+from bitextmine.search.fused import instruction_set
 from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
 from bitextmine.system import parse_size
 

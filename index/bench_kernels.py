@@ -26,7 +26,7 @@ _CHILD = """
 import hashlib, json, sys, time
 import numpy as np
 from bitextmine.search.exact import search_both
-from bitextmine.search.native import instruction_set
+from bitextmine.search.fused import instruction_set
 x, y, of_x, of_y, k = *sys.argv[1:3], *map(int, sys.argv[3:])
 x, y = np.load(x, mmap_mode="r")[:of_x], np.load(y, mmap_mode="r")[:of_y]
 search_both(x[:2000], y[:2000], 1)

@@ -80,21 +80,21 @@ def head(npy: Path, rows: int, folder: Path) -> Path:
 
 def search(files: list[Path], k: int) -> None:
     """In a process of its own: both directions through the indexes; prints what it found as JSON."""
-    from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
+    from bitextmine.indexing.both import Indexed, search_both_indexed
     from bitextmine.indexing.file import index_paths, load_index
     from bitextmine.search.exact import search_both
 
     (x, _), (y, of_y) = map(open_embedding, files)
     sides = [Indexed(v, load_index(index_paths(f)[0])) for v, f in zip((x, y), files, strict=True)]
     begin, begin_cpu = time.perf_counter(), time.process_time()
-    found = search_both_indexed(*sides, Wanted(k))
+    found, how = search_both_indexed(*sides, k)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
     peak = peak_mib()
     few = np.ascontiguousarray(x[:_EXACT_ROWS])
     begin_cpu, begin = time.process_time(), time.perf_counter()
     search_both(few, y, k)
     exact_cpu, exact = time.process_time() - begin_cpu, time.perf_counter() - begin
-    facts = {"seconds": seconds, "cpu": cpu, "peak_mib": peak, "how": found.how}
+    facts = {"seconds": seconds, "cpu": cpu, "peak_mib": peak, "how": how}
     facts |= {"exact_seconds": exact * len(x) / len(few), "exact_cpu": exact_cpu * len(x) / len(few)}
     if of_y.model == "planted":
         paired = np.arange(len(x) // 2)

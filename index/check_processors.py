@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.search.native import ISA
-from bitextmine.search.products import best_first, products
+from bitextmine.search.fused import ISA
+from bitextmine.search.neighbours import best_first
+from bitextmine.search.products import products
 
 DRIVER = Path(__file__).with_name("_search_driver.c")
 X86, ARM = ("portable", "avx2", "avxvnni", "avx512vnni", "amx"), ("portable", "neon", "dotprod")

@@ -29,7 +29,7 @@ from bitextmine.files.lines import iter_lines
 
 SAVE_SOONER = """
 from bitextmine.search import checkpoint
-from bitextmine.search.engines import compiled as fused
+from bitextmine.search import fused
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = {seconds}, 0
 fused._MOST_ROWS = {rows}
 """

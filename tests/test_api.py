@@ -16,7 +16,7 @@ import pandas
 import pytest
 
 import bitextmine
-from bitextmine.distributed.options import ExecutorKeywords
+from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining import api as api_of_mine
 from bitextmine.mining.options import MiningOptions, WorkOptions

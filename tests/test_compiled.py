@@ -17,7 +17,7 @@ import pytest
 from bitextmine import compiled
 from bitextmine.compiled import MODULES, Module, NotBuilt, Refused
 from bitextmine.errors import BitextmineError
-from bitextmine.search.native import Tile
+from bitextmine.search.fused import Tile
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = f"_made{EXTENSION_SUFFIXES[0]}"

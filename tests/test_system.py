@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bitextmine import system as memory
 from bitextmine.errors import BitextmineError
-from bitextmine.search.pages import is_mapped, release
+from bitextmine.search.rows import is_mapped, release
 from bitextmine.system import bfloat16_instructions, parse_size, size
 
 
@@ -169,7 +169,7 @@ def long_and_short(tmp_path_factory) -> tuple[Path, Path]:
 )
 def test_the_peak_stays_below_the_memory_given(long_and_short, tmp_path, method, long_first):
     """8 MB of answer, and the rest for the work on files of 83 MB."""
-    from bitextmine.search.native import instruction_set
+    from bitextmine.search.fused import instruction_set
 
     if method["engine"] == "compiled" and instruction_set() is None:
         pytest.skip("the compiled search is not there")

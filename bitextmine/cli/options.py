@@ -381,7 +381,7 @@ def with_run(*resources: Decorator) -> Decorator:
     """Add `resources` and --max-line to a command, which gets their values as one `Run`, its parameter `run`."""
 
     def make(given: dict[str, Any]) -> Any:
-        from bitextmine.distributed.options import take_executor
+        from bitextmine.distributed.ray import take_executor
         from bitextmine.run import Run
 
         given["executor"] = take_executor(given)

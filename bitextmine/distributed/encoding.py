@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _HERE = "bitextmine.distributed.encoding"
 
 
-class ClusterEncoding:
+class ClusterEncoding(contextlib.ExitStack):
     """Encodes lines on workers, for `embeddings.embed.embed_corpus`, to the bytes of an encoder on one machine.
 
     A worker writes the rows of a shard into a file of the folder CORPUS.npy.shards; the driver appends the files to the
@@ -47,31 +47,21 @@ class ClusterEncoding:
     def __init__(
         self, executor: Executor, model: str | os.PathLike[str] | Encoder, device: str = "auto"
     ) -> None:
-        self._executor, self._device = executor, executor.device(device)
-        self._model: str | os.PathLike[str] | Encoder = model
-        self._stack = contextlib.ExitStack()
-        self._connection: Workers | None = None
-        self._sent: SentModel | None = None
+        super().__init__()
+        self._executor, self._model, self._device = executor, model, executor.device(device)
         self._facts: dict[str, Any] = {}
 
-    @property
+    @cached_property
     def _workers(self) -> Workers:
-        if self._connection is None:
-            self._connection = self._stack.enter_context(self._executor.open())
-        return self._connection
+        return self.enter_context(self._executor.open())
 
-    def __enter__(self) -> ClusterEncoding:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._connection = None
-        self._stack.close()
+    @cached_property
+    def _sent(self) -> SentModel:
+        return send_model(self._workers, self._model)
 
     def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
         """Prepare workers that see `folder`; return the settings that their vectors depend on."""
         self._workers.share([folder])
-        if self._sent is None:
-            self._sent = send_model(self._workers, self._model)
         task = Task(f"{_HERE}:encoder_facts", (self._sent, self._device, batch_tokens), "loading the model")
         self._facts = self._workers.run(task)
         self.chunk_lines, self.slow = self._facts["chunk_lines"], self._facts["slow"]
@@ -116,36 +106,18 @@ class ClusterEncoding:
     def _tasks(
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
     ) -> Iterator[Task]:
-        checked = False
-        assert self._sent is not None
-        how = Encode(self._sent, self._device, batch_tokens, self._facts)
-        for _, group in itertools.groupby(lines, lambda part: part.start // size):
+        how = self._sent, self._device, batch_tokens
+        for number, (_, group) in enumerate(itertools.groupby(lines, lambda part: part.start // size)):
             parts = list(group)
             shard = _Shard(folder, parts)
-            texts = [_packed(part.fresh) for part in parts]
-            if not checked:
-                self._workers.check_fits(sum(map(len, texts)), "the text of a shard")
-                checked = True
-            yield Task(
-                f"{_HERE}:encode_shard",
-                (how, texts, str(shard.path), shard.key),
-                f"encoding lines {shard.start + 1} to {shard.stop}",
-                key=shard,
-            )
-
-
-@dataclass(frozen=True)
-class Encode:
-    """How workers encode.
-
-    Attributes:
-        facts: those of the first worker (`encoder_facts`); other ones would mean other bytes, and are an error.
-    """
-
-    model: SentModel
-    device: str
-    batch_tokens: int | None
-    facts: dict[str, Any]
+            texts = [list(part.fresh) for part in parts]
+            if not number:
+                self._workers.check_fits(
+                    sum(len(line) for text in texts for line in text), "the text of a shard"
+                )
+            args = (how, self._facts, texts, str(shard.path), shard.key)
+            what = f"encoding lines {shard.start + 1} to {shard.stop}"
+            yield Task(f"{_HERE}:encode_shard", args, what, key=shard)
 
 
 class _Shard:
@@ -154,8 +126,8 @@ class _Shard:
     def __init__(self, folder: Path, lines: Sequence[Lines]) -> None:
         self.lines = [part.without_text() for part in lines]  # the text is in the call
         self.start, self.stop = lines[0].start, lines[-1].start + lines[-1].count
-        self.path = folder / f"{self.start}-{self.stop}.npy"
         self.key = f"{self.start}-{self.stop}"
+        self.path = folder / f"{self.key}.npy"
 
 
 def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:
@@ -168,61 +140,66 @@ def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int |
     }
 
 
-def encode_shard(kept: Kept, how: Encode, texts: Sequence[bytes], path: str, key: str) -> dict[str, Any]:
+def encode_shard(
+    kept: Kept,
+    how: tuple[SentModel, str, int | None],
+    facts: dict[str, Any],
+    texts: Sequence[list[str]],
+    path: str,
+    key: str,
+) -> dict[str, Any]:
     """Encode chunks of lines on a worker, and write their rows to a file; a finished file is not made again.
 
     Args:
         kept: the worker's state.
-        how: the encoder and its settings.
+        how: the encoder, its device and batches.
+        facts: those of the first worker (`encoder_facts`); other ones would mean other bytes, and are an error.
         texts: the chunks.
         path: the file.
-        key: SHA-256 of the corpus up to the end of the shard.
+        key: the lines of the shard.
 
     Returns:
         The key, the digest of the rows, and the number of lines that were cut in each chunk.
     """
-    found = _finished(Path(path), key)
-    if found is not None:
+    if (found := _finished(Path(path), key)) is not None:
         return found
-    encoder = encoder_of(kept, how.model, how.device)
-    here = encoder_facts(kept, how.model, how.device, how.batch_tokens)
-    if here != how.facts:
+    model, device, batch_tokens = how
+    encoder = encoder_of(kept, model, device)
+    here = encoder_facts(kept, model, device, batch_tokens)
+    if here != facts:
         raise BitextmineError(
-            f"the workers encode in different ways ({json.dumps(how.facts['settings'])} and "
+            f"the workers encode in different ways ({json.dumps(facts['settings'])} and "
             f"{json.dumps(here['settings'])}), and rows would depend on who made them; use nodes of one kind"
         )
     parts, cuts = [], []
     with ThreadPoolExecutor(1) as ahead:
-        waiting = ahead.submit(encoder.tokenize, _unpacked(texts[0]))
+        waiting = ahead.submit(encoder.tokenize, texts[0])
         for number in range(len(texts)):
             pieces, cut, inverse = waiting.result()
             if number + 1 < len(texts):
-                waiting = ahead.submit(encoder.tokenize, _unpacked(texts[number + 1]))
-            vectors = encoder.encode_pieces(pieces, batch_tokens=how.batch_tokens)
+                waiting = ahead.submit(encoder.tokenize, texts[number + 1])
+            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
             vectors = vectors if inverse is None else vectors[inverse]
             with np.errstate(over="ignore"):  # the driver finds what is infinite
                 parts.append(np.ascontiguousarray(vectors, dtype=DTYPE))
             cuts.append(cut)
     rows = np.concatenate(parts)
-    digest = hashlib.blake2b(rows.data.cast("B") if rows.size else b"", digest_size=32).hexdigest()
+    data = rows.data.cast("B") if rows.size else b""
     try:
         with replacing(path) as file:
             file.write(npy_header(*rows.shape))
-            file.write(rows.data.cast("B") if rows.size else b"")
+            file.write(data)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
-    made = {"key": key, "digest": digest, "cut": cuts}
+    made = {"key": key, "digest": hashlib.blake2b(data, digest_size=32).hexdigest(), "cut": cuts}
     write_json(Path(path).with_suffix(".json"), made)
     return made
 
 
 def _finished(path: Path, key: str) -> dict[str, Any] | None:
     """Return the result for a file that a worker of a killed run has finished."""
-    beside = path.with_suffix(".json")
-    if not path.exists() or not beside.exists():
-        return None
     with contextlib.suppress(BitextmineError, OSError):
-        made = read_json(beside)
+        made = read_json(path.with_suffix(".json"))
         if made.get("key") == key and vectors_digest(path) == made.get("digest"):
             return made
     return None
@@ -239,13 +216,3 @@ def _remove(path: Path) -> None:
     for each in (path.with_suffix(".json"), path):
         with contextlib.suppress(OSError):
             each.unlink()
-
-
-def _packed(lines: Sequence[str]) -> bytes:
-    """Return lines as they are sent; none holds a line feed."""
-    return json.dumps(len(lines)).encode() + b"\n" + "\n".join(lines).encode("utf-8", "surrogatepass")
-
-
-def _unpacked(data: bytes) -> list[str]:
-    count, _, text = data.partition(b"\n")
-    return text.decode("utf-8", "surrogatepass").split("\n") if int(count) else []

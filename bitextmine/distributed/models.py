@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SentModel:
-    """The files of an encoder, as tasks carry them.
-
-    Attributes:
-        key: digest of all of them.
-        files: the name in the folder, the digest and the content of each.
-    """
+    """An encoder as tasks carry it: the digest of its files, their names, and their contents, by name."""
 
     key: str
-    files: tuple[tuple[str, str, Shared], ...]
+    names: tuple[str, ...]
+    contents: Shared
 
 
 def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> SentModel:
@@ -46,18 +42,11 @@ def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> Sen
         folder = model.folder
     else:
         raise UsageError(f"model {model.name!r}: on a cluster, give the encoder's name or folder")
-    contents = {str(path.relative_to(folder)): path.read_bytes() for path in model_files(folder)}
+    files = {path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}
+    contents = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
     workers.check_fits(sum(map(len, contents.values())), f"the model {folder.name}")
-    files = tuple(
-        (name, hashlib.sha256(data).hexdigest(), workers.put(data)) for name, data in contents.items()
-    )
-    key = hashlib.sha256("\n".join(f"{digest} {name}" for name, digest, _ in files).encode()).hexdigest()
-    return SentModel(key, files)
-
-
-def model_files(folder: Path) -> Iterator[Path]:
-    """Yield the files that readers of model folders may open, sorted by name."""
-    return iter(sorted({path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}))
+    names = tuple(contents)
+    return SentModel(_digest(folder, names), names, workers.put(contents))
 
 
 def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
@@ -79,24 +68,25 @@ def _unpacked(model: SentModel) -> Path:
     if base.lstat().st_uid != os.getuid():
         raise BitextmineError(f"{base}: belongs to another user; set TMPDIR on that node to another folder")
     folder = base / model.key
-    if not _intact(folder, model):
+    if _digest(folder, model.names) != model.key:
         with staging_folder(folder) as staged:
-            for name, _, ref in model.files:
+            for name, content in model.contents.get().items():
                 (staged / name).parent.mkdir(parents=True, exist_ok=True)
-                (staged / name).write_bytes(ref.get())
-            if not _intact(folder, model):  # another worker may have been faster
+                (staged / name).write_bytes(content)
+            if _digest(folder, model.names) != model.key:  # another worker may have been faster
                 if folder.exists():
                     folder.rename(staged / "damaged")
                 staged.rename(folder)
     return folder
 
 
-def _intact(folder: Path, model: SentModel) -> bool:
-    for name, digest, _ in model.files:
-        try:
+def _digest(folder: Path, names: Iterable[str]) -> str:
+    """Return the SHA-256 of files and their names; "" if one is missing."""
+    digest = hashlib.sha256()
+    try:
+        for name in names:
             with open(folder / name, "rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                    return False
-        except OSError:
-            return False
-    return True
+                digest.update(f"{name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    except OSError:
+        return ""
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""A Ray cluster as executor; the only module that imports Ray.
+"""A Ray cluster as executor, and the options that ask for it; the only module that imports Ray.
 
 Work runs as plain Ray tasks, which Ray places where processors are free, also on nodes that join later. Ray reuses the
 processes, so that state such as an encoder stays from one task to the next (with GPUs it starts a process for each
@@ -20,13 +20,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypedDict
 
 from bitextmine.arguments import a_path, whole_number
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.executor import Done, Report, Shared, Stage, Task, numbers
+from bitextmine.executor import LOCAL, Done, Executor, Shared, Task, Workers
 from bitextmine.files.streams import check_writable
 from bitextmine.files.urls import is_remote
 from bitextmine.system import processors
@@ -69,7 +69,7 @@ class Ray:
     gpus: int = 0
     rows: int | None = None
     report: str | os.PathLike[str] | None = None
-    distributed: bool = field(default=True, init=False)
+    distributed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_address(self.address)
@@ -120,6 +120,32 @@ class Ray:
             yield workers
 
 
+class ExecutorKeywords(TypedDict, total=False):
+    """Keywords of functions that can use a cluster; see `Ray` for their meaning."""
+
+    ray: str | None
+    ray_cpus: int
+    ray_gpus: int
+    ray_rows: int | None
+    ray_report: str | os.PathLike[str] | None
+
+
+def take_executor(options: dict[str, Any]) -> Executor:
+    """Return the executor that `ExecutorKeywords` ask for, and remove them from `options`.
+
+    Raises:
+        UsageError: a value is wrong, or there are options of a cluster that is not given.
+    """
+    given = {name: options.pop(name) for name in ExecutorKeywords.__annotations__ if name in options}
+    if (address := given.pop("ray", None)) is not None:
+        return Ray(address, **{name.removeprefix("ray_"): value for name, value in given.items()})
+    defaults = {f"ray_{field.name}": field.default for field in fields(Ray)}
+    for name, value in given.items():
+        if value != defaults[name]:
+            raise UsageError(f"{name} (--{name.replace('_', '-')}) is for --ray, which is not given")
+    return LOCAL
+
+
 def check_address(address: str) -> None:
     """Raise UsageError unless this can be the address of a cluster."""
     if isinstance(address, str) and address.startswith("ray://"):
@@ -138,6 +164,7 @@ class _Node:
 
     id: str
     address: str
+    host: str
     workers: int
     store: int
 
@@ -151,27 +178,26 @@ class _Sent:
     done: Done | None = None
 
 
-class RayWorkers:
-    """Tasks on a cluster, as `bitextmine.executor.Workers`."""
+class RayWorkers(Workers):
+    """Tasks on a cluster."""
 
     def __init__(self, ray: Any, options: Ray) -> None:
+        super().__init__(options.rows, options.report)
         self._ray, self._options = ray, options
-        self.shard_rows = options.rows
-        look, run = _remote_functions()
-        self._look = ray.remote(num_cpus=0, max_retries=1)(look)
         # Made once: the processes keep state with the function.
-        self._run = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)(run)
-        self._folders: dict[str, None] = {}
+        self._run = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)(
+            _remote_function()
+        )
+        self._folders: dict[str, str] = {}
         self._checked = False
         self._unfit: set[str] = set()
         self._objects: dict[int, list[Any]] = {}
-        self._report = Report()
         self._nodes: list[_Node] = []
         self._looked = self._told = 0.0
 
     @property
     def slots(self) -> int:
-        """The number of tasks that the workers have in hand, running and waiting."""
+        """Return the number of tasks that the workers have in hand, running and waiting."""
         if time.monotonic() - self._looked > _LOOK_SECONDS:
             self._nodes, self._looked = self._living(), time.monotonic()
             if self._nodes:
@@ -183,21 +209,11 @@ class RayWorkers:
                 self._told = self._looked
         return _QUEUED * max(1, sum(node.workers for node in self._nodes))
 
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
-        """Log the cost of the work in the block, and append it to the report."""
-        self._report, stage = Report(), Stage(name)
-        yield stage
-        stage.finish(self._report, self._options.report)
-
     def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
         """Yield each task with its result, in order.
 
         No more than `slots` tasks have their arguments in the object store; `ahead` more may be finished, waiting for
         their turn.
-
-        Raises:
-            BitextmineError: a task raised one, or cost several workers.
         """
         left: Iterator[Task] | None = iter(tasks)
         order: deque[_Sent] = deque()
@@ -227,14 +243,10 @@ class RayWorkers:
                 with contextlib.suppress(Exception):
                     self._ray.cancel(ref, force=True)
 
-    def run(self, task: Task) -> Any:
-        """Return the result of one task."""
-        return next(self.map([task]))[1]
-
     def put(self, value: Any) -> Shared:
         """Put an object into the object store; raise BitextmineError if it has no room."""
         ref = self._ray.put(value)
-        shared = Shared.at(next(numbers), lambda: self._ray.get(ref))
+        shared = Shared.at(lambda: self._ray.get(ref))
         self._objects[shared.number] = [ref]
         return shared
 
@@ -249,19 +261,14 @@ class RayWorkers:
 
     def share(self, folders: Iterable[Path]) -> None:
         """Raise BitextmineError unless every node has this version of the package and the same, writable folders."""
-        wanted = dict.fromkeys(str(folder.absolute()) for folder in folders)
+        wanted = {str(folder.absolute()): "" for folder in folders}
         if self._checked and not wanted.keys() - self._folders.keys():
             return
         self._folders |= wanted
-        nodes = self._living()
         with _tokens(self._folders) as tokens:
-            asked = [(node, self._ask(node, tokens)) for node in nodes]
-            facts = [self._answer(node, ref, tokens) for node, ref in asked]
-        for node, found in zip(nodes, facts, strict=True):
-            if found is not None and (wrong := _wrong(node, found)) is not None:
-                raise BitextmineError(wrong)
-        if not any(facts):
-            raise BitextmineError(self._no_room())
+            asked = [(node, self._ask(node, tokens)) for node in self._living()]
+            if not sum(self._runs(node, ref, tokens) for node, ref in asked):
+                raise BitextmineError(self._no_room())
         self._checked = True
 
     def _living(self) -> list[_Node]:
@@ -274,7 +281,8 @@ class RayWorkers:
                 room = min(room, int(has.get("GPU", 0)) // gpus)
             if node["Alive"] and room and node["NodeID"] not in self._unfit:
                 store = int(has.get("object_store_memory", 0))
-                found.append(_Node(node["NodeID"], node["NodeManagerAddress"], room, store))
+                names = node["NodeID"], node["NodeManagerAddress"], node.get("NodeManagerHostname", "")
+                found.append(_Node(*names, room, store))
         return found
 
     def _no_room(self) -> str:
@@ -294,13 +302,10 @@ class RayWorkers:
         where: Any = "SPREAD"
         if self._unfit:
             where = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(*self._unfit)})
+        packed = pickle.dumps((task.function, task.args), protocol=5)
         try:
             return self._run.options(name="bitextmine", scheduling_strategy=where).remote(
-                __version__,
-                self._options.cpus,
-                list(self._folders),
-                self._objects,
-                pickle.dumps((task.function, task.args), protocol=5),
+                __version__, self._options.cpus, self._folders, self._objects, packed
             )
         except (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError):
             raise BitextmineError(_FULL) from None
@@ -316,28 +321,25 @@ class RayWorkers:
         errors = self._ray.exceptions
         sent = running.pop(ref)
         try:
-            answer = self._ray.get(ref)
-        except errors.RayTaskError as e:
-            cause = e.as_instanceof_cause()
+            node, answer = self._ray.get(ref)
+        except (errors.RayTaskError, errors.ObjectStoreFullError, errors.OutOfDiskError) as e:
+            cause = e.as_instanceof_cause() if isinstance(e, errors.RayTaskError) else e
             if isinstance(cause, (errors.ObjectStoreFullError, errors.OutOfDiskError)):
                 raise BitextmineError(_FULL) from None
             raise cause from None
-        except (errors.ObjectStoreFullError, errors.OutOfDiskError):
-            raise BitextmineError(_FULL) from None
         except errors.RayError as e:
-            self._lost(sent, _first_line(e))
-            running[self._submit(sent.task)] = sent
-            return
-        if isinstance(answer, dict):  # of a node that has joined since `share`
-            if answer["node"] not in self._unfit:
-                log.warning("node %(node)s of the Ray cluster: %(wrong)s; it gets no tasks", answer)
-            self._unfit.add(answer["node"])
-            running[self._submit(sent.task)] = sent
-            return
-        sent.done = answer
-        self._report.add(answer)
+            self._lose(sent, _first_line(e))
+        else:
+            if isinstance(answer, Done):
+                sent.done = answer
+                self._report.add(answer)
+                return
+            if node not in self._unfit:  # one that has joined since `share`
+                log.warning("node %s of the Ray cluster: %s; it gets no tasks", node, answer)
+            self._unfit.add(node)
+        running[self._submit(sent.task)] = sent
 
-    def _lost(self, sent: _Sent, reason: str) -> None:
+    def _lose(self, sent: _Sent, reason: str) -> None:
         sent.lost += 1
         self._report.lost += 1
         self._report.again += 1
@@ -349,33 +351,39 @@ class RayWorkers:
         log.warning("%s: the worker is lost (%s); trying again", sent.task.what, reason)
 
     def _ask(self, node: _Node, tokens: dict[str, str]) -> Any:
+        """Ask a node if it can run tasks; it does not wait for processors."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        return self._look.options(scheduling_strategy=there).remote(tokens)
+        ask = self._run.options(num_cpus=0, num_gpus=0, max_retries=1, scheduling_strategy=there)
+        return ask.remote(__version__, self._options.cpus, tokens, {}, None)
 
-    def _answer(self, node: _Node, ref: Any, tokens: dict[str, str]) -> dict[str, Any] | None:
-        """Return the facts about a node, or None if it left meanwhile."""
+    def _runs(self, node: _Node, ref: Any, tokens: dict[str, str]) -> bool:
+        """Return True if a node can run tasks, False if it left meanwhile; raise BitextmineError with the reason."""
         errors = self._ray.exceptions
         begin = told = time.monotonic()
-        while True:
-            if node.id not in {each.id for each in self._living()}:
-                return None
+        while node.id in {each.id for each in self._living()}:
             try:
-                found: dict[str, Any] = self._ray.get(ref, timeout=1.0)
-                return found
+                _, wrong = self._ray.get(ref, timeout=1.0)
             except errors.GetTimeoutError:
-                pass
-            except errors.TaskUnschedulableError as e:
-                if time.monotonic() - begin >= _JOIN_SECONDS:
-                    return {"trouble": _first_line(e)}
+                if time.monotonic() - told >= _TELL_SECONDS:
+                    told = time.monotonic()
+                    log.warning("waiting for node %s to answer (Ctrl-C stops)", node.address)
+            except errors.RayError as e:
+                if (
+                    not isinstance(e, errors.TaskUnschedulableError)
+                    or time.monotonic() - begin >= _JOIN_SECONDS
+                ):
+                    raise BitextmineError(
+                        f"node {node.address} of the Ray cluster: no worker starts there: {_first_line(e)}"
+                    ) from None
                 time.sleep(0.5)
                 ref = self._ask(node, tokens)
-            except errors.RayError as e:
-                return {"trouble": _first_line(e)}
-            if time.monotonic() - told >= _TELL_SECONDS:
-                told = time.monotonic()
-                log.warning("waiting for node %s to answer (Ctrl-C stops)", node.address)
+            else:
+                if wrong is not None:
+                    raise BitextmineError(f"node {node.address} ({node.host}) of the Ray cluster: {wrong}")
+                return True
+        return False
 
 
 _FULL = (
@@ -384,42 +392,28 @@ _FULL = (
 )
 
 
-def _remote_functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the functions that run on nodes; Ray sends local functions by value, so they import nothing up here."""
-
-    def look(folders: dict[str, str]) -> dict[str, Any]:
-        """Return facts about a node; `folders` maps a folder to the name of a file in it."""
-        import os
-        import socket
-        import sys
-        from pathlib import Path
-
-        version: str | None = None
-        error: str | None = None
-        try:
-            from bitextmine.version import __version__
-
-            version = __version__
-        except Exception as e:  # whatever keeps it from being imported
-            error = f"{type(e).__name__}: {e}"
-        seen = {folder: Path(folder, name).exists() for folder, name in folders.items()}
-        return {
-            "host": socket.gethostname(),
-            "version": version,
-            "error": error,
-            "python": sys.executable,
-            "unseen": [folder for folder, there in seen.items() if not there],
-            "readonly": [
-                folder for folder, there in seen.items() if there and not os.access(folder, os.W_OK)
-            ],
-        }
-
+def _remote_function() -> Callable[..., Any]:
+    """Return the function that runs on nodes; Ray sends local functions by value, so it imports nothing up here."""
     kept: dict[str, Any] = {}
 
-    def run(version: str, cpus: int, folders: list[str], objects: dict[int, list[Any]], packed: bytes) -> Any:
-        """Run a task; return a dict instead of its outcome if this node cannot."""
+    def run(
+        version: str, cpus: int, folders: dict[str, str], objects: dict[int, list[Any]], packed: bytes | None
+    ) -> tuple[str, Any]:
+        """Run a task, if there is one.
+
+        Args:
+            version: of the driver's package.
+            cpus: processors of a worker.
+            folders: for each folder that has to be there, the name of a file in it ("" for none).
+            objects: references to shared objects.
+            packed: the task.
+
+        Returns:
+            The node, and the outcome of the task (None without one), or what keeps the node from running any.
+        """
         import os
         import pickle
+        import sys
         from functools import partial
         from pathlib import Path
 
@@ -431,49 +425,36 @@ def _remote_functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
             os.environ[name] = str(cpus)  # before NumPy and torch read it
         try:
             from bitextmine.version import __version__ as found
-        except Exception as e:
-            return {"node": node, "wrong": f"bitextmine cannot be imported ({type(e).__name__}: {e})"}
+        except Exception as e:  # whatever keeps it from being imported
+            trouble = f"{sys.executable} ({type(e).__name__}: {e})"
+            return node, f"bitextmine cannot be imported by {trouble}; install bitextmine {version} there"
         if found != version:
-            return {"node": node, "wrong": f"has bitextmine {found}, and this is {version}"}
-        for folder in folders:
-            if not Path(folder).is_dir():
-                return {"node": node, "wrong": f"does not see this machine's folder {folder}"}
+            return (
+                node,
+                f"has bitextmine {found}, and this is {version}; install the same version on all nodes",
+            )
+        for folder, name in folders.items():
+            if not Path(folder, name).exists():
+                return node, (
+                    f"does not see this machine's folder {folder}; put the corpora on storage that all nodes share, "
+                    "under the same path, or the vectors into a folder there with --cache"
+                )
+            if not os.access(folder, os.W_OK):
+                return node, f"cannot write into {folder}; all nodes write their results there"
+        if packed is None:
+            return node, None
         from bitextmine.executor import Shared, run_task
 
         if "workers" not in kept:
             room = {each["NodeID"]: each["Resources"].get("CPU", 1) for each in ray.nodes()}
             kept["workers"] = max(1, int(room.get(node, 1) // cpus))
         for number, (ref,) in objects.items():
-            Shared.at(number, partial(ray.get, ref))
+            Shared.at(partial(ray.get, ref), number)
         done = run_task(kept, *pickle.loads(packed))
         done.worker, done.node = context.get_worker_id(), node
-        return done
+        return node, done
 
-    return look, run
-
-
-def _wrong(node: _Node, facts: dict[str, Any]) -> str | None:
-    if "trouble" in facts:
-        return f"node {node.address} of the Ray cluster: no worker starts there: {facts['trouble']}"
-    where = f"node {node.address} ({facts['host']}) of the Ray cluster"
-    if facts["version"] is None:
-        return (
-            f"{where}: bitextmine cannot be imported by {facts['python']} ({facts['error']}); install bitextmine "
-            f"{__version__} there"
-        )
-    if facts["version"] != __version__:
-        return (
-            f"{where}: has bitextmine {facts['version']}, and this is {__version__}; install the same version on all "
-            "nodes"
-        )
-    for folder in facts["unseen"]:
-        return (
-            f"{where}: does not see this machine's folder {folder}; put the corpora on storage that all nodes share, "
-            "under the same path, or the vectors into a folder there with --cache"
-        )
-    for folder in facts["readonly"]:
-        return f"{where}: cannot write into {folder}; all nodes write their results there"
-    return None
+    return run
 
 
 @contextlib.contextmanager

@@ -1,139 +1,287 @@
-"""Exact search over tiles: a shard of one side compared with a shard of the other, by workers.
+"""Exact search over tiles: some rows of one side compared with some rows of the other, by workers.
 
-The similarity matrix is cut into tiles (source shard x target shard), taken row by row. A tile's task gets, for each of
-its rows, the similarity that a neighbour must reach by now, and leaves in a file what reaches it: what can still be
-among the k best. The driver merges the files in the order of the tiles. As similarities are exact and ties go to the
-lower number, what comes out is that of `search.exact.search_both`, byte for byte, and its checkpoint is the same file.
+The similarity matrix is cut into tiles (rows of x by rows of y), taken row by row. A tile's task gets, for each of its
+rows, the similarity that a neighbour must reach by now, and leaves in a file what reaches it: what can still be among
+the k best. The driver merges the files in the order of the tiles. As similarities are exact and ties go to the lower
+number, the result is that of `search.exact.search_both`, byte for byte, and its checkpoint is the same file.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.distributed.grid import Grid, Tile, TileWork, run_grid, seeded, what_reaches, write_tile
-from bitextmine.distributed.parts import FileRows, Shard, Side, shard_rows_of
-from bitextmine.distributed.shards import shard_rows, spans
+from bitextmine.console import counted
+from bitextmine.distributed.shards import FileRows, Shard, Side, shard_rows, shard_rows_of, spans
 from bitextmine.errors import BitextmineError
-from bitextmine.executor import Kept, Task
+from bitextmine.executor import Kept, Stage, Task, Workers
+from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import journal_folder, remove_folder
-from bitextmine.search.engines.select import open_engine
-from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.checkpoint import Checkpoint
+from bitextmine.search.exact import fold, open_engine
+from bitextmine.search.neighbours import Neighbours, TopK
 from bitextmine.search.options import SearchOptions
-from bitextmine.search.rows import check_pair, scan_digest, unfold
-from bitextmine.search.topk import TopK
 from bitextmine.system import available, budget, size
 
-__all__ = ["FileRows", "TileWork", "search_tiles"]
+log = logging.getLogger(__name__)
 
-_HERE = "bitextmine.distributed.tiles"
+Tile = tuple[int, int, int, int]  # rows of x, from and to, and of y
+Limits = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
-def search_tiles(work: TileWork, x: FileRows, y: FileRows, k: int, options: SearchOptions) -> Neighbours:
+def search_tiles(
+    workers: Workers,
+    x: FileRows,
+    y: FileRows,
+    k: int,
+    options: SearchOptions,
+    *,
+    folder: Path,
+    progress: Callable[[int], object] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Neighbours:
     """Return the k nearest neighbours in both directions, as `search_both` does.
 
     Args:
-        work: computes the tiles, saves and reports.
+        workers: compute the tiles.
         x: one side, in a file that the workers see.
         y: the other.
         k: neighbours per row.
         options: those of each worker; the driver holds the answer, 12 bytes per row and neighbour.
+        folder: for tiles until they are merged and saved; shared with the workers.
+        progress: called with the number of rows of x finished since the last call.
+        checkpoint: keeps what is merged.
     """
-    workers, progress, checkpoint = work.workers, work.progress, work.checkpoint
-    folder = work.folder.absolute()  # workers have another working folder
+    folder = folder.absolute()  # workers have another working folder
     workers.share([folder.parent, x.npy.parent, y.npy.parent])
-    names = options.names
-    dtype = check_pair(x.vectors, y.vectors, *names)
-    if k < 1:
-        raise BitextmineError(f"k must be at least 1, found {k}")
-    (x_groups, x_digest), (y_groups, y_digest) = (
-        scan_digest(x.vectors, names[0]),
-        scan_digest(y.vectors, names[1]),
-    )
-    sides = [
-        Side(side, None if groups is None else groups.first, dtype)
-        for side, groups in ((x, x_groups), (y, y_groups))
-    ]
-    n, m = (len(side.rows) for side in sides)
+    folded = fold(x.vectors, y.vectors, k, options.names)
+    n, m = len(folded.x), len(folded.y)
     answer = 12 * k * (n + m)
     if answer > available():
         raise BitextmineError(
             f"the {k} nearest of {n:,} and {m:,} vectors take {size(answer)} of memory on this machine, where "
             f"{size(available())} are free; run the command on a larger one"
         )
+    rows = workers.shard_rows or shard_rows(max(n, m))
+    workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
     fwd, bwd = TopK.empty(n, k), TopK.empty(m, k)
-    key = f"{x_digest} {y_digest} k={k} both=True"
-    done = 0
+    sides = Side(x, folded.x), Side(y, folded.y)
+    grid = Grid(workers, *sides, fwd, bwd, rows, list(spans(0, m, rows)), folder, progress, checkpoint)
     if n and m:
-        if checkpoint is not None:
-            done = checkpoint.resume(key, fwd, bwd)
-        if progress is not None:
-            progress(done)
-        if done < n:
-            rows = workers.shard_rows or shard_rows(max(n, m))
-            workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
-            across = list(spans(0, m, rows))
-            grid = Grid(sides[0], sides[1], fwd, bwd, done, rows, across, folder)
+        key = f"{folded.digest} k={k} both=True"
+        with journal_folder(folder, "tiles", {"key": key}):
             tasks = (_task(grid, tile, options) for tile in grid.tiles())
-            with (
-                journal_folder(folder, "tiles", {"key": key}),
-                workers.stage(f"search {x.npy.stem} {y.npy.stem}") as stage,
-            ):
-                run_grid(work, grid, tasks, stage=stage)
-            remove_folder(folder, "tiles")
-    fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
-    bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
-    return Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)
+            grid.search(key, tasks, f"search {x.npy.stem} {y.npy.stem}")
+        remove_folder(folder, "tiles")
+    return folded.neighbours(fwd, bwd)
 
 
 def _task(grid: Grid, tile: Tile, search: SearchOptions) -> Task:
     i0, i1, j0, j1 = tile
-    return Task(
-        f"{_HERE}:compare",
-        (
-            (grid.x.shard(i0, i1), grid.y.shard(j0, j1)),
-            grid.fwd.k,
-            search,
-            grid.limits(tile),
-            str(grid.path(tile)),
-        ),
-        f"comparing rows {i0 + 1} to {i1} with rows {j0 + 1} to {j1}",
-        key=tile,
-    )
+    shards = grid.x.shard(i0, i1), grid.y.shard(j0, j1)
+    args = (shards, grid.fwd.k, search, grid.limits(tile), str(grid.path(tile)))
+    what = f"comparing rows {i0 + 1} to {i1} with rows {j0 + 1} to {j1}"
+    return Task("bitextmine.distributed.tiles:compare", args, what, key=tile)
+
+
+@dataclass
+class Grid:
+    """The tiles of a search, and the k best so far.
+
+    Tiles are merged in a fixed order, row by row of tiles, so that limits that a tile is told are those of tiles before
+    it. The result of a tile lies in a file until it is merged and saved.
+
+    Attributes:
+        workers: compute the tiles.
+        x: rows of one side.
+        y: rows of the other.
+        fwd: the k best of x's rows.
+        bwd: the k best of y's rows.
+        size: rows of x in a tile.
+        across: bounds of the tiles in y.
+        folder: for the files of tiles.
+        progress: called with the number of rows of x finished since the last call.
+        checkpoint: keeps what is merged.
+        name: the beginning of the files' names.
+        title: the name of the search in the log.
+        done: rows of x that are compared with all of y.
+    """
+
+    workers: Workers
+    x: Side
+    y: Side
+    fwd: TopK
+    bwd: TopK
+    size: int
+    across: Sequence[tuple[int, int]]
+    folder: Path
+    progress: Callable[[int], object] | None = None
+    checkpoint: Checkpoint | None = None
+    name: str = ""
+    title: str = "search"
+    done: int = 0
+
+    def tiles(self) -> Iterator[Tile]:
+        """Yield the bounds of every tile that is left, in order: rows of x, rows of y."""
+        for i0, i1 in spans(self.done, len(self.x.rows), self.size):
+            for j0, j1 in self.across:
+                yield i0, i1, j0, j1
+
+    def path(self, tile: Tile) -> Path:
+        """Return the file for a tile's result."""
+        return self.folder / "{}{}-{}.{}-{}.npz".format(self.name, *tile)
+
+    def lists_path(self, start: int, stop: int) -> Path:
+        """Return the file for the lists in which the rows start..stop of x are looked for, in a search of lists."""
+        return self.folder / f"{self.name}{start}-{stop}.lists.npz"
+
+    def limits(self, tile: Tile) -> Limits:
+        """Return the similarity that a neighbour must reach by now, for each row of x and of y in a tile."""
+        i0, i1, j0, j1 = tile
+        return np.array(self.fwd.limit(i0, i1)), np.array(self.bwd.limit(j0, j1))
+
+    def search(self, key: str, tasks: Iterable[Task], stage: str) -> None:
+        """Resume from the checkpoint, run the tasks, and merge the tiles that they find.
+
+        Args:
+            key: the vectors and k, for the checkpoint.
+            tasks: those of the tiles, in order, with the tile as key; tasks without a key may stand between them.
+            stage: the name of the work in the report.
+        """
+        if self.checkpoint is not None:
+            self.done = self.checkpoint.resume(key, self.fwd, self.bwd)
+        if self.progress is not None and self.done:
+            self.progress(self.done)
+        if self.done == len(self.x.rows):
+            return
+        total = sum(1 for _ in self.tiles())
+        # Known beforehand: a tile may also be there because its worker died when it was written, and was not counted.
+        finished = {tile for tile in self.tiles() if self.path(tile).exists()}
+        if finished or self.done:
+            rows, tiles = f"{self.done:,} of {len(self.x.rows):,} lines", counted(total, "tile")
+            log.info(
+                "%s: %s and %d of the other %s are done, going on", self.title, rows, len(finished), tiles
+            )
+        with self.workers.stage(stage) as costs:
+            self._merge_all(tasks, finished, costs)
+            costs.finished = len(finished)
+            costs.title = f"{self.title}: {counted(total, 'tile')}, {len(finished)} of them found finished"
+
+    def _merge_all(self, tasks: Iterable[Task], finished: set[Tile], costs: Stage) -> None:
+        width, kept = len(self.y.rows), list[Path]()
+        for task, _ in self.workers.map(tasks, ahead=self.workers.slots):
+            if task.key is None:
+                continue
+            i0, i1, j0, j1 = tile = task.key
+            path = self.path(tile)
+            try:
+                found = read_arrays(path)
+            except BitextmineError:
+                path.unlink(missing_ok=True)
+                finished.discard(tile)
+                self.workers.run(task)
+                found = read_arrays(path)
+            with costs.timed("merging"):
+                _merge(self.fwd, i0, found, "fwd", j0)
+                _merge(self.bwd, j0, found, "bwd", i0)
+            kept.append(path)
+            if self.progress is not None:
+                self.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
+            if j1 == width:
+                self.lists_path(i0, i1).unlink(missing_ok=True)
+                last = i1 == len(self.x.rows)
+                if self.checkpoint is not None and self.checkpoint.save(i1, last=last):
+                    for each in kept:
+                        each.unlink(missing_ok=True)
+                    kept.clear()
+
+
+def _merge(best: TopK, start: int, found: dict[str, NDArray[Any]], way: str, base: int) -> None:
+    """Merge a tile's result for one side, whose rows begin at `start`; `base` is its first row on the other side."""
+    rows, sim = start + found[f"{way}_row"].astype(np.int64), found[f"{way}_sim"]
+    local = found[f"{way}_id"].astype(np.int64)
+    ids = np.where(local < 0, -1, local + base)
+    if (best.id[rows, 0] < 0).all():
+        best.sim[rows], best.id[rows] = sim, ids
+    else:
+        best.add(rows, sim, ids)
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a worker wrote; raise BitextmineError if the file is missing or damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as e:  # zipfile, zlib and NumPy have one each
+        raise BitextmineError(f"{path}: not what a worker wrote: {e}") from None
 
 
 # --- on a worker ---
 
 
 def compare(
-    kept: Kept,
-    shards: tuple[Shard, Shard],
-    k: int,
-    search: SearchOptions,
-    limits: tuple[NDArray[np.float32], NDArray[np.float32]],
-    path: str,
+    kept: Kept, shards: tuple[Shard, Shard], k: int, search: SearchOptions, limits: Limits, path: str
 ) -> None:
     """Write the k best of each row of two shards that reach the row's limit; a finished file stays as it is."""
     if Path(path).exists():
         return
     from bitextmine.device import device_name
 
-    rows = [shard_rows_of(kept, shard, number) for number, shard in enumerate(shards)]
+    x, y = (shard_rows_of(kept, shard, number) for number, shard in enumerate(shards))
     device = device_name(search.device)
     memory = search.memory or budget() // kept.get("workers", 1)
-    best = [TopK.empty(len(side), k) for side in rows]
+    fwd, bwd = TopK.empty(len(x), k), TopK.empty(len(y), k)
     if device == "cpu":  # a GPU takes no numbers of rows that it has not got
-        for side, other, limit in zip(best, reversed(rows), limits, strict=True):
-            seeded(side, limit, len(other))
-    search = replace(search, device=device)
-    engine, _ = open_engine(rows[0], rows[1], k, search, memory)
-    for start in range(0, len(rows[0]), engine.block_rows):
-        engine.block(start, min(start + engine.block_rows, len(rows[0])), best[0], best[1])
+        seed(fwd, limits[0], len(y))
+        seed(bwd, limits[1], len(x))
+    engine, _ = open_engine(x, y, k, replace(search, device=device), memory)
+    for start in range(0, len(x), engine.block_rows):
+        engine.block(start, min(start + engine.block_rows, len(x)), fwd, bwd)
+    write_found(path, fwd, bwd, limits)
+
+
+def seed(best: TopK, limit: NDArray[np.float32], others: int) -> None:
+    """Make a search drop everything below the limits.
+
+    Each row gets k neighbours at its limit, with numbers behind all others, so that an equal similarity goes in front.
+    """
+    known = np.isfinite(limit)
+    best.sim[known] = limit[known, None]
+    best.id[known] = others + np.arange(best.k)
+
+
+def write_found(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
+    """Write the neighbours that reach the limits, both ways, for the rows that have any: a tile's result.
+
+    Arrays for each way: row (r,) uint32, id (r, k) int32, sim (r, k) float32, best first; missing ones (-1, -inf) come
+    last.
+    """
     found: dict[str, NDArray[Any]] = {}
-    for way, side, other, limit in zip(("fwd", "bwd"), best, reversed(rows), limits, strict=True):
-        found |= what_reaches(way, side, limit, len(other))
-    write_tile(path, found)
+    for way, best, others, limit in (
+        ("fwd", fwd, len(bwd.id), limits[0]),
+        ("bwd", bwd, len(fwd.id), limits[1]),
+    ):
+        there = (best.id >= 0) & (best.id < others) & (best.sim >= limit[:, None])
+        rows = np.flatnonzero(there.any(axis=1))
+        there, sim, ids = there[rows], best.sim[rows], best.id[rows]
+        if not there.all():
+            order = np.argsort(~there, axis=1, kind="stable")
+            sim = np.take_along_axis(np.where(there, sim, np.float32(-np.inf)), order, axis=1)
+            ids = np.take_along_axis(np.where(there, ids, -1), order, axis=1)
+        found |= {f"{way}_row": rows.astype(np.uint32), f"{way}_id": ids.astype(np.int32), f"{way}_sim": sim}
+    write_arrays(path, found)
+
+
+def write_arrays(path: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays to a file, complete or not at all."""
+    try:
+        with replacing(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
 from bitextmine.files.journal import JournalBusyError, journal_folder
-from bitextmine.indexing.clusters import find_centres, nearest_centre
 from bitextmine.indexing.faiss_index import Index, core_of, factory_string, reason
 from bitextmine.indexing.kmeans import few_rows_allowed
+from bitextmine.indexing.lists import find_centres, nearest_centre
 from bitextmine.indexing.ondisk import merge_shards
-from bitextmine.search.pages import release
-from bitextmine.search.rows import Vectors, check_pair, scan
+from bitextmine.search.rows import Vectors, check_pair, release, scan
 from bitextmine.system import processors, size
 
 JOB = "index"  # in the journal
@@ -68,7 +67,7 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows
         )
     check_pair(vectors, vectors, "vectors", "vectors")
     dim = int(vectors.shape[1])
-    groups = scan(vectors, "vectors")
+    groups, _ = scan(vectors, "vectors")
     chosen = np.arange(len(vectors)) if groups is None else groups.first
     chosen = chosen[_nonzero(vectors, chosen)]
     if not len(chosen):

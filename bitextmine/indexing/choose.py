@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import folder_head
-from bitextmine.indexing.clusters import ROUNDS, Router, find_centres, nearest_centre, rank_lists
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
-from bitextmine.indexing.lists import Lists, Pass, search_lists
+from bitextmine.indexing.lists import (
+    ROUNDS,
+    Lists,
+    Pass,
+    Router,
+    find_centres,
+    nearest_centre,
+    rank_lists,
+    search_lists,
+)
 from bitextmine.indexing.options import IndexOptions
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both, search_one

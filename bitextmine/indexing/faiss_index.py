@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import distributions
 from typing import Any
 
@@ -68,9 +68,6 @@ class Index:
     mapped: MappedLists | None = None  # of an index on disk
     _folded: tuple[Vectors, Groups | None] | None = None
     _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
-    _on_gpu: tuple[Any] | None = (
-        None  # the copy there, None where there can be none; nothing before it is asked for
-    )
 
     @property
     def dim(self) -> int:
@@ -119,8 +116,8 @@ class Index:
             core.nprobe = value
         elif isinstance(core, faiss.IndexHNSW):
             core.hnsw.efSearch = value
-        if self._on_gpu is not None and self._on_gpu[0] is not None and value <= _MOST_ON_GPU:
-            faiss.GpuParameterSpace().set_index_parameter(self._on_gpu[0], "nprobe", value)
+        if self.__dict__.get("_copy") is not None and value <= _MOST_ON_GPU:
+            faiss.GpuParameterSpace().set_index_parameter(self._copy, "nprobe", value)
 
     def candidates(
         self, queries: Vectors, count: int, progress: Callable[[int], object] | None = None
@@ -129,7 +126,9 @@ class Index:
         self._check_dim(queries)
         faiss.omp_set_num_threads(processors())
         found = np.full((len(queries), count), -1, dtype=np.int64)
-        index = self._searcher(count)
+        effort = self.effort()
+        few = max(count, 0 if effort is None else effort[1]) <= _MOST_ON_GPU
+        index = self._copy if self.on_gpu and few else self.faiss
         for start in range(0, len(queries), _QUERY_ROWS):
             self.check_mapped()
             block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)
@@ -138,7 +137,6 @@ class Index:
             if progress is not None:
                 progress(len(block))
         self.check_mapped()
-        found[(found < 0)] = -1
         return found
 
     def check_mapped(self) -> None:
@@ -164,20 +162,16 @@ class Index:
     @property
     def on_gpu(self) -> bool:
         """Tell if it is searched on GPUs: faiss has some and can hold such an index there."""
-        return self._copy() is not None
+        return gpus() > 0 and self._copy is not None
 
+    @cached_property
     def _copy(self) -> Any:
-        if not gpus():
+        """The copy on all GPUs; None if they cannot hold it."""
+        try:
+            return faiss.index_cpu_to_all_gpus(self.faiss)
+        except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there
+            log.info("index: searched on the CPU: %s", reason(error))
             return None
-        if self._on_gpu is None:
-            self._on_gpu = (on_gpus(self.faiss),)
-        return self._on_gpu[0]
-
-    def _searcher(self, count: int) -> Any:
-        """Return the index to ask for so many neighbours: the copy on GPUs, unless that is too much for it."""
-        effort = self.effort()
-        asked = max(count, 0 if effort is None else effort[1])
-        return self._copy() if self.on_gpu and asked <= _MOST_ON_GPU else self.faiss
 
     def search(
         self,
@@ -213,15 +207,10 @@ class Index:
             return search_one(queries, pool, k, options, progress=progress)
         ivf = self.inverted
         if ivf is not None and not self.on_gpu and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
-            check_finite_rows(queries)
-            which = Pass(
-                VectorRows(queries, dtype),
-                self.lists(pool, rows),
-                self.centres,
-                int(ivf.nprobe),
-                k,
-                both=False,
-            )
+            for start in range(0, len(queries), _QUERY_ROWS):
+                check_finite(queries[start : start + _QUERY_ROWS], "queries", start)
+            asked, lists = VectorRows(queries, dtype), self.lists(pool, rows)
+            which = Pass(asked, lists, self.centres, int(ivf.nprobe), k, both=False)
             best, _ = search_lists(which, run, progress)
             self.check_mapped()
             return unfold(best.sim, best.id, None, self.fold(pool))
@@ -239,7 +228,7 @@ class Index:
     def fold(self, pool: Vectors) -> Groups | None:
         """Return the groups of identical rows of the pool."""
         if self._folded is None or self._folded[0] is not pool:
-            self._folded = pool, scan(pool, "indexed vectors")
+            self._folded = pool, scan(pool, "indexed vectors")[0]
         return self._folded[1]
 
     def lists(self, pool: Vectors, rows: NDArray[np.int64] | None = None) -> Lists:
@@ -261,10 +250,8 @@ class Index:
         new = np.append(True, np.diff(row[first]) != 0) & (row[first] >= 0)
         kept = first[new[: len(first)]]
         kept = kept[np.lexsort((row[kept], of[kept]))]
-        order = row[kept].astype(np.int64)
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=stored.nlist))]).astype(
-            np.int64
-        )
+        order, lengths = row[kept].astype(np.int64), np.bincount(of[kept], minlength=stored.nlist)
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
         if raw and np.array_equal(kept, np.arange(len(ids))):
 
@@ -291,12 +278,6 @@ def stored_as_they_are(ivf: Any) -> bool:
         and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
         and not ivf.by_residual
     )
-
-
-def check_finite_rows(rows: Vectors) -> None:
-    """Raise BitextmineError, naming the row, unless every number of the queries is finite."""
-    for start in range(0, len(rows), 1 << 14):
-        check_finite(rows[start : start + (1 << 14)], "queries", start)
 
 
 def gpus() -> int:
@@ -326,17 +307,6 @@ def _too_new_for_wheel() -> bool:
             old,
         )
     return bool(new)
-
-
-def on_gpus(index: Any) -> Any:
-    """Return a copy of the index on all GPUs of this faiss; None if it has none or they cannot hold it."""
-    if not gpus():
-        return None
-    try:
-        return faiss.index_cpu_to_all_gpus(index)
-    except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there
-        log.info("index: searched on the CPU: %s", reason(error))
-        return None
 
 
 def core_of(index: Any) -> Any:

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -398,7 +398,7 @@ def _measured(built: Built, vectors: Vectors, plan: Plan, options: IndexOptions)
     return {
         "effort": {} if effort is None else {effort[0]: effort[1]},
         "rescored_per_neighbour": index.factor,
-        "recall": recall.to_json(),
+        "recall": asdict(recall),
         "shards": built.shards,
         "measured": {
             "build_seconds": 0.0,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.faiss_index import Index, stored_as_they_are
 from bitextmine.search.exact import search_one
-from bitextmine.search.products import best_first
+from bitextmine.search.neighbours import best_first
 from bitextmine.search.rows import Vectors
 
 _MOST_RESCORED = 64  # candidates per neighbour
@@ -30,11 +29,7 @@ class Recall:
     k: int
     sample: int
     seed: int
-    queries: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
+    queries: str = "its own rows, each left out of its own answer"
 
 
 @dataclass(frozen=True)
@@ -67,22 +62,18 @@ def draw(pool: Vectors, k: int, *, size: int = 1000, seed: int = 1) -> RecallSam
 def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
     """Return the recall of the index on a sample, rescoring included."""
     k = sample.sim.shape[1]
-    sim, ids = index.search(sample.vectors, pool, k + 1)
-    sim, _ = _without(sim, ids, sample.own, k)
-    there = ~np.isneginf(sample.sim)
-    worst = np.where(there, sample.sim, np.inf).min(axis=1, initial=np.inf)
-    hit = (sim >= worst[:, None]) & ~np.isneginf(sim)
-    has = there[:, 0]
-    first = sim[has, 0] >= sample.sim[has, 0]
-    total = int(there.sum())
-    return Recall(
-        at_1=float(first.mean()) if has.any() else 1.0,
-        at_k=float(np.minimum(hit.sum(axis=1), there.sum(axis=1)).sum() / total) if total else 1.0,
-        k=k,
-        sample=len(sample.vectors),
-        seed=sample.seed,
-        queries="its own rows, each left out of its own answer",
-    )
+    found = _without(*index.search(sample.vectors, pool, k + 1), sample.own, k)[0]
+    return Recall(*shares_found(found, sample.sim), k, len(sample.vectors), sample.seed)
+
+
+def shares_found(found: NDArray[np.float32], exact: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the recall@1 and recall@k of similarities (s, k) against the exact ones; a tie counts as found."""
+    there = ~np.isneginf(exact)
+    worst = np.where(there, exact, np.inf).min(axis=1, initial=np.inf)
+    hits = np.minimum((found >= worst[:, None]).sum(axis=1), there.sum(axis=1)).sum()
+    has, total = there[:, 0], int(there.sum())
+    at_1 = float((found[has, 0] >= exact[has, 0]).mean()) if has.any() else 1.0
+    return at_1, float(hits / total) if total else 1.0
 
 
 def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99) -> Recall:
@@ -101,10 +92,8 @@ def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99
             recall = measure(index, pool, sample)
         if recall.at_1 >= target:
             break
-        more = (
-            effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
-        ) and _lossy(index)
-        if more and index.factor < _MOST_RESCORED:
+        more = effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
+        if more and _lossy(index) and index.factor < _MOST_RESCORED:
             index.factor *= 2
             recall = measure(index, pool, sample)
         elif effort is None or effort[1] >= effort[2]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack
 
-from bitextmine.distributed.options import ExecutorKeywords
+from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.options import split_options
 from bitextmine.mining.run import mine_texts
@@ -65,7 +65,7 @@ def mine(
             gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
             memory=None, threads=None, batch_tokens=None, errors="strict", show_progress=None) and of `WorkOptions`
             (search="auto", force=False, cache=None, wait=True); a cluster is
-            named by the keywords of `bitextmine.distributed.options.ExecutorKeywords`.
+            named by the keywords of `bitextmine.distributed.ray.ExecutorKeywords`.
 
     Returns:
         The pairs, best first: a `Bitext`, which has a length, iterates over (score, src_line, tgt_line, src, tgt) with

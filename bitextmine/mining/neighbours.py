@@ -17,7 +17,7 @@ from bitextmine.mining.options import SearchWay, WorkOptions
 from bitextmine.mining.sides import Side
 
 if TYPE_CHECKING:
-    from bitextmine.distributed.parts import FileRows
+    from bitextmine.distributed.shards import FileRows
     from bitextmine.indexing.both import Searcher
 
 # Up to so many similarities exact search takes minutes on two cores; above that, an index is built. A GPU should
@@ -78,7 +78,7 @@ def exact_up_to(device: str) -> int:
 
 
 def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[NeighboursLike, str]:
-    from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
+    from bitextmine.indexing.both import Indexed, search_both_indexed
     from bitextmine.indexing.file import open_index
 
     assert src.npy is not None
@@ -89,23 +89,24 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
         _searcher(src, tgt, work) as searcher,
         work.run.progress(len(src.unique.rows) + len(tgt.unique.rows), "search") as bar,
     ):
-        found = search_both_indexed(
+        found, _ = search_both_indexed(
             Indexed(src.vectors, indexes[0], src.unique.line_to_row),
             Indexed(tgt.vectors, indexes[1], tgt.unique.line_to_row),
-            Wanted(k),
-            run=work.run,
-            progress=_watched(bar.update, src, tgt),
+            k,
             searcher=searcher,
+            progress=_watched(bar.update, src, tgt),
         )
     remove_folder(_tiles(src, tgt), "tiles")
     return found, f"index-{'/'.join(kinds)}"
 
 
 @contextlib.contextmanager
-def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher | None]:
-    """Yield the searcher of index lists on a cluster; None without one."""
+def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher]:
+    """Yield the searcher of index lists: on a cluster, or in this process."""
+    from bitextmine.indexing.both import Searcher
+
     if not work.run.executor.distributed:
-        yield None
+        yield Searcher(work.run)
         return
     from bitextmine.indexing.on_cluster import ClusterSearcher
 
@@ -116,13 +117,13 @@ def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher | No
         identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
     with work.run.executor.open() as workers:
         yield ClusterSearcher(
-            workers, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), memory=work.run.memory
+            workers, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), run=work.run
         )
 
 
 def _in_file(side: Side) -> FileRows:
     """Return the rows that are mined, as workers find them."""
-    from bitextmine.distributed.parts import FileRows
+    from bitextmine.distributed.shards import FileRows
 
     assert side.npy is not None
     return FileRows(
@@ -137,7 +138,7 @@ def _exactly(
     from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
-    from bitextmine.search.pages import is_mapped
+    from bitextmine.search.rows import is_mapped
 
     memory = work.run.memory
     if memory is not None:
@@ -157,7 +158,7 @@ def _exactly(
 def _on_cluster(
     src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
 ) -> NeighboursLike:
-    from bitextmine.distributed.tiles import TileWork, search_tiles
+    from bitextmine.distributed.tiles import search_tiles
     from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.options import SearchOptions
 
@@ -167,9 +168,16 @@ def _on_cluster(
         work.run.progress(len(src.unique.rows), "search") as bar,
         saved or contextlib.nullcontext(),
     ):
-        tiles = TileWork(workers, _tiles(src, tgt), _watched(bar.update, src, tgt), saved)
-        options = SearchOptions(work.run.executor.device(work.run.device), work.run.memory)
-        return search_tiles(tiles, _in_file(src), _in_file(tgt), k, options)
+        return search_tiles(
+            workers,
+            _in_file(src),
+            _in_file(tgt),
+            k,
+            SearchOptions(work.run.executor.device(work.run.device), work.run.memory),
+            folder=_tiles(src, tgt),
+            progress=_watched(bar.update, src, tgt),
+            checkpoint=saved,
+        )
 
 
 def _tiles(src: Side, tgt: Side) -> Path:

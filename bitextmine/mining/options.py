@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from bitextmine.arguments import a_path, whole_number, yes_or_no
-from bitextmine.distributed.options import ExecutorKeywords, take_executor
+from bitextmine.distributed.ray import ExecutorKeywords, take_executor
 from bitextmine.errors import UsageError
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mining.threshold import parse_threshold

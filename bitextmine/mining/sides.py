@@ -18,7 +18,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import allocate
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.dedup import Dedup, Unique, unique_lines
-from bitextmine.search.pages import release
+from bitextmine.search.rows import release
 
 # Packed rows up to this many bytes are held in memory, more in a temporary file.
 IN_MEMORY = 1 << 28

@@ -1,14 +1,12 @@
 """Exact nearest neighbours in both directions, out of one pass over the similarity matrix.
 
 knn          the function for two arrays, NumPy in, NumPy out
-exact        search_both, search_one: memory, progress, checkpoint, and the loop over blocks of rows
+exact        search_both, search_one: memory, progress, checkpoint, the choice of the engine, the loop over blocks
+fused        the engine in C, for CPUs: loading it, instruction sets, exact products
+blocks       the engine in torch, for CPUs and GPUs
 options      SearchOptions: device, memory, threads; engine and arithmetic
-neighbours   Neighbours, the result of a search
+neighbours   Neighbours, the result of a search; the k best found so far
 rows         VectorRows: rows read block by block; identical ones folded into one; checks of the input
 products     exact inner products of given pairs: every similarity in a result
-topk         the k best found so far, and merging more in
-checkpoint   the same in a file, for a search that is interrupted
-pages        memory-mapped vectors that do not pile up in memory
-native       the compiled part: loading it, the processor's instruction sets
-engines/     select: the choice; compiled (C, CPU), blocks (torch, CPU or GPU)
+checkpoint   the k best in a file, for a search that is interrupted
 """

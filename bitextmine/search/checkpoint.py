@@ -18,7 +18,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_file, sync_folder
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.ours import Made, is_ours
-from bitextmine.search.topk import TopK
+from bitextmine.search.neighbours import TopK
 
 log = logging.getLogger(__name__)
 
@@ -27,23 +27,17 @@ _SHARE = 50  # saving takes at most one part in so many of the time
 _JOB = "search"
 
 
-def state_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file for the state of the search whose journal is `path`."""
+def state_paths(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the files of the state of a search whose journal is `path`, and of the next one while it is written."""
     path = Path(path)
-    return path.with_name(f"{path.name}.state")
+    return path.with_name(f"{path.name}.state"), path.with_name(f"{path.name}.state.new")
 
 
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove the files of a search, unless another program made them."""
     if is_ours(path, Made.SEARCH):
-        for each in (*_states(path), Path(path)):
+        for each in (*state_paths(path), Path(path)):
             each.unlink(missing_ok=True)
-
-
-def _states(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the file of the state, and that of the next one while it is written."""
-    state = state_path(path)
-    return state, state.with_name(f"{state.name}.new")
 
 
 class Checkpoint:
@@ -60,7 +54,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._state, self._next = _states(path)
+        self._state, self._next = state_paths(path)
         self._key = ""
         self._journal: Journal | None = None
         self._off = False  # no saving, for good
@@ -69,9 +63,6 @@ class Checkpoint:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """Release the lock; the files stay."""
         if self._journal is not None:
             self._journal.close()
@@ -110,12 +101,7 @@ class Checkpoint:
         return self._saved
 
     def save(self, done: int, *, last: bool = False) -> bool:
-        """Save the state after `done` rows of x if it is time to; return True if it did.
-
-        Args:
-            done: rows of x that are compared with all of y.
-            last: the search is complete.
-        """
+        """Save the state after `done` rows of x if it is time to; return True if it did. `last`: that was all."""
         now = time.monotonic()
         due = now - self._since >= max(SAVE_SECONDS, _SHARE * self._cost)
         if self._off or done == self._saved or not (due or (last and self._saved)):

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search.checkpoint import Checkpoint
-from bitextmine.search.engines.select import open_engine
-from bitextmine.search.neighbours import Neighbours
-from bitextmine.search.options import SearchOptions
-from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan_digest, unfold
-from bitextmine.search.topk import TopK
+from bitextmine.search.fused import FusedSearch, compiled_runs, instruction_set
+from bitextmine.search.neighbours import Neighbours, TopK
+from bitextmine.search.options import Engine, SearchOptions
+from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan, unfold
 from bitextmine.system import budget, size
+
+if TYPE_CHECKING:
+    from bitextmine.search.blocks import BlockSearch
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +55,8 @@ def search_both(
         BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing,
             or too little memory (with the bytes it takes).
     """
-    return _search((x, y), k, True, options, progress, checkpoint)
+    folded = fold(x, y, k, options.names)
+    return folded.neighbours(*_search(folded, k, True, options, progress, checkpoint))
 
 
 def search_one(
@@ -69,68 +73,112 @@ def search_one(
     See `search_both`.
     """
     options = replace(options, names=("queries", "pool"))
-    found = _search((queries, pool), k, False, options, progress, checkpoint)
-    return found.fwd_sim, found.fwd_id
+    folded = fold(queries, pool, k, options.names)
+    best, _ = _search(folded, k, False, options, progress, checkpoint)
+    return unfold(best.sim, best.id, *folded.groups)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The distinct rows of both sides, their groups of identical rows, and a digest of all rows."""
+
+    x: VectorRows
+    y: VectorRows
+    groups: tuple[Groups | None, Groups | None]
+    digest: str
+
+    def neighbours(self, fwd: TopK, bwd: TopK) -> Neighbours:
+        """Return the neighbours between all rows, of those between distinct rows."""
+        x, y = self.groups
+        return Neighbours(*unfold(fwd.sim, fwd.id, x, y), *unfold(bwd.sim, bwd.id, y, x))
+
+
+def fold(x: Vectors, y: Vectors, k: int, names: tuple[str, str]) -> Folded:
+    """Read both sides once, check them and k, and fold identical rows into one; `names` are for messages."""
+    dtype = check_pair(x, y, *names)
+    if k < 1:
+        raise BitextmineError(f"k must be at least 1, found {k}")
+    (x_groups, x_digest), (y_groups, y_digest) = scan(x, names[0]), scan(y, names[1])
+    rows_x = VectorRows(x, dtype, None if x_groups is None else x_groups.first)
+    rows_y = VectorRows(y, dtype, None if y_groups is None else y_groups.first)
+    return Folded(rows_x, rows_y, (x_groups, y_groups), f"{x_digest} {y_digest}")
 
 
 def _search(
-    sides: tuple[Vectors, Vectors],
+    sides: Folded,
     k: int,
     both: bool,
     options: SearchOptions,
     progress: Callable[[int], object] | None,
     checkpoint: Checkpoint | None,
-) -> Neighbours:
-    (x, y), names = sides, options.names
-    dtype = check_pair(x, y, *names)
-    if k < 1:
-        raise BitextmineError(f"k must be at least 1, found {k}")
-    memory = options.memory
-    limit = budget(memory)
-    (x_groups, x_digest), (y_groups, y_digest) = scan_digest(x, names[0]), scan_digest(y, names[1])
-    rows_x = VectorRows(x, dtype, None if x_groups is None else x_groups.first)
-    rows_y = VectorRows(y, dtype, None if y_groups is None else y_groups.first)
-    answer = 12 * k * (len(rows_x) + len(rows_y) * both) + sum(_unfolding(g, k) for g in (x_groups, y_groups))
-    if len(rows_x) and len(rows_y):
-        spare = max(0, limit - answer) * (_PARTS - 1) // _PARTS
-        engine, least = open_engine(rows_x, rows_y, k, options, spare)
+) -> tuple[TopK, TopK]:
+    """Return the neighbours between distinct rows; no rows of y's unless `both`."""
+    x, y, memory = sides.x, sides.y, options.memory
+    done, of, total, back = 0, len(x), len(x.vectors), len(y) * both
+    answer = 12 * k * (of + back) + sum(_unfolding(each, k) for each in sides.groups)
+    if of and len(y):
+        spare = max(0, budget(memory) - answer) * (_PARTS - 1) // _PARTS
+        engine, least = open_engine(x, y, k, options, spare)
         least = least * _PARTS // (_PARTS - 1) + 1
         if memory is not None and answer + least > memory:
             raise BitextmineError(
-                f"{size(memory)} of memory is too little: the {k} nearest of {len(x):,} and {len(y):,} vectors take "
-                f"{size(answer)}, comparing them {size(least)}; allow {size(answer + least)} or more (--memory)"
+                f"{size(memory)} of memory is too little: the {k} nearest of {total:,} and {len(y.vectors):,} vectors "
+                f"take {size(answer)}, comparing them {size(least)}; allow {size(answer + least)} or more (--memory)"
             )
-    fwd = TopK.empty(len(rows_x), k)
-    bwd = TopK.empty(len(rows_y), k) if both else None
-    if len(rows_x) and len(rows_y):
-        key = f"{x_digest} {y_digest} k={k} both={both}"
-        done = 0 if checkpoint is None else checkpoint.resume(key, fwd, bwd)
-        total, of = len(x), len(rows_x)  # rows that were folded count as well, so that a bar gets to its end
-        if done:
-            log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
-            if progress is not None:
-                progress(total * done // of)
-        step = min(options.block_rows or engine.block_rows, engine.block_rows)
-        while done < of:
-            start, done = done, min(done + step, of)
-            engine.block(start, done, fwd, bwd)
-            if checkpoint is not None:
-                checkpoint.save(done, last=done == of)
-            if progress is not None:
-                progress(total * done // of - total * start // of)
-        del engine
-    fwd_sim, fwd_id = unfold(fwd.sim, fwd.id, x_groups, y_groups)
-    if bwd is None:
-        nothing = np.empty((0, k))
-        return Neighbours(fwd_sim, fwd_id, nothing.astype(np.float32), nothing.astype(np.int64))
-    bwd_sim, bwd_id = unfold(bwd.sim, bwd.id, y_groups, x_groups)
-    return Neighbours(fwd_sim, fwd_id, bwd_sim, bwd_id)
+    fwd, bwd = TopK.empty(of, k), TopK.empty(back, k)
+    if not of or not len(y):
+        return fwd, bwd
+    known = bwd if both else None
+    if checkpoint is not None and (
+        done := checkpoint.resume(f"{sides.digest} k={k} both={both}", fwd, known)
+    ):
+        # Rows that were folded count as well, so that a bar gets to its end.
+        log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
+        if progress is not None:
+            progress(total * done // of)
+    step = min(options.block_rows or engine.block_rows, engine.block_rows)
+    while done < of:
+        start, done = done, min(done + step, of)
+        engine.block(start, done, fwd, known)
+        if checkpoint is not None:
+            checkpoint.save(done, last=done == of)
+        if progress is not None:
+            progress(total * done // of - total * start // of)
+    return fwd, bwd
 
 
 def _unfolding(groups: Groups | None, k: int) -> int:
     """Return the bytes that identical rows cost: the groups, and the answer for all rows."""
     if groups is None:
         return 0
-    return sum(a.nbytes for a in (groups.first, groups.of, groups.members, groups.bounds)) + 12 * k * len(
-        groups.of
-    )
+    arrays = (groups.first, groups.of, groups.members, groups.bounds)
+    return sum(each.nbytes for each in arrays) + 12 * k * len(groups.of)
+
+
+def open_engine(
+    x: VectorRows, y: VectorRows, k: int, options: SearchOptions, memory: int
+) -> tuple[FusedSearch | BlockSearch, int]:
+    """Return the engine that the options name, or the fastest, and the least bytes that it needs.
+
+    All engines give the same answer, to the byte. They work within `memory` bytes, and a block of rows given twice
+    changes nothing the second time.
+
+    Raises:
+        BitextmineError: there is no such engine here.
+    """
+    engine = options.engine
+    if engine == Engine.AUTO:
+        # Plain C is slower than torch's products.
+        fast = compiled_runs(x.dim) and instruction_set() != "portable"
+        engine = Engine.COMPILED if options.device == "cpu" and fast else Engine.TORCH
+    if engine == Engine.COMPILED:
+        if not compiled_runs(x.dim):
+            raise BitextmineError(
+                f"the compiled search was not built, or {x.dim} dimensions are too many for it; use engine torch"
+            )
+        fused = FusedSearch(x, y, k, options, memory)
+        return fused, fused.least_memory()
+    from bitextmine.search.blocks import BlockSearch
+
+    blocks = BlockSearch(x, y, device=options.device, arithmetic=options.arithmetic, memory=memory)
+    return blocks, BlockSearch.least_memory(x)

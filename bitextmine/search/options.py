@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
 
 from bitextmine.arguments import memory_bytes, whole_number
-from bitextmine.errors import UsageError
 from bitextmine.system import bfloat16_instructions
 
 
 class Engine(StrEnum):
-    """The implementation. AUTO is the fastest for the device."""
+    """The implementation; AUTO is the fastest for the device."""
 
     AUTO = "auto"
     COMPILED = "compiled"  # C, on the CPU
@@ -44,31 +42,24 @@ class InstructionSet(StrEnum):
     AMX = "amx"
 
 
-_ARITHMETICS = {
-    Engine.AUTO: (),
-    Engine.COMPILED: (Arithmetic.INT8, Arithmetic.FLOAT32),
-    Engine.TORCH: (Arithmetic.FLOAT32, Arithmetic.BFLOAT16, Arithmetic.FLOAT16),
-}
-
-E = TypeVar("E", bound=StrEnum)
-
-
 @dataclass(frozen=True)
 class SearchOptions:
     """How an exact search is done; the answer is the same, byte for byte, for all of them.
 
-    device: "cpu" or a torch device: "cuda", "cuda:1".
-    memory: bytes of the computer's memory (not a GPU's) that the search may take besides arrays given to it: the
-    answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both sides
-    at work, pages of memory-mapped vectors, and what can be spared to work faster. Default: half of what is free.
-    threads: default the processors available, or OMP_NUM_THREADS.
-    block_rows: most rows of x compared at a time. Default: what the engine finds best.
-    engine: which one; arithmetic: of the engine that is named, by default its fastest here; instruction_set: of the
-    compiled engine, by default the best that the processor has. All three are for tests and measurements.
-    names: of both sides, for messages.
+    Attributes:
+        device: "cpu" or a torch device: "cuda", "cuda:1".
+        memory: bytes of the computer's memory (not a GPU's) that the search may take besides arrays given to it: the
+            answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both
+            sides at work, pages of memory-mapped vectors, and caches. Default: half of what is free.
+        threads: default the processors available, or OMP_NUM_THREADS.
+        block_rows: most rows of x compared at a time. Default: what the engine finds best.
+        engine: for tests and measurements, like the next two.
+        arithmetic: of the engine that is named; by default its fastest here.
+        instruction_set: of the compiled engine; by default the best that the processor has.
+        names: of both sides, for messages.
 
-    Raises UsageError for what is no whole number from 1, for words that are none of these, and for an arithmetic
-    or an instruction set that the engine does not have.
+    Raises:
+        UsageError: a number is no whole number from 1.
     """
 
     device: str = "cpu"
@@ -83,38 +74,8 @@ class SearchOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", memory_bytes(self.memory))
         for name in ("threads", "block_rows"):
-            value = getattr(self, name)
-            if value is not None:
+            if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, whole_number(name, value))
-        if not isinstance(self.device, str):
-            raise UsageError(f"device: expected the name of a device, found {self.device!r}")
-        _check("search engine", self.engine, Engine)
-        if self.arithmetic is not None:
-            _check("arithmetic", self.arithmetic, Arithmetic)
-            if self.arithmetic not in _ARITHMETICS[self.engine]:
-                raise UsageError(f"arithmetic {self.arithmetic}: {_can(self.engine)}")
-        if self.instruction_set is not None:
-            _check("instruction set", self.instruction_set, InstructionSet)
-            if self.engine != Engine.COMPILED:
-                raise UsageError(
-                    f"instruction set {self.instruction_set}: engine {self.engine} has no choice of them; "
-                    "use engine compiled"
-                )
-
-
-def _check(what: str, found: str, known: type[E]) -> None:
-    if found not in list(known):
-        raise UsageError(f"unknown {what} {found!r}: expected {_either(list(known))}")
-
-
-def _can(engine: Engine) -> str:
-    if engine == Engine.AUTO:
-        return "engine auto chooses it itself; name the engine as well"
-    return f"engine {engine} computes in {_either(_ARITHMETICS[engine])}"
-
-
-def _either(words: list[E] | tuple[E, ...]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def default_arithmetic(device: str) -> Arithmetic:

@@ -1,4 +1,4 @@
-"""Exact similarities of given candidates, from the stored vectors, and their order."""
+"""Exact similarities of given candidates, from the stored vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search import native
+from bitextmine.search import fused
+from bitextmine.search.neighbours import best_first
 from bitextmine.search.rows import Vectors, check_finite, check_pair
 
 LANES = 32
@@ -52,29 +53,13 @@ def pair_products(
 
     Rows are gathered a few hundred at a time, so that they stay in cache.
     """
-    if x.dtype == y.dtype == dtype:
-        compiled = native.compiled_products(x, y, i, j)
-        if compiled is not None:
-            return compiled
+    if x.dtype == y.dtype == dtype and (compiled := fused.compiled_products(x, y, i, j)) is not None:
+        return compiled
     out = np.empty(len(i), dtype=np.float32)
     for at in range(0, len(i), _PAIRS):
         part = slice(at, at + _PAIRS)
         out[part] = products(x[i[part]].astype(dtype, copy=False), y[j[part]].astype(dtype, copy=False))
     return out
-
-
-def best_first(
-    sim: NDArray[np.float32], ids: NDArray[np.int64], k: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the k best of each row: highest similarity first, then lowest id; id -1 (sim -inf) goes last."""
-    key = np.where(ids < 0, np.iinfo(np.int64).max, ids)
-    order = np.lexsort((key, -sim), axis=1)[:, :k]
-    sim, ids = np.take_along_axis(sim, order, axis=1), np.take_along_axis(ids, order, axis=1)
-    if sim.shape[1] < k:
-        wide = ((0, 0), (0, k - sim.shape[1]))
-        sim = np.pad(sim, wide, constant_values=-np.inf)
-        ids = np.pad(ids, wide, constant_values=-1)
-    return sim, ids
 
 
 def rescore(

@@ -1,8 +1,13 @@
-"""Rows of vectors on disk or in memory: checked, with identical rows folded into one."""
+"""Rows of vectors on disk or in memory: checked, with identical rows folded into one.
+
+Memory-mapped vectors do not pile up in memory: pages that were read are given back (`release`).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +15,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search.pages import release
 
 Vectors = NDArray[np.floating[Any]]
 _SCAN_ROWS = 4096
 _REPEATS = 512  # looked up at a time: wherever they are, each brings in the pages around it
+_AROUND = 1 << 16  # bytes that the kernel maps around a page that is touched, in blocks aligned to this
+
+
+def is_mapped(a: NDArray[Any]) -> bool:
+    """Tell if the rows are pages of a shared map of a file, which `release` can drop; copy-on-write pages cannot go."""
+    return isinstance(a, np.memmap) and a.mode != "c" and isinstance(getattr(a, "_mmap", None), mmap.mmap)
+
+
+def release(a: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
+    """Give the pages of rows start..stop of a memory map back to the system; other arrays are left alone.
+
+    The rows stay in the file and can be read again, at the same time even. Rows that are not contiguous are left alone.
+    """
+    rows = a[start:stop]
+    if (
+        not is_mapped(a)
+        or not rows.nbytes
+        or not rows.flags.c_contiguous
+        or not hasattr(mmap, "MADV_DONTNEED")
+    ):
+        return
+    held: mmap.mmap = getattr(a, "_mmap")  # noqa: B009 (the stubs lack it)
+    with contextlib.suppress(ValueError, OSError):  # closed meanwhile, or a system that will not
+        first = rows.ctypes.data - np.frombuffer(held, dtype=np.uint8).ctypes.data
+        low = first // _AROUND * _AROUND
+        high = min(-(-(first + rows.nbytes) // _AROUND) * _AROUND, len(held))
+        held.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
 @dataclass(frozen=True)
@@ -105,17 +136,14 @@ def check_length(longest: float, name: str) -> None:
 
 def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each row's bytes; check on the way that every number is finite."""
-    n, d = vectors.shape
-    width = -(-d * vectors.dtype.itemsize // 8)
-    factors = np.random.default_rng(0x62697465).integers(0, 1 << 63, width, dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    n, size = len(vectors), vectors.shape[1] * vectors.dtype.itemsize
+    width = -(-size // 8)
+    random = np.random.default_rng(0x62697465)
+    factors = random.integers(0, 1 << 63, width, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     hashes = np.empty(n, dtype=np.uint64)
-    exact_width = d * vectors.dtype.itemsize == width * 8
     for start in range(0, n, _SCAN_ROWS):
-        block = np.ascontiguousarray(
-            vectors[start : start + _SCAN_ROWS], dtype=vectors.dtype.newbyteorder("=")
-        )
+        rows = vectors[start : start + _SCAN_ROWS]
+        block = np.ascontiguousarray(rows, dtype=vectors.dtype.newbyteorder("="))
         if vectors.dtype == np.float16:
             # an exponent of all ones is what infinities and NaNs share
             suspicious = bool(((block.view(np.uint16) & np.uint16(0x7C00)) == np.uint16(0x7C00)).any())
@@ -123,25 +151,20 @@ def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
             suspicious = not bool(np.isfinite(block).all())
         if suspicious:
             check_finite(block, name, start)
-        if exact_width:
+        if size == width * 8:
             words = block.view(np.uint64)
         else:
             raw = np.zeros((len(block), width * 8), dtype=np.uint8)
-            raw[:, : d * vectors.dtype.itemsize] = block.view(np.uint8).reshape(len(block), -1)
+            raw[:, :size] = _bytes(block)
             words = raw.view(np.uint64)
         mixed = words ^ (words >> np.uint64(31))
         hashes[start : start + len(block)] = (mixed * factors).sum(axis=1, dtype=np.uint64)
-        del block, words
+        del rows, block, words
         release(vectors, start, start + _SCAN_ROWS)
     return hashes
 
 
-def scan(vectors: Vectors, name: str) -> Groups | None:
-    """Return the groups of identical rows, or None; see `scan_digest`."""
-    return scan_digest(vectors, name)[0]
-
-
-def scan_digest(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
+def scan(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
     """Read every row once; return the groups of identical rows (None: there are none) and a digest of the rows.
 
     A corpus with a line many times over, or embeddings that collapsed, would make each of those rows a candidate of all
@@ -162,9 +185,7 @@ def scan_digest(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
 def _groups(vectors: Vectors, hashes: NDArray[np.uint64]) -> Groups | None:
     n = len(hashes)
     ordered = np.sort(hashes)
-    if not (
-        ordered[1:] == ordered[:-1]
-    ).any():  # what is usual, and takes a sixth of the memory of what follows
+    if not (ordered[1:] == ordered[:-1]).any():  # as usual; takes a sixth of the memory of what follows
         return None
     del ordered
     _, first, of = np.unique(hashes, return_index=True, return_inverse=True)

@@ -45,7 +45,7 @@ def test_killed_at_any_moment(bm, parallel_text, tmp_path):
 SAVING = """
 import os, signal, sys
 from bitextmine.search import checkpoint
-from bitextmine.search.engines import compiled as fused
+from bitextmine.search import fused
 
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
 fused._MOST_ROWS = 1000

@@ -23,7 +23,6 @@ class Here(LocalWorkers):
         after: called with each task when it is done.
     """
 
-    slots = 4
     distributed = True
 
     def __init__(
@@ -35,6 +34,10 @@ class Here(LocalWorkers):
         super().__init__(rows, report)
         self.after = after
         self.made: list[Any] = []
+
+    @property
+    def slots(self) -> int:
+        return 4
 
     def open(self) -> contextlib.AbstractContextManager[Here]:
         return contextlib.nullcontext(self)
@@ -50,13 +53,12 @@ class Here(LocalWorkers):
         for task in tasks:  # limits and rows are those of some time ago
             waiting.append(task)
             if len(waiting) > ahead:
-                yield waiting[0], self.run(waiting[0])
-                waiting.pop(0)
+                yield self._done(waiting.pop(0))
         for task in waiting:
-            yield task, self.run(task)
+            yield self._done(task)
 
-    def run(self, task: Task) -> Any:
-        value = super().run(task)
+    def _done(self, task: Task) -> tuple[Task, Any]:
+        done = next(super().map([task]))
         self.made.append(task.key)
         self.after(task)
-        return value
+        return done

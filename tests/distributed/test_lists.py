@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitextmine.distributed.parts import FileRows
+from bitextmine.distributed.shards import FileRows
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster
-from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
+from bitextmine.indexing.both import Indexed, search_both_indexed
 from bitextmine.indexing.build import build_index
-from bitextmine.indexing.clusters import ROUTE_ROWS
 from bitextmine.indexing.faiss_index import Index
-from bitextmine.indexing.lists import block_rows
+from bitextmine.indexing.lists import ROUTE_ROWS, Block, block_rows
 from bitextmine.indexing.on_cluster import ClusterSearcher
+from bitextmine.run import Run
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.neighbours import Neighbours
 
@@ -48,11 +48,10 @@ def search(
     searcher: Any = None
     if cluster is not None:
         assert folder is not None
-        searcher = ClusterSearcher(
-            cluster, x.file, y.file, {"x": "of this test"}, folder=folder, memory=1 << 28
-        )
+        identity, run = {"x": "of this test"}, Run(memory=1 << 28)
+        searcher = ClusterSearcher(cluster, x.file, y.file, identity, folder=folder, run=run)
     both = (Indexed(side.vectors, side.index, side.rows) for side in (x, y))
-    return search_both_indexed(*both, Wanted(k, sample=200), searcher=searcher, **more)
+    return search_both_indexed(*both, k, sample=200, searcher=searcher, **more)[0]
 
 
 def same(found: Neighbours, wanted: Neighbours) -> None:
@@ -132,8 +131,8 @@ def test_what_is_finished_is_not_done_again(
     with pytest.raises(Stopped):
         search(x, y, 4, cluster, work)
     begun: list[bool] = []
-    compare = on_cluster.search_block
-    monkeypatch.setattr(on_cluster, "search_block", lambda *a, **b: begun.append(True) or compare(*a, **b))
+    compare = Block.search
+    monkeypatch.setattr(Block, "search", lambda *a: begun.append(True) or compare(*a))
     same(search(x, y, 4, Here(500), work), wanted)
     assert len(begun) == total - at
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from bitextmine.distributed.options import make_executor
-from bitextmine.distributed.ray import Ray, RayWorkers
+from bitextmine.distributed.ray import Ray, RayWorkers, take_executor
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import LOCAL
 from bitextmine.mining.options import split_options
@@ -53,7 +52,7 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
 
 
 def test_without_an_address_there_is_no_cluster() -> None:
-    assert make_executor() == LOCAL
+    assert take_executor({}) == LOCAL
     assert split_options({"ray": "auto", "ray_cpus": 2})[1].run.executor == Ray("auto", 2)
 
 

@@ -154,7 +154,7 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(
     run.send_signal(signal.SIGINT)
     _, err = run.communicate()
     assert run.returncode == 130, err.decode()
-    assert "interrupted; the same command again goes on where this one stopped" in err.decode()
+    assert "interrupted; run the same command again to resume" in err.decode()
     assert "Traceback" not in err.decode()
     until(lambda: not nodes.workers())
     interrupted = len(tiles)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from bitextmine.distributed import tiles
-from bitextmine.distributed.shards import shard_rows, spans
-from bitextmine.distributed.tiles import FileRows, TileWork
+from bitextmine.distributed.shards import FileRows, shard_rows, spans
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.search import checkpoint as checkpoints
@@ -22,11 +21,9 @@ from bitextmine.search.options import SearchOptions
 from ..search.oracle import both, corpus
 from .conftest import Here
 
-MEMORY = 1 << 28
 
-
-def search_tiles(workers: Any, x: FileRows, y: FileRows, k: int, *, folder: Path, **told: Any) -> Neighbours:
-    return tiles.search_tiles(TileWork(workers, folder, **told), x, y, k, SearchOptions(memory=MEMORY))
+def search_tiles(workers: Any, x: FileRows, y: FileRows, k: int, **how: Any) -> Neighbours:
+    return tiles.search_tiles(workers, x, y, k, SearchOptions(memory=1 << 28), **how)
 
 
 def written(path: Path, rows: np.ndarray, lines: np.ndarray | None = None) -> FileRows:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
+from bitextmine.indexing.both import Indexed, search_both_indexed
 from bitextmine.indexing.build import build_index
 from bitextmine.indexing.faiss_index import Index, factory_string
 from bitextmine.indexing.recall import draw, measure, tune
@@ -141,7 +141,7 @@ def test_search_within_a_selection_of_the_rows():
 def test_both_ways_through_indexes():
     rng = np.random.default_rng(7)
     x, y = oracle.vectors(rng, 150, 16), oracle.vectors(rng, 90, 16)
-    got = search_both_indexed(Indexed(x, build_index(x)), Indexed(y, build_index(y)), Wanted(4))
+    got, _ = search_both_indexed(Indexed(x, build_index(x)), Indexed(y, build_index(y)), 4)
     want = search_both(x, y, 4)
     for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
         assert getattr(got, name).tobytes() == getattr(want, name).tobytes()

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.indexing.both import Indexed, Wanted, search_both_indexed
+from bitextmine.indexing.both import Indexed, search_both_indexed
 from bitextmine.indexing.build import build_index
-from bitextmine.indexing.clusters import Router, find_centres, nearest_centre
-from bitextmine.indexing.lists import Lists, Pass, search_lists
+from bitextmine.indexing.lists import Lists, Pass, Router, find_centres, nearest_centre, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.rows import VectorRows
@@ -63,7 +62,7 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
 
 
 def test_blocks_and_threads_change_nothing(way, monkeypatch):
-    for name in ("lists.ROUTE_ROWS", "lists._LEAST_ROWS", "clusters.ROUTE_ROWS"):
+    for name in ("lists.ROUTE_ROWS", "lists._LEAST_ROWS"):
         monkeypatch.setattr(f"bitextmine.indexing.{name}", 7)
     monkeypatch.setattr("bitextmine.indexing.lists._AT_ONCE", 5)
     rng = np.random.default_rng(3)
@@ -85,13 +84,13 @@ def test_all_lists_are_exact_search(way):
     rng = np.random.default_rng(4)
     x, y = oracle.corpus(rng, 300, 32, 0.2, 0.05), oracle.corpus(rng, 260, 32, 0.2)
     sides = Indexed(x, build_index(x, "ivf")), Indexed(y, build_index(y, "ivf"))
-    got = search_both_indexed(*sides, Wanted(4, target=1.0, sample=10_000))
+    got, how = search_both_indexed(*sides, 4, target=1.0, sample=10_000)
     want = search_both(x, y, 4)
     some = (x != 0).any(axis=1)
     for name, rows in (("fwd_sim", some), ("bwd_sim", np.ones(len(y), dtype=bool))):
         found, true = getattr(got, name), getattr(want, name)
         assert (found[rows, 0] == true[rows, 0]).all()
-    assert got.how["recall"]["forward"]["at_1"] == got.how["recall"]["backward"]["at_1"] == 1.0
+    assert how["recall"]["forward"]["at_1"] == how["recall"]["backward"]["at_1"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_both_directions_are_what_either_index_finds(kinds):
     y[:400] = (x[:400] + 0.05 * rng.standard_normal((400, 32))).astype(np.float16)
     seen: list[int] = []
     sides = Indexed(x, build_index(x, kinds[0])), Indexed(y, build_index(y, kinds[1]))
-    got = search_both_indexed(*sides, Wanted(4), progress=seen.append)
+    got, how = search_both_indexed(*sides, 4, progress=seen.append)
     want = search_both(x, y, 4)
     assert sum(seen) == 1700
     assert (got.fwd_id[:400, 0] == np.arange(400)).all()
@@ -118,7 +117,7 @@ def test_both_directions_are_what_either_index_finds(kinds):
         assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in ids)
         assert (np.diff(np.where(there, sim, -2), axis=1) <= 0).all()
     if kinds[0] != "flat":
-        reached = got.how["recall"]
+        reached = how["recall"]
         assert reached["forward"]["at_1"] >= 0.97
         assert reached["backward"]["at_1"] >= 0.97
         assert (got.fwd_id[:, 0] == want.fwd_id[:, 0]).mean() >= 0.97
@@ -139,7 +138,7 @@ def test_selections_of_both_sides():
         rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
         sides.append(Indexed(lines[kept], build_index(lines, "ivf"), rows))
     x, y = (side.vectors for side in sides)
-    got = search_both_indexed(*sides, Wanted(3, target=1.0, sample=1000))
+    got, _ = search_both_indexed(*sides, 3, target=1.0, sample=1000)
     want = search_both(x, y, 3)
     assert (got.fwd_sim[:, 0] == want.fwd_sim[:, 0]).mean() > 0.99
     assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from bitextmine.search import native
+from bitextmine.search import fused
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -23,7 +23,7 @@ def one_thread() -> Iterator[None]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways in which the package computes: with the C library, and as where it could not be built."""
     if request.param == "plain":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
+        monkeypatch.setattr(fused, "library", lambda: None)
+    elif fused.library() is None:
         pytest.skip("no compiled search here")
     return str(request.param)

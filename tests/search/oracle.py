@@ -11,12 +11,10 @@ def similarities(x, y):
 
 
 def best_of(sims, k):
-    n, m = sims.shape
-    sim, ids = np.full((n, k), -np.inf, np.float32), np.full((n, k), -1, np.int64)
-    for i in range(n):
-        order = sorted(range(m), key=lambda j: (-sims[i, j], j))[:k]
-        sim[i, : len(order)], ids[i, : len(order)] = sims[i, order], order
-    return sim, ids
+    order = np.argsort(-sims, axis=1, kind="stable")[:, :k]  # ties go to the lower id
+    missing = ((0, 0), (0, k - order.shape[1]))
+    sim = np.pad(np.take_along_axis(sims, order, axis=1), missing, constant_values=-np.inf)
+    return sim, np.pad(order, missing, constant_values=-1)
 
 
 def both(x, y, k):

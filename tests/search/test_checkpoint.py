@@ -12,7 +12,7 @@ import pytest
 
 from bitextmine.files import journal
 from bitextmine.search import checkpoint
-from bitextmine.search.checkpoint import Checkpoint, remove_checkpoint, state_path
+from bitextmine.search.checkpoint import Checkpoint, remove_checkpoint, state_paths
 from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.options import SearchOptions
 
@@ -162,7 +162,7 @@ def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
 def test_a_damaged_file_is_not_used(file, which, part, caplog):
     x, y = sides()
     killed_after(3, x, y, 4, file, block_rows=50)
-    damaged = file if which == "journal" else state_path(file)
+    damaged = file if which == "journal" else state_paths(file)[0]
     content = bytearray(damaged.read_bytes())
     content[60 + (len(content) - 60) * part // 8] ^= 1 << part
     damaged.write_bytes(content)

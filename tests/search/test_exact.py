@@ -9,15 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search import native
-from bitextmine.search.engines.blocks import BlockSearch
-from bitextmine.search.engines.select import open_engine
-from bitextmine.search.exact import search_both, search_one
-from bitextmine.search.native import instruction_sets
-from bitextmine.search.neighbours import Neighbours
+from bitextmine.search import fused
+from bitextmine.search.blocks import BlockSearch
+from bitextmine.search.exact import open_engine, search_both, search_one
+from bitextmine.search.fused import instruction_sets
+from bitextmine.search.neighbours import Neighbours, TopK
 from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
 from bitextmine.search.rows import VectorRows
-from bitextmine.search.topk import TopK
 from bitextmine.system import parse_size
 
 from . import oracle
@@ -298,7 +296,7 @@ def test_input_that_cannot_be_searched():
 
 
 def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
-    monkeypatch.setattr(native, "library", lambda: None)
+    monkeypatch.setattr(fused, "library", lambda: None)
     rng = np.random.default_rng(14)
     x, y = oracle.vectors(rng, 30, 8), oracle.vectors(rng, 40, 8)
     assert_same(arrays(search_both(x, y, 3)), oracle.both(x, y, 3))
@@ -341,6 +339,6 @@ def test_out_of_memory_that_nothing_helps_against():
 def test_plain_c_is_for_want_of_better(monkeypatch):
     """Where a processor has no instructions that the compiled search knows, torch is faster."""
     rows = VectorRows(oracle.vectors(np.random.default_rng(1), 20, 8), np.dtype(np.float16))
-    monkeypatch.setattr(native, "instruction_set", lambda: "portable")
+    monkeypatch.setattr("bitextmine.search.exact.instruction_set", lambda: "portable")
     engine, _ = open_engine(rows, rows, 2, SearchOptions(), 1 << 30)
     assert isinstance(engine, BlockSearch)

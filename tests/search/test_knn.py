@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.search import knn as module
 from bitextmine.search.knn import knn
 
@@ -107,12 +107,15 @@ def test_what_else_it_refuses():
         knn([[1.0]], [[1.0]], 0)
     with pytest.raises(BitextmineError, match=r"k = 10{12}: the result alone takes"):
         knn([[1.0]], [[1.0]], 10**12)
+    with pytest.raises(UsageError, match="threads: expected a whole number, found '2'"):
+        knn([[1.0]], [[1.0]], 1, threads="2")
     with pytest.raises(BitextmineError, match="too little"):
         knn(np.eye(50), np.eye(50), 4, memory=1)
     with pytest.raises(BitextmineError, match=r"row 0 .* holds a NaN"):
         knn([[np.inf]], [[1.0]], 1, normalize=True)
 
 
-def test_importing_it_does_not_import_faiss():
-    code = "import sys, bitextmine.search.knn; assert 'faiss' not in sys.modules, 'faiss'"
+@pytest.mark.parametrize("module", ["knn", "neighbours", "options"])
+def test_importing_it_imports_neither_faiss_nor_torch(module):
+    code = f"import sys, bitextmine.search.{module}; assert not {{'faiss', 'torch'}} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)

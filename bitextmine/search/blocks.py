@@ -12,24 +12,20 @@ import torch
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
+from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import Arithmetic, default_arithmetic
 from bitextmine.search.products import pair_products
 from bitextmine.search.rows import VectorRows, check_length
-from bitextmine.search.topk import TopK
 
 _SMALLEST = 64
 _GPU_BLOCK, _CPU_BLOCK = (8192, 4096), (4096, 1024)  # rows of x, of y at a time; on a CPU, to stay in cache
-
 _TYPES = {
     Arithmetic.FLOAT32: torch.float32,
     Arithmetic.BFLOAT16: torch.bfloat16,
     Arithmetic.FLOAT16: torch.float16,
 }
 
-Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-
-Area = tuple[int, int, int, int]
+Area = tuple[int, int, int, int]  # rows of x, from and to, and of y
 
 
 def _halve(todo: list[Area], failed: Area) -> list[Area]:
@@ -80,25 +76,18 @@ class BlockSearch:
         device: str = "cpu",
         arithmetic: Arithmetic | None = None,
         tile: int | None = None,
-        product: Product | None = None,
+        product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
         memory: int | None = None,
     ) -> None:
         self._device = torch.device(device)
-        if self._device.type == "cuda" and (self._device.index or 0) >= torch.cuda.device_count():
-            seen = {0: "no CUDA device", 1: "1 CUDA device"}.get(count := torch.cuda.device_count())
-            raise BitextmineError(
-                f"device {device}: torch sees {seen or f'{count} CUDA devices'}; use --device cpu"
-            )
         self._dtype = _TYPES[arithmetic or default_arithmetic(device)]
         self._x, self._y = x, y
-        self.block_rows, self._tile = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
-        self._tile = tile or self._tile
+        block = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
         if memory is not None and self._device.type == "cpu":
-            while max(self.block_rows, self._tile) > _SMALLEST and memory < _working(
-                self.block_rows, self._tile, x.dim
-            ):
-                self.block_rows, self._tile = (max(_SMALLEST, n // 2) for n in (self.block_rows, self._tile))
-        self._product: Product = product or (lambda a, b: a @ b.T)
+            while max(block) > _SMALLEST and memory < _working(*block, x.dim):
+                block = max(_SMALLEST, block[0] // 2), max(_SMALLEST, block[1] // 2)
+        self.block_rows, self._tile = block[0], tile or block[1]
+        self._product = product or (lambda a, b: a @ b.T)
         self.rescored = 0
 
     @staticmethod
@@ -108,9 +97,7 @@ class BlockSearch:
 
     def _load(self, rows: NDArray[Any]) -> _Loaded:
         exact = torch.from_numpy(np.array(rows)).to(self._device).float()
-        if not len(rows):
-            return _Loaded(exact.to(self._dtype), 1.0, 0.0, 0.0, 0.0)
-        long = float(longest(exact))
+        long = float(_longest(exact))
         check_length(long, "vectors")
         if self._dtype == torch.float32:
             return _Loaded(exact, 1.0, long, long, 0.0)
@@ -119,17 +106,13 @@ class BlockSearch:
             scale = 2.0 ** math.ceil(math.log2(long))
             exact, long = exact / scale, long / scale
         rounded = exact.to(self._dtype)
-        lost = float(longest(exact - rounded))
+        lost = float(_longest(exact - rounded))
         return _Loaded(rounded, scale, long, long + lost, lost)
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`."""
-        self.cover(start, min(stop, len(self._x)), 0, len(self._y), fwd, bwd)
-
-    def cover(self, i0: int, i1: int, j0: int, j1: int, fwd: TopK, bwd: TopK | None) -> None:
-        """Compare x's rows i0..i1 with y's rows j0..j1."""
-        todo = [(i0, i1, j, min(j + self._tile, j1)) for j in range(j0, j1, self._tile)]
-        todo.reverse()
+        i0, i1, m = start, min(stop, len(self._x)), len(self._y)
+        todo = [(i0, i1, j, min(j + self._tile, m)) for j in reversed(range(0, m, self._tile))]
         left: tuple[int, int, _Loaded] | None = None
         while todo:
             a, b, c, e = todo.pop()
@@ -139,7 +122,7 @@ class BlockSearch:
                     left = (a, b, self._load(self._x.block(a, b)))
                 found = self._compare(left[2], (a, b), (c, e), fwd, bwd)
             except (RuntimeError, MemoryError) as error:
-                if not out_of_memory(error):
+                if not _out_of_memory(error):
                     raise
                 left = None
                 if self._device.type == "cuda":
@@ -171,13 +154,10 @@ class BlockSearch:
         error = a.lost * b.long + a.near * b.lost + relative * a.near * b.near
         error += 1e-37  # where float32 begins to lose digits
         scale = a.scale * b.scale
-        out = []
-        limit = _at_most(self._limit(sims, 1, fwd, rows, error, scale), sims.dtype)
-        hit = sims >= limit[:, None]
-        out.append((fwd, *self._select(hit, rows, cols)))
+        hit = sims >= self._limit(sims, 1, fwd, rows, error, scale)[:, None]
+        out = [(fwd, *self._select(hit, rows, cols))]
         if bwd is not None:
-            limit = _at_most(self._limit(sims, 0, bwd, cols, error, scale), sims.dtype)
-            hit = torch.ge(sims, limit[None, :], out=hit)
+            hit = torch.ge(sims, self._limit(sims, 0, bwd, cols, error, scale)[None, :], out=hit)
             row, col, sim = self._select(hit, rows, cols)
             out.append((bwd, col, row, sim))
         return out
@@ -194,7 +174,10 @@ class BlockSearch:
         fresh = torch.isinf(limit)
         if bool(fresh.any()) and sims.shape[dim] >= best.k:
             limit[fresh] = _kth(sims, dim, best.k).float()[fresh] - 2 * error
-        return limit
+        if sims.dtype == torch.float32:
+            return limit
+        narrow = torch.finfo(sims.dtype)  # rounded down
+        return (limit - limit.abs() * narrow.eps - narrow.tiny).to(sims.dtype)
 
     def _select(
         self, hit: torch.Tensor, rows: tuple[int, int], cols: tuple[int, int]
@@ -220,14 +203,12 @@ def _narrowed(device: torch.device) -> float:
     return {"highest": 0.0, "high": 2.0**-11}.get(asked, 2.0**-8)
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Tell if an error means that memory ran out, here or on a GPU."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and "out of memory" in str(error)
-    )
+def _out_of_memory(error: BaseException) -> bool:
+    """Tell if memory ran out, here or on a GPU."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "out of memory" in str(error)
 
 
-def longest(rows: torch.Tensor) -> torch.Tensor:
+def _longest(rows: torch.Tensor) -> torch.Tensor:
     """Return the length of the longest row, without squaring the smallest float32 numbers, which would vanish."""
     largest = rows.abs().max().clamp(min=1e-38)
     return largest * torch.linalg.vector_norm(rows / largest, dim=1).max()
@@ -247,14 +228,6 @@ def _true(hit: torch.Tensor) -> NDArray[np.int64]:
     word, byte = hit.view(-1, 8)[words].numpy().nonzero()
     where: NDArray[np.int64] = words.numpy()[word] * 8 + byte
     return where
-
-
-def _at_most(limit: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the limits in a narrower type, rounded down."""
-    if dtype == torch.float32:
-        return limit
-    eps = torch.finfo(dtype).eps
-    return (limit - limit.abs() * eps - torch.finfo(dtype).tiny).to(dtype)
 
 
 def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:
