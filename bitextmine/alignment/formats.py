@@ -22,6 +22,7 @@ from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.streams import open_output
 from bitextmine.files.tables import open_pairs
+from bitextmine.languages.scripts import join_sentences
 
 if TYPE_CHECKING:
     import pandas
@@ -177,7 +178,7 @@ def open_links(
 
 
 def _joined(texts: Sequence[str]) -> str:
-    return " ".join(text.strip() for text in texts)
+    return join_sentences(text.strip() for text in texts)
 
 
 def _listed(numbers: Sequence[int]) -> str:

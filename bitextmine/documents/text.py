@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bitextmine.files.streams import longest_line
+from bitextmine.languages.scripts import is_spaced
 
 _WRAPPED = 120  # characters: text with longer lines is not wrapped, and each of them is a paragraph
 _RAGGED = 0.9  # of the width: a shorter line with room for the next word was ended on purpose
-_NO_SPACES = ("\u3000", "\u9fff")  # Chinese and Japanese, written without spaces
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
@@ -47,14 +47,10 @@ def _unwrapped(block: list[str], width: int) -> Iterator[str]:
     parts: list[str] = []
     for line, following in zip(block, [*block[1:], ""], strict=True):
         parts.append(line)
-        spaced = not (_is_wide(line[-1]) and _is_wide(following[:1]))
+        spaced = is_spaced(line, following)
         word = following.split(" ", 1)[0] if spaced else following[:1]
         if not following or len(line) + len(word) + spaced <= _RAGGED * width:
             yield "".join(parts)
             parts = []
         elif spaced:
             parts.append(" ")
-
-
-def _is_wide(character: str) -> bool:
-    return _NO_SPACES[0] <= character <= _NO_SPACES[1] or "\uff00" <= character <= "\uff60"

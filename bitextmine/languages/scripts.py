@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -36,6 +37,21 @@ UNSPACED = (
     "\u0e01-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
+
+_WIDE = re.compile("[\u3000-\u9fff\uff00-\uff60]")  # Chinese and Japanese, their punctuation included
+
+
+def is_spaced(before: str, after: str) -> bool:
+    """Return True unless both sides of a seam between two texts are Chinese or Japanese."""
+    return not (_WIDE.match(before[-1:]) and _WIDE.match(after[:1]))
+
+
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Join sentences by spaces, Chinese and Japanese ones without."""
+    joined = ""
+    for sentence in sentences:
+        joined += f" {sentence}" if joined and is_spaced(joined, sentence) else sentence
+    return joined
 
 
 @lru_cache(maxsize=1 << 14)

@@ -27,6 +27,7 @@ from bitextmine.files.tables import (
     open_pairs,
     open_table,
 )
+from bitextmine.languages.scripts import join_sentences
 from bitextmine.run import Run
 from bitextmine.scoring.request import column_names
 from bitextmine.scoring.rules import RuleSet
@@ -216,7 +217,7 @@ class Joiner:
         rows = []
         for names, (*sides, scores) in self._joined.items():
             score = float(np.mean(scores))
-            texts = (one_cell(" ".join(side[place] for place in sorted(side))) for side in sides)
+            texts = (one_cell(join_sentences(side[place] for place in sorted(side))) for side in sides)
             rows.append([None if np.isnan(score) else round(score, DECIMALS), *texts, *names])
         for start in range(0, len(rows), _BLOCK):
             out.write(RecordBlock(_JOINED, rows[start : start + _BLOCK], start + 1), None, ())

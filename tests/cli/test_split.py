@@ -433,6 +433,8 @@ def test_pairs_join_to_paragraphs_and_documents(bitextmine, tmp_path):
         "1\tA.\ta.\thttp://a b/1 1.1\td.fr#1 1.1",
         "2\tA.\tz.\thttp://a b/1 1.1\td.fr#1 1.10",
         "2\tE.\te.\thttp://a b/2 1.1\td.fr#2 1.1",
+        "2\tF.\t你好。\thttp://a b/3 1.1\td.zh#1 1.1",
+        "2\tG.\t再见。\thttp://a b/3 1.2\td.zh#1 1.2",
     ]
     (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
     join = ("filter", "pairs.tsv", "--preset", "none", "--join")
@@ -440,10 +442,12 @@ def test_pairs_join_to_paragraphs_and_documents(bitextmine, tmp_path):
         "5.000000\tC.\tc.\thttp://a b/1 2.1\td.fr#1 2.1",
         "2.000000\tA. B.\ta. b. z.\thttp://a b/1 1.1\td.fr#1 1.1",
         "2.000000\tE.\te.\thttp://a b/2 1.1\td.fr#2 1.1",
+        "2.000000\tF. G.\t你好。再见。\thttp://a b/3 1.1\td.zh#1 1.1",
     ]
     assert here(*join, "document").out.splitlines() == [
         "2.750000\tA. B. C.\ta. b. z. c.\thttp://a b/1\td.fr#1",
         "2.000000\tE.\te.\thttp://a b/2\td.fr#2",
+        "2.000000\tF. G.\t你好。再见。\thttp://a b/3\td.zh#1",
     ]
     (tmp_path / "pairs.tsv").write_text("A.\ta.\n")
     assert "--origin" in here.fails(*join, "paragraph")
