@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bitextmine.console import counted
@@ -38,7 +38,7 @@ class EncoderConfig:
         order_columns: columns before those, which hold the order of the pieces: sums of the first
             columns of the pieces' vectors, weighted by place and by order_weight.
         bottleneck: with layers, dimensions of the piece vectors, which a matrix brings to dim (0: dim, no matrix).
-        languages: those that it knows.
+        languages: codes of the languages that it knows.
         pairs: training pairs by language, also of languages with too few to know them; empty if unknown.
         recurrent: layers that are applied repeatedly until there are ``layers`` of them (0: all have own weights).
 
@@ -64,71 +64,56 @@ class EncoderConfig:
 
     @property
     def rows(self) -> int:
-        """Number of vectors, of pieces and of n-grams."""
+        """Count the vectors, of pieces and of n-grams."""
         return self.vocab_size + self.ngrams
 
     @property
     def piece_dim(self) -> int:
-        """Dimensions of the pieces' part of a sentence vector: without the columns for order and length."""
+        """Return the dimensions of the pieces' part of a sentence vector: without columns for order and length."""
         return self.dim - self.order_columns - (COLUMNS if self.length_share else 0)
 
     @property
     def stored_dim(self) -> int:
-        """Dimensions of a piece vector as it is stored."""
+        """Return the dimensions of a piece vector as it is stored."""
         return self.bottleneck or self.piece_dim
 
     @property
     def own_layers(self) -> int:
-        """Layers with weights of their own: layer i of ``layers`` is number i modulo this."""
+        """Count the layers with weights of their own: layer i of ``layers`` is number i modulo this."""
         return self.recurrent or self.layers
 
     def __post_init__(self) -> None:
+        if problem := next(self._problems(), None):
+            raise BitextmineError(f"model: {problem}")
+
+    def _problems(self) -> Iterator[str]:
         for key, least in LEAST.items():
-            value = getattr(self, key)
-            if type(value) is not int or value < least:
-                raise BitextmineError(
-                    f"model: {key} must be a whole number of at least {least}, found {value!r}"
-                )
+            if type(value := getattr(self, key)) is not int or value < least:
+                yield f"{key} must be a whole number of at least {least}, found {value!r}"
         for key, limit in BELOW.items():
             value = getattr(self, key)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < limit:
-                raise BitextmineError(f"model: {key} must lie in [0, {limit:g}), found {value!r}")
-        layers = counted(self.layers, "layer")
+                yield f"{key} must lie in [0, {limit:g}), found {value!r}"
+        layers, columns, dim = counted(self.layers, "layer"), self.order_columns, self.dim
         for key in SUMS_ONLY:
-            if self.layers and getattr(self, key):
-                raise BitextmineError(
-                    f"model: {key} {getattr(self, key)} with {layers}: only a model without layers has them"
-                )
-        for wrong, said in (
-            (
-                self.layers and self.dim % self.heads,
-                f"heads must divide dim, found heads {self.heads} and dim {self.dim}",
-            ),
-            (
-                self.bottleneck and not (self.layers and self.bottleneck < self.dim),
-                f"bottleneck {self.bottleneck} with dim {self.dim} and {layers}: it must be below dim, and only a "
-                "model with layers has one",
-            ),
-            (
-                self.recurrent and (self.recurrent > self.layers or self.layers % self.recurrent),
-                f"{self.recurrent} recurrent of {layers}: it must divide their number",
-            ),
-            (
-                bool(self.order_weight) != bool(self.order_columns),
-                f"order_columns and order_weight go together, found {self.order_columns} and {self.order_weight}",
-            ),
-            (
-                self.order_columns and self.order_columns > self.piece_dim,
-                f"{self.order_columns} order_columns repeat as many columns of the pieces' vectors, but dim {self.dim} "
-                f"less all columns for order and length leaves {max(0, self.piece_dim)}",
-            ),
-            (
-                self.piece_dim < 1,
-                f"{COLUMNS} columns for the length (length_share) leave none of dim {self.dim} to the pieces",
-            ),
-        ):
-            if wrong:
-                raise BitextmineError(f"model: {said}")
+            if self.layers and (value := getattr(self, key)):
+                yield f"{key} {value} with {layers}: only a model without layers has them"
+        if self.layers and dim % self.heads:
+            yield f"heads must divide dim, found heads {self.heads} and dim {dim}"
+        if self.bottleneck and not (self.layers and self.bottleneck < dim):
+            rule = "it must be below dim, and only a model with layers has one"
+            yield f"bottleneck {self.bottleneck} with dim {dim} and {layers}: {rule}"
+        if self.recurrent and (self.recurrent > self.layers or self.layers % self.recurrent):
+            yield f"{self.recurrent} recurrent of {layers}: it must divide their number"
+        if bool(self.order_weight) != bool(columns):
+            yield f"order_columns and order_weight go together, found {columns} and {self.order_weight}"
+        if columns and columns > self.piece_dim:
+            yield (
+                f"{columns} order_columns repeat as many columns of the pieces' vectors, but dim {dim} "
+                f"less all columns for order and length leaves {max(0, self.piece_dim)}"
+            )
+        if self.piece_dim < 1:
+            yield f"{COLUMNS} columns for the length (length_share) leave none of dim {dim} to the pieces"
 
     def describe(self) -> dict[str, Any]:
         """Return the shape for `bitextmine info`, without what is 0."""
@@ -139,10 +124,8 @@ class EncoderConfig:
     def to_json(self) -> dict[str, Any]:
         """Return the content of config.json."""
         content = {**dataclasses.asdict(self), "languages": list(self.languages)}
-        for key in OPTIONAL:
-            if not content[key]:
-                del content[key]
-        return {"format": FORMAT, "kind": KIND, **content}
+        kept = {key: value for key, value in content.items() if value or key not in OPTIONAL}
+        return {"format": FORMAT, "kind": KIND, **kept}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str) -> EncoderConfig:

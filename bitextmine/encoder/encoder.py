@@ -117,19 +117,20 @@ class Encoder:
             BitextmineError: a sentence is no string; another ``output_value``, ``precision`` or ``truncate_dim`` than
                 the default.
             UsageError: a batch size is no whole number from 1.
-            TypeError: an argument that neither library has.
+            TypeError: an unknown argument.
         """
         if unknown := sorted(set(ignored) - IGNORED):
             raise TypeError(f"encode() got an unexpected keyword argument {unknown[0]!r}")
         for size, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
             if value is not None:
                 whole_number(size, value)
-        if truncate_dim not in (None, self.dim):
-            raise BitextmineError(f"encode gives {self.dim} dimensions, not truncate_dim={truncate_dim!r}")
-        if output_value not in ("sentence_embedding", None):
-            raise BitextmineError(f"encode gives sentence_embedding, not output_value={output_value!r}")
-        if precision != "float32":
-            raise BitextmineError(f"encode gives float32, not precision={precision!r}")
+        for given, wrong, found in (
+            (f"{truncate_dim=}", truncate_dim not in (None, self.dim), f"{self.dim} dimensions"),
+            (f"{output_value=}", output_value not in ("sentence_embedding", None), "sentence_embedding"),
+            (f"{precision=}", precision != "float32", "float32"),
+        ):
+            if wrong:
+                raise BitextmineError(f"encode gives {found}, not {given}")
         lines = [sentences] if isinstance(sentences, str) else _lines(sentences)
         if prompt:
             lines = [prompt + line if line.strip() else line for line in lines]
@@ -139,12 +140,12 @@ class Encoder:
             pieces, inverse = self.cut(lines, self.run.thread_count)[0], None
         vectors = self.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float32, copy=False)
         vectors = vectors if inverse is None else vectors[inverse]
-        found = vectors[0] if isinstance(sentences, str) else vectors
+        rows = vectors[0] if isinstance(sentences, str) else vectors
         if convert_to_numpy and not convert_to_tensor:
-            return found
+            return rows
         import torch
 
-        tensor = torch.from_numpy(found).to(self.device)
+        tensor = torch.from_numpy(rows).to(self.device)
         return tensor if convert_to_tensor or isinstance(sentences, str) else list(tensor)
 
     def encode_query(self, sentences: Sentences, **options: Any) -> Any:
@@ -172,22 +173,19 @@ class Encoder:
         known = {"name": name, "revision": self.hash, "embed_dim": self.dim, "max_tokens": self.max_pieces}
         return ModelMeta.create_empty(overwrites={**known, "similarity_fn_name": self.similarity_fn_name})
 
-    def similarity(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
+    def similarity(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor, pairwise: bool = False) -> Any:
         """Return the cosines (n, m) float32 of vectors a (n, dim) with vectors b (m, dim).
 
         A single vector (dim,) counts as one row; a row of zeros has cosine 0. A tensor if a or b is one.
         """
-        return self._cosines(a, b, pairwise=False)
-
-    def similarity_pairwise(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
-        """Return the cosines (n,) float32 of row i of a (n, dim) with row i of b (n, dim), as `similarity`."""
-        return self._cosines(a, b, pairwise=True)
-
-    def _cosines(self, a: Any, b: Any, pairwise: bool) -> Any:
-        tensor = next((side for side in (a, b) if hasattr(side, "cpu")), None)
+        tensor: Any = next((side for side in (a, b) if hasattr(side, "cpu")), None)
         x, y = (_units(np.atleast_2d(np.asarray(plain_array(side), dtype=np.float32))) for side in (a, b))
         found = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
         return found if tensor is None else tensor.new_tensor(found)
+
+    def similarity_pairwise(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
+        """Return the cosines (n,) float32 of row i of a (n, dim) with row i of b (n, dim), as `similarity`."""
+        return self.similarity(a, b, pairwise=True)
 
     def tokenize(self, lines: Sequence[str]) -> tuple[Pieces, int, np.ndarray | None]:
         """Return the pieces of the distinct lines, the number of these that were cut, and the row of each line.
@@ -238,20 +236,18 @@ def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
         raise UsageError(f"encode: expected a sentence or sentences, found {sentences!r}")
     lines: list[Any] = list(sentences)
     if lines and isinstance(lines[0], Mapping):
-        lines = [line for batch in lines for line in _texts(batch)]
+        batches, lines = lines, []
+        for batch in batches:
+            texts = batch.get("text") if isinstance(batch, Mapping) else None
+            if isinstance(texts, str) or not isinstance(texts, Iterable):
+                raise BitextmineError(
+                    f"encode: expected a batch with a list 'text', as MTEB makes them, found {batch!r}"
+                )
+            lines += texts
     wrong = next((i for i, line in enumerate(lines) if not isinstance(line, str)), None)
     if wrong is not None:
         raise BitextmineError(f"sentence {wrong}: expected a string, found {lines[wrong]!r}")
     return lines
-
-
-def _texts(batch: Any) -> Iterable[Any]:
-    texts = batch.get("text") if isinstance(batch, Mapping) else None
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise BitextmineError(
-            f"encode: expected a batch with a list 'text', as MTEB makes them, found {batch!r}"
-        )
-    return texts
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:

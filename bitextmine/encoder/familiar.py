@@ -42,15 +42,10 @@ def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
 
 
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
-    """Return a warning about these lines, or None, also for an encoder that states no languages.
+    """Return a warning about a sample of lines in ``lang`` (or ""); None also if the encoder states no languages.
 
     A fifth of the sample in an unknown script is too much; so is a fifth in unknown languages, if py3langid is
     installed and 200 lines are long enough.
-
-    Args:
-        encoder: states its languages.
-        lang: the stated code of the text, "" or "und" if there is none.
-        lines: a sample.
     """
     known = {same_code(code) for code in encoder.languages}
     if not known:
@@ -62,15 +57,13 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
             advice = _advice(lang, encoder.name)
             return f"the encoder '{encoder.name}' was trained on only {few:,} pairs of '{lang}': {advice}"
         return f"{trained} '{lang}' (only on {stated}): {_advice(lang, encoder.name)}"
+    expect = f"which {trained} (only on {stated}): expect poor vectors"
     letters = count_scripts(lines, _CHARACTERS)
     scripts = frozenset().union(*map(scripts_of, known))
     foreign = Counter({name: count for name, count in letters.items() if name not in scripts})
     if foreign.total() > _MUCH * letters.total():
         share = 100 * foreign.total() / letters.total()
-        return (
-            f"{share:.0f}% of the letters in a sample are {_first(foreign)}, which {trained} (only on {stated}): "
-            "expect poor vectors"
-        )
+        return f"{share:.0f}% of the letters in a sample are {_first(foreign)}, {expect}"
     long = [line for line in lines if sum(map(str.isalpha, line[:_CHARACTERS])) >= _LETTERS]
     if len(long) < _ASKED or not is_installed():
         return None
@@ -82,10 +75,8 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     others = Counter({code: count for code, count in guesses.items() if code not in known and code != "und"})
     if others.total() <= _MUCH * len(long):
         return None
-    return (
-        f"{100 * others.total() / len(long):.0f}% of the lines in a sample look like {_first(others)}, which {trained} "
-        f"(only on {stated}): expect poor vectors"
-    )
+    share = 100 * others.total() / len(long)
+    return f"{share:.0f}% of the lines in a sample look like {_first(others)}, {expect}"
 
 
 def _advice(lang: str, name: str) -> str:

@@ -74,29 +74,21 @@ class Languages:
             ]
         return found
 
-    def share(self, texts: Sequence[str], language: str) -> np.ndarray:
-        """Return P(language) / (P(language) + P(the most probable other one)) of each text, (n,) float32.
+    def share(self, texts: Sequence[str], language: str, other: str | None = None) -> np.ndarray:
+        """Return P(language) / (P(language) + P(other)) of each text, (n,) float32; 0.5 for a text without letters.
 
-        Above 0.5 if the language is the best guess; 0.5 for a text without letters.
+        Without ``other`` it is the most probable other language: above 0.5 if the language is the best guess.
         """
         own = self._labels.index(language)
         parts = []
         for scores, lettered in self._scores(texts):
             mine = scores[:, own].copy()
-            scores[:, own] = -np.inf
+            if other is None:
+                scores[:, own] = -np.inf
+            rival = scores.max(axis=1) if other is None else scores[:, self._labels.index(other)]
             # exp overflows to infinity for a hopeless text, and its share is then 0 as it should be.
             with np.errstate(over="ignore"):
-                share = 1 / (1 + np.exp(scores.max(axis=1) - mine))
-            parts.append(np.where(lettered, share, np.float32(0.5)))
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
-
-    def against(self, texts: Sequence[str], language: str, other: str) -> np.ndarray:
-        """Return P(language) / (P(language) + P(other)) of each text, (n,) float32; 0.5 for a text without letters."""
-        one, two = self._labels.index(language), self._labels.index(other)
-        parts = []
-        for scores, lettered in self._scores(texts):
-            with np.errstate(over="ignore"):
-                share = 1 / (1 + np.exp(scores[:, two] - scores[:, one]))
+                share = 1 / (1 + np.exp(rival - mine))
             parts.append(np.where(lettered, share, np.float32(0.5)))
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.normalize import normal_pieces
+from bitextmine.languages.clean import normal_pieces
 from bitextmine.mining.choices import Dedup
 from bitextmine.mining.retrieval import ScoredPairs, ordered
 

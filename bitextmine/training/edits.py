@@ -10,7 +10,7 @@ import numpy as np
 
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.languages.table import languages
+from bitextmine.languages.codes import languages
 
 SHORTEST = 4  # letters of a word to swap: shorter ones are rarely names or content
 

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import unicodedata
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from bitextmine.encoder import load_encoder
+from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.columns import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import _load_again
@@ -304,10 +305,15 @@ SCRIPTS = {
 }
 
 
+@cache
+def europe5() -> Encoder:
+    return load_encoder("europe5")
+
+
 @given(st.lists(st.text(st.sampled_from("".join(SCRIPTS.values()) + " a1"), max_size=60), max_size=8))
 def test_text_without_spaces(lines: list[str]) -> None:
     """Pieces, n-grams and the columns for length and order are those of SentencePiece's own pieces."""
-    encoder = load_encoder("europe5")
+    encoder = europe5()
     vectors = encoder.encode(lines)
     lengths = np.linalg.norm(vectors, axis=1)
     tokenizer = encoder.tokenizer

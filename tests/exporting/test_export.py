@@ -32,47 +32,45 @@ LINES = [
     "a",
 ]
 
-# Runs where nothing of bitextmine can be imported.
+# Run where nothing of bitextmine can be imported; each yields the vectors of a folder.
 THEIRS = {
     "sentence-transformers": """
 from sentence_transformers import SentenceTransformer
-vectors = SentenceTransformer(folder, device="cpu").encode(lines)
+def encode(folder):
+    return SentenceTransformer(folder, device="cpu").encode(lines)
 """,
     "onnx": """
 import onnxruntime, tokenizers
-tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer.json")
-tokenizer.enable_padding()
-found = tokenizer.encode_batch(lines)
-session = onnxruntime.InferenceSession(folder + "/model.onnx", providers=["CPUExecutionProvider"])
-inputs = {"input_ids": [f.ids for f in found], "attention_mask": [f.attention_mask for f in found]}
-(vectors,) = session.run(["sentence_embedding"], {k: np.array(v, dtype=np.int64) for k, v in inputs.items()})
+def encode(folder):
+    tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer.json")
+    tokenizer.enable_padding()
+    found = tokenizer.encode_batch(lines)
+    session = onnxruntime.InferenceSession(folder + "/model.onnx", providers=["CPUExecutionProvider"])
+    inputs = {"input_ids": [f.ids for f in found], "attention_mask": [f.attention_mask for f in found]}
+    return session.run(["sentence_embedding"], {k: np.array(v, dtype=np.int64) for k, v in inputs.items()})[0]
 """,
 }
 
+COLUMNS = {"layers": 0, "dim": 56, "order_columns": 16, "order_weight": 0.6, "length_share": 0.12}
+MODELS = [
+    {"layers": 0},
+    {"layers": 2},
+    {"layers": 0, "dtype": "int4"},
+    {"layers": 4, "recurrent": 2, "bottleneck": 16},
+]
 
-def need(library: str) -> None:
-    """Skips the test where the library is not there."""
-    for module in {"onnx": ("onnx", "onnxruntime"), "sentence-transformers": ("sentence_transformers",)}[
-        library
-    ]:
-        pytest.importorskip(module)
 
-
-def theirs(library: str, folder: Path, lines: list[str]) -> np.ndarray:
-    need(library)
-    code = (
-        "import json, sys\nsys.modules['bitextmine'] = None\nimport numpy as np\n"
-        "folder, lines = json.load(sys.stdin)\n"
-        f"{THEIRS[library]}\nnp.save(folder + '/vectors.npy', np.asarray(vectors))"
-    )
+def python(code: str, given: object) -> str:
+    """Run code that reads JSON, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=json.dumps([str(folder), lines]).encode(),
+        input=json.dumps(given, default=str).encode(),
         capture_output=True,
         check=False,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )
     assert done.returncode == 0, done.stderr.decode()
-    return np.load(folder / "vectors.npy")
+    return done.stdout.decode()
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +89,7 @@ def vocabulary(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.T
 def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
     """A model folder with random weights."""
 
-    def make(dtype: str = "int8", **settings: object) -> Path:
+    def make(name: str = "model", dtype: str = "int8", **settings: object) -> Path:
         tokenizer = Tokenizer(vocabulary)
         config = EncoderConfig(
             tokenizer.vocab_size, **{"dim": 48, "heads": 4, "ffn": 64, "max_pieces": 40, **settings}
@@ -105,43 +103,43 @@ def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
             weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
         assert weights[PIECES].shape == (config.rows, config.stored_dim)
         ngrams = ["▁le", "ach", "bicy"][: config.ngrams]
-        write_folder(tmp_path / "model", config, weights, vocabulary, ngrams=ngrams, dtype=dtype)
-        return tmp_path / "model"
+        write_folder(tmp_path / name, config, weights, vocabulary, ngrams=ngrams, dtype=dtype)
+        return tmp_path / name
 
     return make
 
 
-def check(library: str, folder: Path, out: Path) -> None:
-    need(library)
-    assert export_encoder(folder, out, to=library) == out
-    found = theirs(library, out, LINES)
-    wanted = load_encoder(folder, "cpu", precision="float32").encode(LINES)
-    assert found.shape == wanted.shape
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    assert ((found * wanted).sum(1) > 0.9999).all()
-
-
-@pytest.mark.parametrize("library", THEIRS)
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"layers": 0},
-        {"layers": 2},
-        {"layers": 0, "dtype": "int4"},
-        {"layers": 4, "recurrent": 2, "bottleneck": 16},
-    ],
-    ids=str,
+    ("library", "modules"),
+    [("sentence-transformers", ["sentence_transformers"]), ("onnx", ["onnx", "onnxruntime"])],
 )
 def test_it_gives_the_same_vectors(
-    library: str, settings: dict, made: Callable[..., Path], tmp_path: Path
+    library: str, modules: list[str], made: Callable[..., Path], tmp_path: Path
 ) -> None:
-    check(library, made(**settings), tmp_path / "out")
-
-
-def test_onnx_has_the_columns_for_order_and_length(made: Callable[..., Path], tmp_path: Path) -> None:
-    folder = made(layers=0, dim=56, order_columns=16, order_weight=0.6, length_share=0.12)
-    check("onnx", folder, tmp_path / "out")
+    for module in modules:
+        pytest.importorskip(module)
+    outs = {}
+    for i, settings in enumerate([*MODELS, *([COLUMNS] if library == "onnx" else [])]):
+        folder, out = made(f"model{i}", **settings), tmp_path / f"out{i}"
+        assert export_encoder(folder, out, to=library) == out
+        outs[out] = load_encoder(folder, "cpu", precision="float32").encode(LINES)
+    code = (
+        "import json, sys\nsys.modules['bitextmine'] = None\nimport numpy as np\n"
+        f"folders, lines = json.load(sys.stdin)\n{THEIRS[library]}\n"
+        "for folder in folders: np.save(folder + '/vectors.npy', encode(folder))"
+    )
+    python(code, [list(outs), LINES])
+    for out, wanted in outs.items():
+        found = np.load(out / "vectors.npy")
+        assert found.shape == wanted.shape
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        assert ((found * wanted).sum(1) > 0.9999).all()
+    # A folder of modules of sentence-transformers loads here, too.
+    if library == "sentence-transformers":
+        np.testing.assert_allclose(
+            load_encoder(tmp_path / "out0").encode(LINES), outs[tmp_path / "out0"], atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("layers", [0, 1])
@@ -156,16 +154,6 @@ def test_no_pieces_are_zeros_in_onnx(layers: int, made: Callable[..., Path], tmp
     (found,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
     assert np.linalg.norm(found[0]) == pytest.approx(1, abs=1e-5)
     assert not found[1].any()
-
-
-def test_the_folder_of_sentence_transformers_loads_here_too(
-    made: Callable[..., Path], tmp_path: Path
-) -> None:
-    pytest.importorskip("tokenizers")
-    folder = made(layers=0)
-    out = export_encoder(folder, tmp_path / "out", to="sentence-transformers")
-    again, wanted = load_encoder(out).encode(LINES), load_encoder(folder).encode(LINES)
-    np.testing.assert_allclose(again, wanted, atol=1e-5)
 
 
 def test_the_unknown_piece_and_the_rules_are_read(vocabulary: Path) -> None:
@@ -198,26 +186,16 @@ for out, again in folders:
 
 
 def test_any_encoder_is_a_module_of_sentence_transformers(made: Callable[..., Path], tmp_path: Path) -> None:
-    need("sentence-transformers")
-    columns = {"dim": 56, "ngrams": 3, "order_columns": 16, "order_weight": 0.6, "length_share": 0.12}
-    models = ["europe5"]
-    for i, settings in enumerate((columns, {"ngrams": 3, "dtype": "int4"})):
-        models.append(str(tmp_path / f"model{i}"))
-        made(layers=0, **settings).rename(models[-1])
+    pytest.importorskip("sentence_transformers")
+    columns, packed = {**COLUMNS, "ngrams": 3}, {"layers": 0, "ngrams": 3, "dtype": "int4"}
+    models = ["europe5", made("columns", **columns), made("packed", **packed)]
     folders = []
     for i, model in enumerate(models):
         folders.append((tmp_path / f"out{i}", tmp_path / f"again{i}"))
         export_encoder(model, folders[-1][0], to="sentence-transformers")
     lines = [*LINES, "", "  "]
-    done = subprocess.run(
-        [sys.executable, "-c", MODULE],
-        input=json.dumps([[(str(out), str(again)) for out, again in folders], lines]).encode(),
-        capture_output=True,
-        check=False,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    for model, (out, again), said in zip(models, folders, done.stdout.splitlines(), strict=True):
+    printed = python(MODULE, [folders, lines])
+    for model, (out, again), said in zip(models, folders, printed.splitlines(), strict=True):
         encoder = load_encoder(model, "cpu")
         for found in np.load(out / "vectors.npy"):
             np.testing.assert_allclose(found, encoder.encode(lines), atol=1e-6)

@@ -6,9 +6,16 @@ import unicodedata
 
 import pytest
 
-from bitextmine.languages.codes import is_code, is_short_code, language, same_code, usual_length
+from bitextmine.languages.codes import (
+    Language,
+    is_code,
+    is_short_code,
+    language,
+    languages,
+    same_code,
+    usual_length,
+)
 from bitextmine.languages.scripts import count_scripts, scripts_of
-from bitextmine.languages.table import Language, languages
 from bitextmine.scoring.columns.numbers import word_values
 
 ROWS = list(languages().values())

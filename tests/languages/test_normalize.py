@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.languages import normalize
-from bitextmine.languages.normalize import normal_pieces
+from bitextmine.languages import clean as normalize
+from bitextmine.languages.clean import normal_pieces
 from bitextmine.mining.dedup import line_key
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")

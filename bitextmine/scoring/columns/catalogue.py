@@ -242,7 +242,7 @@ def _half_lang(pairs: PairTexts) -> Floats:
     ):
         halves = [_halves(text) for text in texts]
         for part in (0, 1):
-            least = np.minimum(least, identifier().against([half[part] for half in halves], own, other))
+            least = np.minimum(least, identifier().share([half[part] for half in halves], own, other))
     return least
 
 

@@ -201,7 +201,8 @@ def test_low_precision_stays_close(folder: Path) -> None:
     assert (exact * low).sum(1).min() > 0.995
 
 
-def test_the_pipeline_takes_it(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_pipeline_takes_it(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("the network was asked"))
     corpus = tmp_path / "corpus.fr"
     corpus.write_text("\n".join(LINES) + "\n", encoding="utf-8")
     encoder = load_encoder(folder, "cpu")
