@@ -98,7 +98,7 @@ class Data:
 
     def table(self, name: str, lang: str) -> list[tuple[str, str]]:
         """Return the English and foreign sentences of a table with a header."""
-        sentences = read_queries(next(self.folder.glob(f"bench/{name}"))).sentences
+        sentences = read_queries(next(self.folder.glob(f"bench/{name}")))
         return list(zip(sentences["en"], sentences[lang], strict=True))
 
     def lines(self, name: str) -> list[str]:

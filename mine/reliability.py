@@ -72,14 +72,12 @@ def _read(files: list[str], args: argparse.Namespace) -> tuple[list[str], list[s
         gold = read_gold(files[2])
         return src, tgt, pair_codes(gold.src, gold.tgt, len(tgt))
     asked = read_queries(files[0])
-    langs = (
-        args.langs.split("-") if args.langs and set(args.langs.split("-")) <= set(asked.languages) else None
-    )
-    first, second = (asked.sentences[lang] for lang in langs or asked.languages[:2])
+    langs = args.langs.split("-") if args.langs and set(args.langs.split("-")) <= set(asked) else None
+    first, second = (asked[lang] for lang in langs or list(asked)[:2])
     # Each sentence once, so that no two rows have the same answer.
     rows = [
         i
-        for i in range(len(asked))
+        for i in range(len(first))
         if first.index(first[i]) == i and second.index(second[i]) == i and first[i] != second[i]
     ]
     rng = np.random.default_rng(args.seed)

@@ -389,7 +389,7 @@ def measure(model: Path | str, out: Path, args: argparse.Namespace, reference: P
         *sorted((args.bench / "everyday").glob("queries.*")),
         args.bench / "news" / "queries.tsv.zst",
     ]:
-        arrays |= hits(encoder, read_queries(path).sentences, path.parent.name, args.rows)
+        arrays |= hits(encoder, read_queries(path), path.parent.name, args.rows)
     out.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(out, **arrays)
     row: dict[str, Any] = {}
@@ -470,7 +470,7 @@ def speed(encoder: Any, reference: Any, args: argparse.Namespace) -> tuple[int, 
     from bitextmine.evaluation.pools import read_queries
 
     clock = time.process_time if args.device == "cpu" else time.monotonic
-    lines = read_queries(args.bench / "news" / "queries.tsv.zst").sentences["fr"][:SAMPLE]
+    lines = read_queries(args.bench / "news" / "queries.tsv.zst")["fr"][:SAMPLE]
     sides = [encoder, reference]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

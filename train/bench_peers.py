@@ -15,7 +15,6 @@ there the next time. Rates are sentences per second of processor time, one threa
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import json
 import os
@@ -85,28 +84,25 @@ def main() -> None:
     print("|---|---|---|" + "---|" * len(encoders))
     spent = {name: [0, 0.0] for name, *_ in encoders}
     for path in args.files:
-        asked = _first(read_queries(path), args.rows)
-        lines = sorted({line for side in asked.sentences.values() for line in side})
+        asked = {lang: side[: args.rows] for lang, side in read_queries(path).items()}
+        lines = sorted({line for side in asked.values() for line in side})
         place = {line: i for i, line in enumerate(lines)}
         vectors = {}
         for name, python, load, block in encoders:
             vectors[name], cost = _vectors(args.cache, name, python, load, block, lines)
             spent[name][0] += cost["sentences"]
             spent[name][1] += cost["seconds"]
-        for other in asked.languages:
+        for other in asked:
             if other != PIVOT:
                 cells = (_errors(vectors[name], place, asked, other) for name, *_ in encoders)
                 print(
-                    f"| {path.parent.name} | {PIVOT}-{other} | {len(asked):,} | " + " | ".join(cells) + " |",
+                    f"| {path.parent.name} | {PIVOT}-{other} | {len(asked[other]):,} | "
+                    + " | ".join(cells)
+                    + " |",
                     flush=True,
                 )
     rates = (f"{count / seconds:,.0f}" for count, seconds in spent.values())
     print("| sentences a processor second | | | " + " | ".join(rates) + " |")
-
-
-def _first(asked: Queries, rows: int | None) -> Queries:
-    some = {lang: side[:rows] for lang, side in asked.sentences.items()}
-    return dataclasses.replace(asked, sentences=some)
 
 
 def _missing(python: str, load: str) -> str:
@@ -141,7 +137,7 @@ def _errors(vectors: np.ndarray, place: dict[str, int], asked: Queries, other: s
     """By cosine and by ratio margin, mean of both directions, in per cent."""
     wrong = np.zeros(2)
     for src, tgt in ((PIVOT, other), (other, PIVOT)):
-        rows, gold = (_rows(place, asked.sentences[lang]) for lang in (src, tgt))
+        rows, gold = (_rows(place, asked[lang]) for lang in (src, tgt))
         (src_rows, queries), (tgt_rows, answers) = (
             np.unique(side, return_inverse=True) for side in (rows, gold)
         )

@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--pairs", default="en-fr,fr-en,de-en,es-en")
     args = parser.parse_args()
     encoder = load_encoder(args.model)
-    queries = read_queries(args.queries).sentences
+    queries = read_queries(args.queries)
     pairs = [tuple(pair.split("-")) for pair in args.pairs.split(",")]
     pools = {}
     for lang in {tgt for _, tgt in pairs}:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.report import Report, bootstrap, percent
+from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name
 from bitextmine.signature import signature
@@ -77,13 +77,10 @@ def score_alignments(
     """
     test = [{pair for pair in pairs if pair[0] or pair[1]} for pairs in found]
     true = [{pair for pair in pairs if pair[0] or pair[1]} for pairs in gold]
-    hits, wanted = (
-        np.concatenate([np.zeros((0, 3), dtype=np.int64), *counts])
-        for counts in (
-            [_counts(t, g) for t, g in zip(test, true, strict=True)],
-            [_counts(_two_sided(g), _two_sided(t)) for t, g in zip(test, true, strict=True)],
-        )
-    )
+    both_ways = [
+        (_counts(t, g), _counts(_two_sided(g), _two_sided(t))) for t, g in zip(test, true, strict=True)
+    ]
+    hits, wanted = map(np.concatenate, zip((np.zeros((0, 3), np.int64),) * 2, *both_ways, strict=True))
     shares = []
     for column in (0, 1):
         both = [hits[:, [column, 2]], wanted[:, [column, 2]]]
@@ -95,11 +92,7 @@ def score_alignments(
     if len(hits) and len(wanted) and not hits[:, 1].any():
         notes = ("no link shares a sentence with the gold: are these alignments of the same documents?",)
     return AlignmentReport(
-        strict=shares[0],
-        lax=shares[1],
-        documents=len(found),
-        found=len(hits),
-        gold=sum(map(len, true)),
+        *(shares[0], shares[1], len(found), len(hits), sum(map(len, true))),
         signature=signature(task="alignment", documents=len(found), seed=seed, resamples=resamples),
         notes=notes,
     )
@@ -128,7 +121,7 @@ def _f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     return np.asarray(2 * p * r / np.where(p + r > 0, p + r, 1))
 
 
-def read_alignments(path: str | os.PathLike[str], errors: str = "strict") -> list[list[Pair]]:
+def read_alignments(path: FileName, errors: str = "strict") -> list[list[Pair]]:
     """Read the links of each document in a file, as numbers of sentences from 0.
 
     A file has Vecalign's format ([0, 1]:[2], a cost may follow), with blank lines between documents, or is the TSV of
@@ -167,8 +160,8 @@ def _numbers(text: str, first: int) -> tuple[int, ...]:
 
 
 def evaluate_alignment(
-    found: Sequence[str | os.PathLike[str]],
-    gold: Sequence[str | os.PathLike[str]],
+    found: Sequence[FileName],
+    gold: Sequence[FileName],
     *,
     resamples: int = 2000,
     seed: int = 1,

@@ -9,10 +9,9 @@ the strength of its L2 term on these.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
-from bitextmine.evaluation.report import Report, cut_note, percent, wilson
+from bitextmine.evaluation.report import FileName, Report, cut_note, percent, wilson
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import place
 from bitextmine.run import Run
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 # Of the mean cross-entropy, strongest first: of equally good ones the strongest wins.
 STRENGTHS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-
-FileName = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class ClassificationReport(Report):
         )
 
 
-@dataclass(frozen=True)
-class _Set:
+class _Set(NamedTuple):
     """Documents as labels (n,) int64 and vectors (n, d) float64."""
 
     labels: NDArray[np.int64]
@@ -130,20 +126,14 @@ def evaluate_classification(
     tested = sets[1 : 1 + len(tests)]
     strengths, accuracies = [], []
     for number in range(runs):
-        strength, weights = _train(
-            sets[0], None if dev is None else sets[-1], len(names), np.random.default_rng([seed, number])
-        )
+        rng = np.random.default_rng([seed, number])
+        strength, weights = _train(sets[0], None if dev is None else sets[-1], len(names), rng)
         strengths.append(strength)
         accuracies.append([each.accuracy(weights) for each in tested])
+    by_test = zip(tests, tested, np.array(accuracies).T, strict=True)
+    results = tuple(_result(path, own.labels, each) for path, own, each in by_test)
     return ClassificationReport(
-        train=place(train).name,
-        documents=len(labels[0]),
-        labels=tuple(names),
-        strengths=tuple(strengths),
-        results=tuple(
-            _result(path, own.labels, each)
-            for path, own, each in zip(tests, tested, np.array(accuracies).T, strict=True)
-        ),
+        *(place(train).name, len(labels[0]), tuple(names), tuple(strengths), results),
         signature=signature(
             task="classification",
             model=encoder.hash,
@@ -218,7 +208,7 @@ def _train(
 ) -> tuple[float, NDArray[np.float64]]:
     """Train on nine tenths of the documents; return the best strength on dev, or on the rest, and the weights."""
     held_out = _tenth_of_each(documents.labels, rng)
-    learn = documents.take(np.setdiff1d(np.arange(len(documents.labels)), held_out))
+    learn = documents.take(np.delete(np.arange(len(documents.labels)), held_out))
     dev = dev or documents.take(held_out)
     best, found, weights = -1.0, (0.0, np.empty(0)), None
     for strength in STRENGTHS:
@@ -231,26 +221,15 @@ def _train(
 
 def _tenth_of_each(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw a tenth of the rows of each label, at least one."""
-    parts = []
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        parts.append(rng.permutation(rows)[: max(1, len(rows) // 10)])
-    return np.concatenate(parts)
+    of_labels = (np.flatnonzero(labels == label) for label in np.unique(labels))
+    return np.concatenate([rng.permutation(rows)[: max(1, len(rows) // 10)] for rows in of_labels])
 
 
 def _result(path: FileName, labels: NDArray[np.int64], runs: NDArray[np.float64]) -> ClassificationResult:
-    accuracy = float(runs.mean())
-    low, high = wilson(round(accuracy * len(labels)), len(labels))
-    return ClassificationResult(
-        test=place(path).name,
-        accuracy=accuracy,
-        std=float(runs.std(ddof=1)) if len(runs) > 1 else 0.0,
-        low=low,
-        high=high,
-        largest=float(np.bincount(labels).max() / len(labels)),
-        documents=len(labels),
-        runs=tuple(runs.tolist()),
-    )
+    accuracy, n = float(runs.mean()), len(labels)
+    std = float(runs.std(ddof=1)) if len(runs) > 1 else 0.0
+    interval, largest = wilson(round(accuracy * n), n), float(np.bincount(labels).max() / n)
+    return ClassificationResult(place(path).name, accuracy, std, *interval, largest, n, tuple(runs.tolist()))
 
 
 def fit(
@@ -287,13 +266,8 @@ def fit(
         return own + l2 / 2 * (weights[:, :-1] ** 2).sum(), gradient.ravel()
 
     begin = np.zeros((classes, d + 1)) if start is None else start
-    found = minimize(
-        loss,
-        begin.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7},
-    )
+    limits = {"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7}
+    found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
     return np.asarray(found.x).reshape(classes, d + 1)
 
 

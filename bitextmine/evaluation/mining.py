@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.report import Report, bootstrap, percent
+from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import Mined, read_mined
 from bitextmine.mining.dedup import unique_lines
@@ -75,26 +75,22 @@ class MiningReport(Report):
             "correct",
             "gold",
         ]
-        parts: list[tuple[str, Fold | Tuned]] = [
-            *((f"half {i}", fold) for i, fold in enumerate(self.folds, start=1)),
-            ("best", self.best),
-        ]
+        a, b = self.folds
+
+        def row(name: str, p: Any, threshold: str, *counts: int) -> list[str]:
+            return [name, threshold, *percent(p.precision, p.recall, p.f1), *map(str, counts)]
+
         rows = [
-            [name, f"{p.threshold:.4f}", *percent(p.precision, p.recall, p.f1), str(p.kept), str(p.correct)]
-            for name, p in parts
+            row("half 1", a, f"{a.threshold:.4f}", a.kept, a.correct, a.gold),
+            row("half 2", b, f"{b.threshold:.4f}", b.kept, b.correct, b.gold),
+            row("mean", self, "-", a.kept + b.kept, a.correct + b.correct, self.gold),
+            row(
+                "best", self.best, f"{self.best.threshold:.4f}", self.best.kept, self.best.correct, self.gold
+            ),
         ]
-        for row, gold in zip(rows, (*(fold.gold for fold in self.folds), self.gold), strict=True):
-            row.append(str(gold))
-        kept, correct = (sum(getattr(fold, x) for fold in self.folds) for x in ("kept", "correct"))
-        mean = percent(self.precision, self.recall, self.f1)
-        rows.insert(2, ["mean", "-", *mean, str(kept), str(correct), str(self.gold)])
-        return self._table(
-            tabs,
-            header,
-            rows,
-            "F1 {} [{}, {}] (95%), each half cut at the threshold tuned on the other; 'best' has seen the "
-            "answers".format(*percent(self.f1, self.low, self.high)),
-        )
+        f1 = "F1 {} [{}, {}] (95%)".format(*percent(self.f1, self.low, self.high))
+        remark = f"{f1}, each half cut at the threshold tuned on the other; 'best' has seen the answers"
+        return self._table(tabs, header, rows, remark)
 
 
 def score_mining(
@@ -131,25 +127,11 @@ def score_mining(
     precision, recall, f1 = (
         (getattr(folds[0], x) + getattr(folds[1], x)) / 2 for x in ("precision", "recall", "f1")
     )
+    best, n = tune(score, correct, len(gold_codes)), len(gold_codes)
+    equal = "line" if groups is None else "text"
     return MiningReport(
-        folds=folds,
-        precision=precision,
-        recall=recall,
-        f1=f1,
-        low=low,
-        high=high,
-        best=tune(score, correct, len(gold_codes)),
-        candidates=len(codes),
-        correct=int(correct.sum()),
-        gold=len(gold_codes),
-        signature=signature(
-            task="mining",
-            gold=len(gold_codes),
-            folds=2,
-            seed=seed,
-            resamples=resamples,
-            equal="line" if groups is None else "text",
-        ),
+        *(folds, precision, recall, f1, low, high, best, len(codes), int(correct.sum()), n),
+        signature=signature(task="mining", gold=n, folds=2, seed=seed, resamples=resamples, equal=equal),
         notes=_remarks(score, correct, folds),
     )
 
@@ -165,11 +147,8 @@ def _cross(
     # The source sentences of gold, and the other ones, are each shuffled and cut in two, so that either half has its
     # share of both.
     rng = np.random.default_rng(seed)
-    gold_sources = np.unique(src_of_gold)
-    others = np.setdiff1d(src_of_pair, gold_sources)
-    in_first = np.concatenate(
-        [rng.permutation(part)[: (len(part) + 1) // 2] for part in (gold_sources, others)]
-    )
+    parts = np.unique(src_of_gold), np.setdiff1d(src_of_pair, src_of_gold)
+    in_first = np.concatenate([rng.permutation(part)[: (len(part) + 1) // 2] for part in parts])
     pair_first, gold_first = np.isin(src_of_pair, in_first), np.isin(src_of_gold, in_first)
     folds: list[Fold] = []
     events: list[NDArray[np.int64]] = []
@@ -222,11 +201,11 @@ def _counts_by_source(
 
 
 def evaluate_mining(
-    mined: str | os.PathLike[str],
+    mined: FileName,
     *,
-    gold: str | os.PathLike[str],
-    src_corpus: str | os.PathLike[str] | None = None,
-    tgt_corpus: str | os.PathLike[str] | None = None,
+    gold: FileName,
+    src_corpus: FileName | None = None,
+    tgt_corpus: FileName | None = None,
     seed: int = 1,
     resamples: int = 2000,
     errors: str = "strict",

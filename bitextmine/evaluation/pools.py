@@ -30,19 +30,8 @@ if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
 
-@dataclass(frozen=True)
-class Queries:
-    """The same sentences in several languages: sentences[language][i] are translations of each other."""
-
-    sentences: dict[str, list[str]]
-
-    @property
-    def languages(self) -> list[str]:
-        """The languages in the order of the file's columns."""
-        return list(self.sentences)
-
-    def __len__(self) -> int:
-        return len(next(iter(self.sentences.values())))
+# The same sentences in several languages: row i of each list translates row i of the others.
+Queries = dict[str, list[str]]
 
 
 def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Queries:
@@ -77,19 +66,14 @@ def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Querie
             column.append(cell)
     if not columns[0]:
         raise BitextmineError(f"{path}: no row after the header")
-    return Queries(dict(zip(languages, columns, strict=True)))
+    return dict(zip(languages, columns, strict=True))
 
 
 def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
-    """Return queries from lists of sentences by language; tabs and line breaks become spaces.
-
-    Raises:
-        BitextmineError: fewer than two languages, a bad code, lists of different lengths, or an empty sentence.
-        UsageError: a sentence that is no text.
-    """
+    """Return queries from lists of sentences by language; raise as `read_queries`, UsageError for no text."""
     if len(sentences) < 2:
         raise BitextmineError(f"queries: {len(sentences)} language(s); two or more are needed")
-    columns: dict[str, list[str]] = {}
+    columns: Queries = {}
     for language, lines in sentences.items():
         if not isinstance(language, str) or not is_code(language):
             raise BitextmineError(f"queries: {language!r} is not a language code, such as fr or pt-BR")
@@ -101,15 +85,11 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
     if len(set(counts.values())) > 1 or not all(counts.values()):
         found = ", ".join(f"{count} in '{language}'" for language, count in counts.items())
         raise BitextmineError(f"queries: {found}; every language needs as many sentences, and at least one")
-    return Queries(columns)
+    return columns
 
 
 def sentences_of(given: Iterable[str], argument: str, language: str) -> Iterator[str]:
-    """Yield the sentences given for a language, each on one line: tabs and line breaks become spaces.
-
-    Raises:
-        UsageError: one text instead of many (perhaps a file name), or a sentence that is no text.
-    """
+    """Yield the sentences given for a language, each on one line; UsageError for a file name, or for no text."""
     if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
         raise UsageError(f"{argument}: expected a list of sentences for '{language}', found {given!r}")
     for number, line in enumerate(given, start=1):
@@ -167,13 +147,9 @@ class Bench:
     run: Run
 
     def embed(self, name: str, lines: Iterable[str], lang: str) -> tuple[Path, NDArray]:
-        """Write lines to a file and embed it.
+        """Write lines to a file and embed it; return its path, and its vectors (lines, d) float16.
 
-        Returns:
-            The path of the text, and its vectors (lines, d) float16.
-
-        Raises:
-            BitextmineError: another text has that name, without an embedding of ours beside it.
+        Another text of that name, without an embedding of ours beside it, is an error.
         """
         from bitextmine.embeddings.embed import embed_corpus
 
@@ -197,11 +173,7 @@ class Bench:
 def open_bench(
     model: str | os.PathLike[str] | Encoder, folder: str | os.PathLike[str] | None, run: Run
 ) -> Iterator[Bench]:
-    """Yield a bench in a folder that stays, or in a temporary one.
-
-    Raises:
-        BitextmineError: the folder cannot be made, or the model cannot be loaded.
-    """
+    """Yield a bench in a folder that stays, or in a temporary one."""
     from bitextmine.encoder import as_encoder
 
     with contextlib.ExitStack() as stack:

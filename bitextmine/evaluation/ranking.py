@@ -85,15 +85,10 @@ class RetrievalReport(Report, Shown):
         """Return percentages: a row per direction and a column per measure, or, with `tabs`, a row per number."""
         if tabs:
             header = ["direction", "measure", "P@1", "low", "high", "correct", "queries", "pool"]
-            cells = [
-                [
-                    f"{r.src}-{r.tgt}",
-                    r.measure,
-                    *percent(r.p_at_1, r.low, r.high),
-                    *(str(x) for x in (r.correct, r.queries, r.pool)),
-                ]
-                for r in self.results
-            ]
+            cells = []
+            for r in self.results:
+                counts = map(str, (r.correct, r.queries, r.pool))
+                cells.append([f"{r.src}-{r.tgt}", r.measure, *percent(r.p_at_1, r.low, r.high), *counts])
             return self._table(True, header, cells)
         measures = dict.fromkeys(r.measure for r in self.results)
         rows: dict[tuple[str, str], list[str]] = {}
@@ -127,7 +122,7 @@ class RetrievalReport(Report, Shown):
 
 @dataclass(frozen=True)
 class Ranked:
-    """For each query the first row of the pool by each measure, int64 (q,); rescored: None without a scorer."""
+    """The first row of the pool for each query by each measure, int64 (q,); rescored: None without a scorer."""
 
     cosine: NDArray[np.int64]
     ratio: NDArray[np.int64]
@@ -139,20 +134,17 @@ def results_of(
     languages: tuple[str, str], ranked: Ranked, gold: NDArray[np.int64], pool: int, options: RankingOptions
 ) -> list[RetrievalResult]:
     """Return P@1 by each measure, where `gold` (q,) has the right row for each query among `pool` rows."""
+    measures = {
+        "cosine": ranked.cosine,
+        f"ratio-{options.k}": ranked.ratio,
+        f"csls-{options.csls}": ranked.csls,
+        f"rescored-{options.k}": ranked.rescored,
+    }
     rows = []
-    for measure, found in (
-        ("cosine", ranked.cosine),
-        (f"ratio-{options.k}", ranked.ratio),
-        (f"csls-{options.csls}", ranked.csls),
-        (f"rescored-{options.k}", ranked.rescored),
-    ):
-        if found is None:
-            continue
-        correct, queries = int((found == gold).sum()), len(gold)
-        interval = wilson(correct, queries)
-        rows.append(
-            RetrievalResult(*languages, measure, correct / queries, *interval, correct, queries, pool)
-        )
+    for name, found in measures.items():
+        if found is not None:
+            hits, n = int((found == gold).sum()), len(gold)
+            rows.append(RetrievalResult(*languages, name, hits / n, *wilson(hits, n), hits, n, pool))
     return rows
 
 

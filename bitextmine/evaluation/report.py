@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -14,6 +15,8 @@ from bitextmine.console import aligned, tab_separated
 
 if TYPE_CHECKING:
     import pandas
+
+FileName = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,18 +2,16 @@
 
 The queries are sentences in several languages, and each language has further sentences that translate none of them
 (the distractors). A query of one language is looked up in the whole pool of another, where only its own translation
-counts. `muse` has the other protocol.
+counts. `evaluate_muse` has the other protocol.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +36,7 @@ from bitextmine.evaluation.ranking import (
     rank_muse,
     results_of,
 )
+from bitextmine.evaluation.report import FileName
 from bitextmine.files.corpora import corpus_language
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import iter_lines
@@ -50,18 +49,13 @@ from bitextmine.signature import signature
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
 
-FileName = str | os.PathLike[str]
-# A file or folder, or sentences by language.
-QueriesLike = FileName | Mapping[str, Sequence[str]]
 Distractors = FileName | Mapping[str, Iterable[str]]
 
 
 def evaluate_retrieval(
-    queries: Mapping[str, Sequence[str]] | FileName,
-    distractors: Mapping[str, Iterable[str]] | FileName | None = None,
+    queries: FileName | Mapping[str, Sequence[str]],
+    distractors: Distractors | None = None,
     *,
     pairs: str = "all",
     pivot: str | None = "en",
@@ -101,7 +95,7 @@ def evaluate_retrieval(
 
 
 def evaluate_pools(
-    queries: QueriesLike,
+    queries: FileName | Mapping[str, Sequence[str]],
     distractors: Distractors | None,
     ranking: RankingOptions,
     run: Run,
@@ -123,7 +117,7 @@ def evaluate_pools(
         asked = read_queries(a_path("queries", queries), run.errors)
     if distractors is not None and not isinstance(distractors, Mapping):
         a_path("distractors", distractors)
-    directions = language_pairs(pairs, asked.languages, pivot)
+    directions, count = language_pairs(pairs, list(asked), pivot), len(next(iter(asked.values())))
     with open_bench(model, work, run) as bench:
         # Before the work: not every encoder has pieces to compare.
         scoring = open_scoring(bench.encoder, model, ranking.rescore)
@@ -132,29 +126,39 @@ def evaluate_pools(
         results = [
             result
             for direction in directions
-            for result in _direction(pools, direction, len(asked), ranking, run, rescorer)
+            for result in _direction(pools, direction, count, ranking, run, rescorer)
         ]
-    return RetrievalReport(
-        tuple(results),
-        signature=signature(
-            task="retrieval",
-            protocol="pools",
-            queries=len(asked),
-            pools=",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items()),
-            k=ranking.k,
-            csls=ranking.csls,
-            candidates=ranking.candidates,
-            neighbourhood="source-pool",
-            interval="wilson-95",
-            model=bench.encoder.hash,
-            **({} if scoring is None else {"scorer": scoring.scorer.hash}),
-        ),
-        notes=tuple(notes),
+    sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
+    parts = {"protocol": "pools", "queries": count, "pools": sizes}
+    more = {} if scoring is None else {"scorer": scoring.scorer.hash}
+    return _report(results, notes, ranking, bench, parts, (ranking.candidates, "source-pool"), more)
+
+
+def _report(
+    results: Sequence[RetrievalResult],
+    notes: Sequence[str],
+    ranking: RankingOptions,
+    bench: Bench,
+    parts: Mapping[str, Any],
+    candidates: tuple[int | str, str],
+    more: Mapping[str, Any],
+) -> RetrievalReport:
+    """Return a report whose signature has the `parts` of the protocol, `candidates` and their neighbourhood."""
+    mark = signature(
+        task="retrieval",
+        **parts,
+        k=ranking.k,
+        csls=ranking.csls,
+        candidates=candidates[0],
+        neighbourhood=candidates[1],
+        interval="wilson-95",
+        model=bench.encoder.hash,
+        **more,
     )
+    return RetrievalReport(tuple(results), signature=mark, notes=tuple(notes))
 
 
-@dataclass(frozen=True)
-class _Pool:
+class _Pool(NamedTuple):
     """The distinct sentences of a language; the queries come first."""
 
     text: Path
@@ -177,7 +181,7 @@ def _pools(
         if distractors is not None and extra is None:
             here = "" if isinstance(distractors, Mapping) else f".{lang}.txt in {distractors}"
             notes.append(f"{lang}: no distractors{here}: its pool is the queries alone")
-        text, matrix = bench.embed(f"pool.{lang}", itertools.chain(asked.sentences[lang], extra or ()), lang)
+        text, matrix = bench.embed(f"pool.{lang}", itertools.chain(asked[lang], extra or ()), lang)
         unique = unique_lines(iter_lines(text))
         pools[lang] = _Pool(text, packed_rows(matrix, unique.rows, bench.folder), unique)
         if repeated := unique.lines - len(unique.rows):
@@ -275,41 +279,22 @@ def evaluate_muse(
         for i, j in ((0, 1), (1, 0)):
             ranked = rank_muse(np.ascontiguousarray(vectors[i][at]), vectors[j], ranking, run)
             results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]), ranking)
-    return RetrievalReport(
-        tuple(results),
-        signature=signature(
-            task="retrieval",
-            protocol="muse-sent-translation",
-            queries=len(at),
-            keys=len(keys[0]),
-            case="lower",
-            k=ranking.k,
-            csls=ranking.csls,
-            candidates="all",
-            neighbourhood="queries",
-            interval="wilson-95",
-            model=bench.encoder.hash,
-        ),
-        notes=tuple(notes),
-    )
+    parts = {"protocol": "muse-sent-translation", "queries": len(at), "keys": len(keys[0]), "case": "lower"}
+    return _report(results, notes, ranking, bench, parts, ("all", "queries"), {})
 
 
 def muse_keys(
     src_lines: Iterable[str], tgt_lines: Iterable[str], names: tuple[str, str]
 ) -> tuple[list[str], list[str], NDArray[np.int64], int]:
-    """Return the keys of both sides and the queries as MUSE's sent_translation chooses them.
+    """Return the keys of both sides, the queries, and the number of sentences, as MUSE's sent_translation does.
 
     The first 800,000 lines, lowercased and split at white space; only the first of equal sentences on the source side
     is kept, then on the target side (so the order of the two matters, as it does there); shuffled by
     RandomState(1234); the first 200,000 are the keys, RandomState(1234).choice(200000, 2000, replace=False) the
     queries. With fewer sentences all are keys, and up to 2,000 of them queries.
 
-    Returns:
-        Source keys, target keys (aligned), positions of the queries among them (int64), and the number of sentences
-        before the cut at 200,000.
-
-    Raises:
-        BitextmineError: one side has more lines than the other, or no sentence is left.
+    The queries are positions among the keys (int64); the number is that before the cut at 200,000. BitextmineError: one
+    side has more lines than the other, or no sentence is left.
     """
     pairs: list[tuple[str, str]] = []
     first_lines = (itertools.islice(lines, MUSE_LINES) for lines in (src_lines, tgt_lines))

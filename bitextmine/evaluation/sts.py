@@ -20,15 +20,13 @@ from bitextmine.console import counted
 from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
-from bitextmine.evaluation.report import Report, cut_note, percent
+from bitextmine.evaluation.report import FileName, Report, cut_note, percent
 from bitextmine.evaluation.sts_files import GoldPairs, gold_pairs_of, read_gold_pairs
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
-
-FileName = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def evaluate_sts(
     encoder = as_encoder(model, device)
     cosines, cut = _cosines(encoder, [(first, second) for _, first, second, _ in measured], batch_tokens)
     columns = [(found, one.gold) for found, (one, *_) in zip(cosines, measured, strict=True)]
-    draws = _draws(columns, resamples, seed)
+    draws = redrawn(columns, resamples, seed)
     results: list[StsResult] = []
     notes = []
     for (one, _, _, languages), column, drawn in zip(measured, columns, draws, strict=True):
@@ -238,16 +236,6 @@ def _cosines(
     return found, cut
 
 
-def _draws(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return resampled correlations (columns, resamples), at the same places in all columns of one length."""
-    found = np.empty((len(columns), resamples))
-    sizes = np.array([len(x) for x, _ in columns])
-    for size in np.unique(sizes):
-        same = np.flatnonzero(sizes == size)
-        found[same] = redrawn([columns[i] for i in same.tolist()], resamples, seed)
-    return found
-
-
 def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
     """Return the middle 95% of correlations, without NaN."""
     known = drawn[~np.isnan(drawn)]
@@ -270,20 +258,21 @@ def spearman(x: NDArray, y: NDArray) -> float:
 
 
 def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return correlations (columns, resamples) of n pairs resampled with replacement.
+    """Return correlations (columns, resamples) of pairs resampled with replacement.
 
-    Each of `columns` is x (n,) and y (n,); the same places are drawn for all. A draw of only equal values gives NaN.
+    Each of `columns` is x (n,) and y (n,); columns of one length are drawn at the same places. A draw of only equal
+    values gives NaN.
     """
-    ready = [(_Column(x), _Column(y)) for x, y in columns]
-    n = len(columns[0][0])
-    rng = np.random.default_rng(seed)
     found = np.empty((len(columns), resamples))
-    rows = max(1, BLOCK // n)
-    for start in range(0, resamples, rows):
-        stop = min(start + rows, resamples)
-        times = rng.multinomial(n, np.full(n, 1 / n), size=stop - start)
-        for at, (x, y) in enumerate(ready):
-            found[at, start:stop] = _correlations(x, y, times)
+    for n in {len(x) for x, _ in columns}:
+        ready = [(at, _Column(x), _Column(y)) for at, (x, y) in enumerate(columns) if len(x) == n]
+        rng = np.random.default_rng(seed)
+        rows = max(1, BLOCK // n)
+        for start in range(0, resamples, rows):
+            stop = min(start + rows, resamples)
+            times = rng.multinomial(n, np.full(n, 1 / n), size=stop - start)
+            for at, x, y in ready:
+                found[at, start:stop] = _correlations(x, y, times)
     return found
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.layout import as_number
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name, strip_compression
 from bitextmine.languages.codes import is_short_code
@@ -146,18 +147,11 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
     if named[0] is not None and named[1] is not None and named[2] is not None:
         return (named[0], named[1], named[2]), True, True
     if len(cells) == 3:
-        first = _is_number(cells[0]) and not _is_number(cells[2])
+        first = math.isfinite(as_number(cells[0])) and not math.isfinite(as_number(cells[2]))
         return ((1, 2, 0) if first else (0, 1, 2)), True, False
     if len(cells) > max(BENCHMARK):
         return BENCHMARK, False, False
     raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}; {FORMATS}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _number(given: Any, at: str) -> float:

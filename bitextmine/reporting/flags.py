@@ -121,13 +121,7 @@ FLAGS = (
 
 
 def flag_pairs(src: Sequence[str], tgt: Sequence[str], usual: float) -> dict[str, NDArray[np.bool_]]:
-    """Return, for each flag on single pairs, the pairs (n,) that have it.
-
-    Args:
-        src: the sources (n,).
-        tgt: the targets (n,).
-        usual: the usual ratio of target to source length.
-    """
+    """Return, for each flag on single pairs, the pairs (n,) that have it; `usual` is that of `Flag.test`."""
     pairs = PairTexts(src, tgt, Tools())
     return {flag.key: flag.test(pairs, usual) for flag in FLAGS if flag.test is not None}
 

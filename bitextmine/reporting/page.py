@@ -6,6 +6,7 @@ The template escapes every value in one place, `_shown`, so text of a file canno
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -18,11 +19,15 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from bitextmine.console import counted, nice_step
+from bitextmine.files.layout import Columns
+from bitextmine.files.storage import place
+from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.languages.codes import is_code
+from bitextmine.mining.threshold import parse_threshold
 from bitextmine.reporting.counts import ScoreCounts
 from bitextmine.reporting.flags import FLAGS, LENGTH_FACTOR
-from bitextmine.reporting.provenance import Provenance
-from bitextmine.reporting.survey import SEED, Flagged, Survey
+from bitextmine.reporting.provenance import Provenance, load_provenance
+from bitextmine.reporting.survey import SEED, Flagged, Survey, survey
 from bitextmine.signature import signature
 
 # A text ends at whichever comes first; the second keeps the file small whatever is in the text.
@@ -34,14 +39,70 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _PERCENTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
-def render(survey: Survey, origin: Provenance, options: Sequence[str] = ()) -> str:
-    """Return the report as HTML, below 300 KB whatever is in the file.
+def write_report(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    columns: Columns | None = None,
+    threshold: str | float | None = "auto",
+    manifest: str | os.PathLike[str] | None = None,
+    errors: str = "strict",
+) -> int:
+    """Write an HTML page about a file of pairs and return the number of pairs.
+
+    The file is read once. A file without a pair gives a page that says so.
 
     Args:
-        survey: the content of the file.
-        origin: its provenance.
-        options: the options of the command that makes the page, to be shown.
+        path: the pairs, in any format that the suffix tells; ``-`` is stdin.
+        output: the page; ``-`` is stdout.
+        columns: the columns of score, source and target, for files unlike those of ``mine``.
+        threshold: a number, ``none``, or ``auto`` for the one in the manifest.
+        manifest: the manifest, instead of PATH.json.
+        errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD.
+
+    Raises:
+        UsageError: the page would replace the pairs.
+        BitextmineError: the file cannot be read, or its columns cannot be told.
     """
+    keep_apart(path, {"-o": output})
+    check_writable(output)
+    rule = parse_threshold(threshold)
+    origin = load_provenance(path, manifest)
+    cut = rule if isinstance(rule, float) else origin.threshold if rule == "auto" else None
+    found = survey(path, columns=columns, threshold=cut, errors=errors)
+    if isinstance(rule, float):
+        origin.threshold_by = "given"
+    text = render(found, origin, _options(columns or Columns(), output, rule, manifest, errors))
+    with open_output(output) as out:
+        out.write(text.encode())
+    return found.rows
+
+
+def _options(
+    columns: Columns,
+    output: str | os.PathLike[str],
+    threshold: str | float,
+    manifest: str | os.PathLike[str] | None,
+    errors: str,
+) -> list[str]:
+    """Return the options of the command that makes this page, without those at their defaults."""
+    given = {
+        "--score-col": columns.score,
+        "--scol": columns.src,
+        "--tcol": columns.tgt,
+        "--threshold": None if threshold == "auto" else str(threshold),
+        "--manifest": None if manifest is None else place(manifest).name,
+        "--errors": None if errors == "strict" else errors,
+        "-o": os.fspath(output) if os.fspath(output) == "-" else place(output).name,
+    }
+    words = [word for name, value in given.items() if value is not None for word in (name, value)]
+    if columns.header is not None:
+        words.append("--header" if columns.header else "--no-header")
+    return words
+
+
+def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> str:
+    """Return the report as HTML, below 300 KB whatever is in the file; it shows the `options` that made it."""
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_shown,
@@ -61,25 +122,25 @@ def render(survey: Survey, origin: Provenance, options: Sequence[str] = ()) -> s
     template = environment.from_string(
         resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
     )
-    layout = survey.table.layout
+    layout = found.table.layout
     sides = (("src", layout.src_lang), ("tgt", layout.tgt_lang))
     langs = [origin.language(side) or (named if is_code(named) else "") for side, named in sides]
     name = "-" if origin.name == "<stdin>" else origin.name
     mined = origin.mine_command()
     return template.render(
-        s=survey,
+        s=found,
         origin=origin,
         langs=langs,
-        chart=histogram_chart(survey.scores, survey.threshold) if survey.scores.total else None,
-        thresholds=thresholds(survey.scores, survey.threshold) if survey.scores.total else [],
-        lengths=length_chart(survey.lengths, survey.usual_ratio) if survey.rows else None,
-        length_table=_length_table(survey) if survey.rows else [],
+        chart=histogram_chart(found.scores, found.threshold) if found.scores.total else None,
+        thresholds=thresholds(found.scores, found.threshold) if found.scores.total else [],
+        lengths=length_chart(found.lengths, found.usual_ratio) if found.rows else None,
+        length_table=_length_table(found) if found.rows else [],
         length_factor=LENGTH_FACTOR,
-        flags=[(flag, survey.flagged.get(flag.key, Flagged(0, None, []))) for flag in FLAGS],
-        notes=_notes(survey, origin),
-        lines=survey.malformed.rows + int(survey.table.rows.header_line),
+        flags=[(flag, found.flagged.get(flag.key, Flagged(0, None, []))) for flag in FLAGS],
+        notes=_notes(found, origin),
+        lines=found.malformed.rows + int(found.table.rows.header_line),
         mark=signature(
-            task="report", rows=survey.rows, threshold=survey.threshold, sample=len(survey.lengths), seed=SEED
+            task="report", rows=found.rows, threshold=found.threshold, sample=len(found.lengths), seed=SEED
         ),
         mined=mined,
         command=shlex.join(["bitextmine", "report", name, *options]),
@@ -135,38 +196,38 @@ def _shares(shares: Iterable[tuple[str, float]]) -> str:
     return ", ".join(f"{name} {_share(part, 1)}" for name, part in list(shares)[:4] if part >= 0.001)
 
 
-def _length_table(survey: Survey) -> list[list[str]]:
-    src, tgt = survey.lengths.T
+def _length_table(found: Survey) -> list[list[str]]:
+    src, tgt = found.lengths.T
     ratio = tgt / np.maximum(src, 1)
     columns = ((src, ",.0f"), (tgt, ",.0f"), (ratio, ".2f"))
     return [[f"{100 * q:g}", *(f"{np.quantile(c, q):{form}}" for c, form in columns)] for q in _PERCENTILES]
 
 
-def _notes(survey: Survey, origin: Provenance) -> list[str]:
+def _notes(found: Survey, origin: Provenance) -> list[str]:
     """Return the things to know before reading on."""
     notes = []
-    pairs, bad = origin.content.get("pairs"), survey.malformed
-    if not survey.rows:
+    pairs, bad = origin.content.get("pairs"), found.malformed
+    if not found.rows:
         notes.append(f"There are no pairs in this file{', as its manifest says' if pairs == 0 else ''}.")
-    if isinstance(pairs, int) and pairs != survey.rows:
+    if isinstance(pairs, int) and pairs != found.rows:
         said = counted(pairs, "pair") if abs(pairs) < 1e15 else "another number of pairs"
         notes.append(
-            f"The manifest speaks of {said}, the file has {survey.rows:,}: it was changed after it was made."
+            f"The manifest speaks of {said}, the file has {found.rows:,}: it was changed after it was made."
         )
     if bad.count:
         notes.append(
             f"{counted(bad.count, 'row')} left out that cannot be read as pairs; the first: {bad.first}."
         )
-    if survey.odd_scores:
+    if found.odd_scores:
         odd = ", ".join(
             f"{n:,} {kind} (the first in line {first:,})"
-            for kind, (n, first) in sorted(survey.odd_scores.items())
+            for kind, (n, first) in sorted(found.odd_scores.items())
         )
-        total = sum(n for n, _ in survey.odd_scores.values())
+        total = sum(n for n, _ in found.odd_scores.values())
         notes.append(
             f"{counted(total, 'pair')} without a usable score: {odd}. They count everywhere except for scores."
         )
-    if survey.rows and survey.table.layout.score is None:
+    if found.rows and found.table.layout.score is None:
         notes.append("No column of scores: this report says nothing about scores.")
     if origin.problem:
         notes.append(origin.problem)

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,13 +60,12 @@ class Flagged:
     estimated: bool = False
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(NamedTuple):
     """A text (or pair) that occurs again and again: how often, an example, and some of its partners."""
 
     times: int
     pair: Pair
-    partners: tuple[str, ...] = ()
+    partners: list[str]
 
 
 class SideLanguages(NamedTuple):
@@ -87,12 +86,9 @@ class _Drawn(NamedTuple):
 
 class _FlagCount:
     def __init__(self) -> None:
-        self.rows = 0
-        self.scores = ScoreCounts()
-        self.best: Fewest[Pair] = Fewest(_SHOWN)
+        self.rows, self.scores, self.best = 0, ScoreCounts(), Fewest[Pair](_SHOWN)
 
 
-@dataclass
 class Survey:
     """The content of the report, complete after `finish`.
 
@@ -107,35 +103,24 @@ class Survey:
         usual_ratio: the median ratio of target to source length in the first block.
     """
 
-    table: Table
-    threshold: float | None
-    rows: int = 0
-    scores: ScoreCounts = field(default_factory=ScoreCounts)
-    digest: str = ""
-    odd_scores: dict[str, tuple[int, int]] = field(default_factory=dict)
-    high: float | None = None
-    high_rows: int = 0
-    flagged: dict[str, Flagged] = field(default_factory=dict)
-    any_flag: Flagged = field(default_factory=lambda: Flagged(0, None, []))
-    levels: list[tuple[str, list[Pair]]] = field(default_factory=list)
-    lengths: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
-    usual_ratio: float = 1.0
-    repeated: dict[str, list[Repeated]] = field(default_factory=dict)
-    languages: list[SideLanguages] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.malformed = Malformed(self.table)
+    def __init__(self, table: Table, threshold: float | None) -> None:
+        self.table, self.threshold = table, threshold
+        self.rows, self.digest, self.usual_ratio = 0, "", 1.0
+        self.scores, self.odd_scores = ScoreCounts(), dict[str, tuple[int, int]]()
+        self.high: float | None = None
+        self.high_rows = 0
+        self.flagged: dict[str, Flagged] = {}
+        self.any_flag = Flagged(0, None, [])
+        self.levels: list[tuple[str, list[Pair]]] = []
+        self.lengths: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
+        self.repeated: dict[str, list[Repeated]] = {}
+        self.languages: list[SideLanguages] = []
+        self.malformed = Malformed(table)
         self.sample: Sample[_Drawn] = Sample(SAMPLE, SEED)
-        self.above: Fewest[Pair] = Fewest(_ENDS)
-        self.below: Fewest[Pair] = Fewest(_ENDS)
-        self._best: Fewest[Pair] = Fewest(_ENDS)
-        self._worst: Fewest[Pair] = Fewest(_ENDS)
+        self.above, self.below = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
+        self._best, self._worst = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
         self._flags = {flag.key: _FlagCount() for flag in FLAGS if flag.test or flag.key == "copy"}
-        self._watched = {
-            "source_repeated": _Watched(),
-            "target_repeated": _Watched(),
-            "pair_repeated": _Watched(),
-        }
+        self._watched = {f"{what}_repeated": _Watched() for what in ("source", "target", "pair")}
 
     @property
     def is_text(self) -> bool:
@@ -250,9 +235,8 @@ class Survey:
         if min(share for _, share in top) <= 0.5:
             return np.zeros(len(pairs), dtype=bool)
         wrong = flag_wrong_language(*sides, (top[0][0], top[1][0]))
-        flagged = self.flagged["language"] = self._scaled(wrong)
-        ranked = sorted((pairs[i] for i in np.flatnonzero(wrong)), key=_best_first)
-        flagged.examples = ranked[:_SHOWN]
+        examples = sorted((pairs[i] for i in np.flatnonzero(wrong)), key=_best_first)[:_SHOWN]
+        self.flagged["language"] = replace(self._scaled(wrong), examples=examples)
         return wrong
 
     def _scaled(self, flag: NDArray[np.bool_]) -> Flagged:
@@ -327,11 +311,7 @@ class _Watched:
 
     def top(self, n: int) -> list[Repeated]:
         """Return the keys that occur most often, MANY times or more; of equal counts the first in the file."""
-        found = [
-            Repeated(times, self._examples[key][0], tuple(self._examples[key][1]))
-            for times, key in self._ranked()
-            if times >= MANY
-        ]
+        found = [Repeated(times, *self._examples[key]) for times, key in self._ranked() if times >= MANY]
         return sorted(found, key=lambda r: (-r.times, r.pair.row))[:n]
 
 

@@ -208,10 +208,7 @@ def write(path, lines):
 
 
 def test_queries_from_lists():
-    assert queries_of({"en": ["one\ttwo"], "pt-BR": ("um",)}).sentences == {
-        "en": ["one two"],
-        "pt-BR": ["um"],
-    }
+    assert queries_of({"en": ["one\ttwo"], "pt-BR": ("um",)}) == {"en": ["one two"], "pt-BR": ["um"]}
     for wrong, message in (
         ({"en": ["one"]}, "1 language"),
         ({"en": ["one"], "../fr": ["un"]}, "not a language code"),
