@@ -16,13 +16,12 @@ from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.mining import MiningReport, score_mining
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import iter_lines
-from bitextmine.mining.bitext import Mined
-from bitextmine.mining.dedup import Dedup, unique_lines
+from bitextmine.mining.choices import Dedup, Margin, Retrieval, SearchWay
+from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import read_gold
-from bitextmine.mining.margin import Margin
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions
-from bitextmine.mining.retrieval import Retrieval
+from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.run import mine_sides
 from bitextmine.mining.sides import load_side
 
@@ -67,9 +66,8 @@ def main() -> None:
                 continue  # refused: no pair is above the neutral value
             wanted = MiningOptions(k=k, margin=margin, retrieval=retrieval, threshold="none")
             found = mine_sides(src, tgt, neighbours, wanted)
-            report = score_mining(
-                Mined(found.src_index, found.tgt_index, found.score), gold, (groups[0], groups[1])
-            )
+            pairs = ScoredPairs(found.src_index, found.tgt_index, found.score)
+            report = score_mining(pairs, gold, (groups[0], groups[1]))
             print(f"| {dedup} | {margin} | {k} | {retrieval} | {cells(report)} |", flush=True)
 
 

@@ -90,8 +90,7 @@ def mine_piles(
     found.discard_checkpoint()
     assert found.estimate is not None
     assert found.threshold is not None
-    true = found.estimate.true[: len(found)]
-    precision = np.cumsum(true) / np.arange(1, len(true) + 1)
+    precision = found.estimate.precisions()[: len(found)]
     return MinedPairs(found.src_index, found.tgt_index, precision, found.estimate.interval(found.threshold))
 
 

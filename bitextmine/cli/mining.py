@@ -110,7 +110,7 @@ def mine(
             stack.enter_context(run.executor.open())  # once for all of them
             encoder = load_encoder(model, run.device_here)
             rescored = open_scoring(encoder, model, mining.wants_rescoring) is not None
-            embedded = embed_all(pairs, outputs, encoder, work, rescored)
+            embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
         for (source, target), place in zip(pairs, outputs, strict=True):
             bitext = mine_texts(
                 source, target, mining, work, model=encoder or model, output=place, embedded=embedded

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
 from bitextmine.files.corpus import Corpus
-from bitextmine.mining.bitext import Mined, read_mined
 from bitextmine.mining.dedup import unique_lines
-from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
+from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold, read_mined
+from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.threshold import Tuned, tune
 from bitextmine.signature import signature
 
@@ -94,7 +94,7 @@ class MiningReport(Report):
 
 
 def score_mining(
-    mined: Mined,
+    mined: ScoredPairs,
     gold: Gold,
     groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
@@ -106,7 +106,7 @@ def score_mining(
     The groups (n,) and (m,) number the equal lines of each corpus (-1 for an empty line); without them each line is a
     sentence of its own.
     """
-    src, tgt, gold_src, gold_tgt = mined.src_index, mined.tgt_index, gold.src, gold.tgt
+    src, tgt, gold_src, gold_tgt = mined.src, mined.tgt, gold.src, gold.tgt
     if groups is not None:
         src, gold_src = _grouped(src, groups[0]), _grouped(gold_src, groups[0])
         tgt, gold_tgt = _grouped(tgt, groups[1]), _grouped(gold_tgt, groups[1])
@@ -226,8 +226,8 @@ def evaluate_mining(
     groups = []
     if src_corpus is not None and tgt_corpus is not None:
         for path, in_mined, in_gold in (
-            (src_corpus, pairs.src_index, standard.src),
-            (tgt_corpus, pairs.tgt_index, standard.tgt),
+            (src_corpus, pairs.src, standard.src),
+            (tgt_corpus, pairs.tgt, standard.tgt),
         ):
             text = Corpus(path, errors=errors)
             groups.append(unique_lines(text.lines()).line_to_row)

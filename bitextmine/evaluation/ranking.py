@@ -17,7 +17,8 @@ from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import UsageError
 from bitextmine.evaluation.report import Report, percent, wilson
-from bitextmine.mining.margin import Margin, margin, neighbourhood_mean
+from bitextmine.mining.choices import Margin
+from bitextmine.mining.margin import margin, neighbourhood_mean
 from bitextmine.mining.scorer import Rescorer
 from bitextmine.run import Run
 

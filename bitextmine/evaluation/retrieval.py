@@ -42,7 +42,8 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import place
 from bitextmine.mining.dedup import Unique, unique_lines
-from bitextmine.mining.scorer import Rescorer, Scoring, Sentences, open_scoring
+from bitextmine.mining.piece_features import Sentences
+from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import packed_rows
 from bitextmine.run import Run
 from bitextmine.signature import signature

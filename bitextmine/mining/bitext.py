@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,20 +15,18 @@ from numpy.typing import NDArray
 from bitextmine.console import aligned, counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.embeddings.places import embedding_paths
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.jsonfile import json_bytes
-from bitextmine.files.layout import Columns
 from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.storage import Place, place, same_place
-from bitextmine.files.streams import check_writable, display_name, is_stream, open_output
-from bitextmine.files.tables import check_pairs_output, open_pairs, open_table
+from bitextmine.files.streams import check_writable, is_stream, open_output
+from bitextmine.files.tables import check_pairs_output, open_pairs
 from bitextmine.languages.clean import clean
-from bitextmine.mining.candidates import SCORE_DECIMALS
 from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
@@ -38,10 +35,8 @@ if TYPE_CHECKING:
 
     from bitextmine.mining.threshold import Estimate
 
-__all__ = ["Bitext", "Mined", "MinedPair", "check_output", "inputs_of", "one_cell", "read_mined"]
-
+_DECIMALS = 6
 _BLOCK = 1 << 13
-_MINED = ("score", "src_line", "tgt_line")
 
 
 class MinedPair(NamedTuple):
@@ -119,14 +114,11 @@ class Bitext(Shown):
         columns = (score.tolist(), (src + 1).tolist(), (tgt + 1).tolist())
         return map(MinedPair, *columns, self.src.take(src), self.tgt.take(tgt))
 
-    def _sides(self) -> tuple[tuple[Corpus, NDArray[np.int64]], ...]:
-        return (self.src, self.src_index), (self.tgt, self.tgt_index)
-
     def rows(self, ids: bool = False) -> Iterator[str]:
         """Yield the TSV lines: score, source, target; with `ids` both line numbers (from 1) after the score."""
         for pair in self:
             numbers = f"{pair.src_line}\t{pair.tgt_line}\t" if ids else ""
-            yield f"{pair.score:.{SCORE_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
+            yield f"{pair.score:.{_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
 
     def write(
         self,
@@ -155,38 +147,29 @@ class Bitext(Shown):
             UsageError: the output would replace an input, or its suffix is unknown.
             BitextmineError: the file cannot be written.
         """
-        check_output(output, inputs_of((self.src, self.tgt), self.gold), force=force)
         langs = self.src.lang, self.tgt.lang
-        format = output_format(output)
-        format.check_languages(langs, "the names of the corpora, or --src and --tgt")
+        check_output(output, langs, inputs_of((self.src, self.tgt), self.gold), force=force)
+        binary = output_format(output).binary
         numbers = ("src_line", "tgt_line") if ids else ()
-        origins = [_places(text, rows) for text, rows in self._sides()] if origin else []
+        sides = ((self.src, self.src_index), (self.tgt, self.tgt_index)) if origin else ()
+        origins = [_places(text, rows) for text, rows in sides]
         names = ("score", *numbers, "src", "tgt", *(("src_origin", "tgt_origin") if origin else ()))
         told = clean if normalize else str
-        outline = Outline(
-            names=names,
-            src=names.index("src"),
-            tgt=names.index("tgt"),
-            langs=langs,
-            floats=("score",),
-            integers=("src_line", "tgt_line"),
-        )
-        pairs = iter(self)
+        places = names.index("src"), names.index("tgt")
+        outline = Outline(names, *places, langs=langs, floats=("score",), integers=("src_line", "tgt_line"))
         with open_pairs(output, outline) as out:
-            start = 1
-            while block := list(itertools.islice(pairs, _BLOCK)):
+            for start in range(0, len(self), _BLOCK):
                 rows = [
                     [
-                        pair.score if format.binary else round(pair.score, SCORE_DECIMALS),
+                        pair.score if binary else round(pair.score, _DECIMALS),
                         *((pair.src_line, pair.tgt_line) if ids else ()),
                         one_cell(told(pair.src)),
                         one_cell(told(pair.tgt)),
-                        *(next(places) for places in origins),
+                        *(next(origin) for origin in origins),
                     ]
-                    for pair in block
+                    for pair in self[start : start + _BLOCK]
                 ]
-                out.write(RecordBlock(names, rows, start), None, ())
-                start += len(rows)
+                out.write(RecordBlock(names, rows, start + 1), None, ())
         if not is_stream(output):
             with open_output(f"{os.fspath(output)}.json") as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
@@ -272,76 +255,30 @@ def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = Non
     return [*corpora, *embeddings, *([] if gold is None else [place(gold)])]
 
 
-def check_output(output: str | os.PathLike[str], inputs: Iterable[Place], *, force: bool = False) -> None:
-    """Raise an error, before the work, for an output that cannot be written.
+def check_output(
+    output: str | os.PathLike[str], langs: tuple[str, str], inputs: Iterable[Place], *, force: bool = False
+) -> None:
+    """Raise an error, before the work, for an output of pairs in two languages that cannot be written.
 
     Raises:
-        UsageError: its suffix is unknown, or it (or the JSON beside it) would replace an input.
+        UsageError: its suffix is unknown, it (or the JSON beside it) would replace an input, or its format takes only
+            languages that are known.
         BitextmineError: its folder cannot be written to, pyarrow is missing for Parquet, or, without `force`, the JSON
             beside it describes something else.
     """
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError(f"output: expected the name of a file, found {output!r}")
-    if os.fspath(output) == "-":
-        return
-    kept = {same_place(path): path for path in inputs}
-    for made in (os.fspath(output), f"{os.fspath(output)}.json"):
-        if (path := kept.get(same_place(made))) is not None:
-            raise UsageError(
-                f"output {output} (-o) would replace {path}, which the pairs are mined from; name another file"
-            )
-    check_pairs_output(output)
-    if not is_stream(output):
+    if os.fspath(output) != "-":
         beside = f"{os.fspath(output)}.json"
-        check_writable(beside)
-        if not force:
-            check_ours(beside, Made.PAIRS, "name another output (-o)")
-
-
-@dataclass(frozen=True)
-class Mined:
-    """Mined pairs read from a file: lines counted from 0, int64 (p,) each, and scores float64 (p,)."""
-
-    src_index: NDArray[np.int64]
-    tgt_index: NDArray[np.int64]
-    score: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.score)
-
-
-def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> Mined:
-    """Read the output of ``mine --ids``: score, source line, target line (both from 1).
-
-    They are the columns score, src_line and tgt_line of the header; without a header, the first three.
-
-    Raises:
-        BitextmineError: a row has another shape; the message names it.
-    """
-    table = open_table(path, Columns(errors=errors))
-    path = display_name(path)
-    places, remedy = table.layout.places, "make the file with 'bitextmine mine --ids --threshold none'"
-    missing = [role for role in _MINED if role not in places] if table.layout.names else []
-    if missing:
-        raise BitextmineError(f"{path}: no column {' or '.join(missing)}; {remedy}")
-    columns = [places[role] for role in _MINED] if table.layout.names else [0, 1, 2]
-    parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(_MINED)]
-    for block in table.rows.blocks():
-        wrong = min(block.bad(), default=len(block))
-        rows = np.arange(wrong if max(columns) < block.width else 0)
-        score, *lines = (block.numbers(column, rows) for column in columns)
-        bad = np.isnan(score) | ~np.all([_is_line(line) for line in lines], axis=0)
-        if len(rows) < len(block) or bad.any():
-            number = block.start + int(np.argmax([*bad, True])) + table.rows.header_line
-            raise BitextmineError(
-                f"{path}: {'line' if table.format.lines else 'row'} {number}: expected a score, a source line and a "
-                f"target line, both counted from 1; {remedy}"
-            )
-        parts.append([score, *lines])
-    score, src, tgt = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Mined(src.astype(np.int64) - 1, tgt.astype(np.int64) - 1, score)
-
-
-def _is_line(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return True for each number that counts lines, which float64 holds exactly."""
-    return (numbers >= 1) & (numbers == np.floor(numbers)) & (numbers < 1 << 53)
+        kept = {same_place(path): path for path in inputs}
+        for made in (os.fspath(output), beside):
+            if (path := kept.get(same_place(made))) is not None:
+                raise UsageError(
+                    f"output {output} (-o) would replace {path}, which the pairs are mined from; name another file"
+                )
+        check_pairs_output(output)
+        if not is_stream(output):
+            check_writable(beside)
+            if not force:
+                check_ours(beside, Made.PAIRS, "name another output (-o)")
+    output_format(output).check_languages(langs, "the names of the corpora, or --src and --tgt")

@@ -24,14 +24,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.mining.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike, Rescore
 from bitextmine.mining.choices import Margin, Retrieval
 from bitextmine.mining.cleaning import near_copy
-from bitextmine.mining.margin import LOG_ODDS
+from bitextmine.mining.margin import LOG_ODDS, BestBothWays, BestCandidates, Rescore, rounded
 from bitextmine.mining.noise import MIN_LINES, search_within
 from bitextmine.mining.retrieval import retrieve
 from bitextmine.mining.scorer import NEIGHBOURS, Rescorer, pair_cosines
 from bitextmine.mining.sides import Side
+from bitextmine.search.neighbours import Neighbours
 
 # The prior share counts as this many candidates, so that a handful does not determine it.
 PRIOR_CANDIDATES = 2.0
@@ -87,10 +87,8 @@ def fit_line(
 ) -> tuple[float, float]:
     """Return slope and shift that turn a scorer's log odds into those of a corpus.
 
-    Args:
-        score: log odds of the one-to-one candidates (n,).
-        share: the share of true pairs for which they hold.
-        decoys: log odds of the best wrong pairs within each language.
+    Log odds (n,) of the one-to-one candidates hold for a `share` of true pairs; decoys are those of the best wrong
+    pairs within each language.
     """
     prior = _logit(pair_share(score, share)) - _logit(share)
     slope, shift = 1.0, prior
@@ -170,21 +168,14 @@ def _least_squares(
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A rescorer with calibrated log odds.
-
-    Attributes:
-        rescore: gives the scorer's own log odds.
-        slope: factor of these.
-        shift: constant added then.
-        share: true pairs among the candidates.
-    """
+    """A rescorer whose log odds are calibrated by a slope and a shift, with the share of true pairs that results."""
 
     rescore: Rescore
     slope: float
     shift: float
     share: float
 
-    def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
+    def __call__(self, best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
         """Return the candidates with calibrated log odds."""
         found = self.rescore(best, neighbours, k)
         return BestBothWays(self._moved(found.forward), self._moved(found.backward))
@@ -194,24 +185,22 @@ class Calibrated:
         return {"share_of_pairs": self.share, "slope": self.slope, "shift": self.shift}
 
     def _moved(self, one: BestCandidates) -> BestCandidates:
-        score = self.slope * one.score + self.shift
-        return BestCandidates(one.id, np.round(score, SCORE_DECIMALS) + 0.0)  # no -0.0
+        return BestCandidates(one.id, rounded(self.slope * one.score + self.shift))
 
 
 def calibrated(
     rescore: Rescore,
     share: float,
     best: BestBothWays,
-    neighbours: NeighboursLike,
+    neighbours: Neighbours,
     k: int,
     decoys: Sequence[NDArray[np.float64]] = (),
 ) -> Calibrated:
     """Calibrate log odds that were fitted to a `share` of true one-to-one candidates to these corpora."""
     score = retrieve(rescore(best, neighbours, k), Retrieval.MAX, LOG_ODDS).score
     slope, shift = fit_line(score, share, decoys)
-    return Calibrated(
-        rescore, slope, shift, float(probability(slope * score + shift).mean()) if len(score) else share
-    )
+    true = float(probability(slope * score + shift).mean()) if len(score) else share
+    return Calibrated(rescore, slope, shift, true)
 
 
 def _logit(share: float) -> float:

@@ -13,8 +13,8 @@ class Choice(StrEnum):
 
     meaning: str
 
-    def __new__(cls, name: str, meaning: str) -> Choice:
-        """Make a member from its name and meaning."""
+    def __new__(cls, name: str, meaning: str = "") -> Choice:
+        """Make a member; with the name alone Python looks it up instead."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.meaning = meaning

@@ -29,21 +29,17 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.files.corpus import Corpus
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import UNSPACED
-from bitextmine.mining.candidates import BestBothWays
 from bitextmine.mining.choices import Retrieval
-from bitextmine.mining.dedup import Unique
-from bitextmine.mining.margin import NEUTRAL
+from bitextmine.mining.margin import NEUTRAL, BestBothWays
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.sides import Side
 
@@ -89,8 +85,8 @@ class Cleaning:
         identified: true if the identifier was used.
     """
 
-    dropped: tuple[NDArray[np.bool_], NDArray[np.bool_]]
-    counts: tuple[dict[str, int], dict[str, int]]
+    dropped: list[NDArray[np.bool_]]
+    counts: list[dict[str, int]]
     identified: bool
 
 
@@ -163,29 +159,16 @@ def cleaning_notes(sides: Sequence[Side]) -> list[str]:
     return notes
 
 
-class Rows(Protocol):
-    """A corpus and the lines of it that are mined."""
-
-    @property
-    def text(self) -> Corpus:
-        """Its lines."""
-
-    @property
-    def unique(self) -> Unique:
-        """Its distinct lines."""
-
-
-def clean_lines(sides: Sequence[Rows], langs: Sequence[str]) -> Cleaning:
+def clean_lines(sides: Sequence[Side], langs: Sequence[str]) -> Cleaning:
     """Apply the rules on lines to both sides, in these languages."""
-    texts, unique = [side.text for side in sides], [side.unique for side in sides]
-    samples = [_sample(text, rows) for text, rows in zip(texts, unique, strict=True)]
+    samples = [_sample(side) for side in sides]
     identifier = Languages() if is_installed() else None
     asked = [_Asked(identifier, lang, sample) for lang, sample in zip(langs, samples, strict=True)]
-    for text, lang, one in zip(texts, langs, asked, strict=True):
+    for side, lang, one in zip(sides, langs, asked, strict=True):
         if one.mistaken:
             log.warning(
                 "%s: nearly all of it looks like another language than '%s': language filter disabled; check the code",
-                text.name,
+                side.text.name,
                 lang,
             )
     if asked[0].code == asked[1].code:  # then neither can be told from the other
@@ -196,16 +179,17 @@ def clean_lines(sides: Sequence[Rows], langs: Sequence[str]) -> Cleaning:
     ]
     copied = [_copies(sides, looked, number) for number in (0, 1)]
     counts: list[dict[str, int]] = []
-    for rows, found_by, again in zip(unique, looked, copied, strict=True):
-        reason = found_by.reason
+    for rows, reason, again in zip(
+        (side.unique for side in sides), (found.reason for found in looked), copied, strict=True
+    ):
         reason[again] = _NUMBER["copy"]
         lines = np.bincount(rows.line_to_row[rows.line_to_row >= 0], minlength=len(rows.rows))
         often = (lines > _TIMES) & (lines * _SHARE > rows.lines)
         reason[often & ((reason == 0) | (reason > _NUMBER["boilerplate"]))] = _NUMBER["boilerplate"]
         found = np.bincount(reason, weights=lines, minlength=len(RULES) + 1).astype(int).tolist()
         counts.append({rule: found[number] for rule, number in _NUMBER.items()})
-    dropped = (looked[0].reason > 0, looked[1].reason > 0)
-    return Cleaning(dropped, (counts[0], counts[1]), any(one.code is not None for one in asked))
+    dropped = [found.reason > 0 for found in looked]
+    return Cleaning(dropped, counts, any(one.code is not None for one in asked))
 
 
 class _Asked:
@@ -256,12 +240,17 @@ class _Looked:
     weight: NDArray[np.float64]
 
 
-def _look(side: Rows, weights: Mapping[str, float] | None, number: int, asked: _Asked) -> _Looked:
+def _look(side: Side, weights: Mapping[str, float] | None, number: int, asked: _Asked) -> _Looked:
     """Apply the rules that look at one line by itself."""
     rows = len(side.unique.rows)
     reason, key, weight = np.zeros(rows, np.int8), np.empty(rows, np.int64), np.zeros(rows)
     row = 0
-    for block in _blocks(_mined(side.text, side.unique)):
+    lines = side.text.lines()
+    if rows < side.unique.lines:
+        wanted = np.zeros(side.unique.lines, dtype=bool)
+        wanted[side.unique.rows] = True
+        lines = itertools.compress(lines, wanted.tolist())
+    while block := list(itertools.islice(lines, _BLOCK)):
         part = slice(row, row + len(block))
         junk = [is_junk(line) for line in block]
         lows = [line.strip().lower() for line in block]
@@ -293,7 +282,7 @@ def _weighed(lows: Sequence[str], weights: Mapping[str, float], sign: float) -> 
     return found
 
 
-def _copies(sides: Sequence[Rows], looked: Sequence[_Looked], number: int) -> NDArray[np.int64]:
+def _copies(sides: Sequence[Side], looked: Sequence[_Looked], number: int) -> NDArray[np.int64]:
     """Return the rows of a side that the other side has, too, and whose words are not typical of their own side."""
     own, other = looked[number], looked[1 - number]
     mine = np.flatnonzero((own.reason == 0) & (own.weight < _AT_HOME))
@@ -336,21 +325,7 @@ def _is_long(line: str) -> bool:
     return len(line) >= _ENOUGH_LETTERS and sum(map(str.isalpha, line)) >= _ENOUGH_LETTERS
 
 
-def _mined(text: Corpus, unique: Unique) -> Iterator[str]:
-    """Yield the lines of the rows, in order."""
-    if len(unique.rows) == unique.lines:
-        return text.lines()
-    wanted = np.zeros(unique.lines, dtype=bool)
-    wanted[unique.rows] = True
-    return itertools.compress(text.lines(), wanted.tolist())
-
-
-def _sample(text: Corpus, unique: Unique) -> list[str]:
+def _sample(side: Side) -> list[str]:
     """Return up to _SAMPLE of the rows' lines, evenly spread."""
-    step = -(-max(1, len(unique.rows)) // _SAMPLE)
-    return list(text.take(unique.rows[::step]))
-
-
-def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
-    while block := list(itertools.islice(lines, _BLOCK)):
-        yield block
+    step = -(-max(1, len(side.unique.rows)) // _SAMPLE)
+    return list(side.text.take(side.unique.rows[::step]))

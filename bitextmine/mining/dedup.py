@@ -16,13 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.embeddings.store import VectorFile
-from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import normal_pieces
 from bitextmine.mining.choices import Dedup
-from bitextmine.mining.retrieval import ScoredPairs, ordered
-
-__all__ = ["Dedup", "Unique", "line_key", "unique_lines"]
-
+from bitextmine.mining.retrieval import ScoredPairs, joined
 
 # Characters that show nothing: a line of these alone is as empty as a line of blanks.
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\0"
@@ -80,8 +76,6 @@ def line_key(line: str, level: str = Dedup.EXACT) -> str:
     row, in a line of more than 1,000 characters, are put in order 30 at a time (`normal_pieces`). ``none``: the line
     itself, or nothing if it is blank.
     """
-    if level not in tuple(Dedup):
-        raise BitextmineError(f"deduplication: unknown level {level!r}; choose one of {', '.join(Dedup)}")
     if level == Dedup.NONE:
         return line if line.strip().strip(_INVISIBLE) else ""
     exact = " ".join(line.split()) if line.isascii() else " ".join(_nfc(line).split())
@@ -122,23 +116,15 @@ def unique_lines(lines: Iterable[str], level: str = Dedup.EXACT) -> Unique:
             blank.append(n - 1)
         if level != Dedup.NONE:
             digests += hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    is_line = np.ones(n, dtype=bool)
-    is_line[blank] = False
-    candidates = np.flatnonzero(is_line)
+    candidates = np.delete(np.arange(n), blank)
     line_to_row = np.full(n, -1, dtype=np.int64)
     if level == Dedup.NONE:
         line_to_row[candidates] = np.arange(len(candidates))
         return Unique(candidates, line_to_row)
-    if not len(candidates):
-        return Unique(candidates, line_to_row)
-    keys = np.frombuffer(digests, dtype=np.uint64).reshape(n, 2)[candidates]
-    order = np.lexsort((keys[:, 1], keys[:, 0]))  # stable: equal keys stay in the order of their lines
-    ranked = keys[order]
-    starts = np.append(True, (ranked[1:] != ranked[:-1]).any(axis=1))
-    first_of_group = candidates[order[starts]]
-    rows = np.sort(first_of_group)
-    row_of_group = np.searchsorted(rows, first_of_group)
-    line_to_row[candidates[order]] = row_of_group[np.cumsum(starts) - 1]
+    keys = np.frombuffer(digests, dtype="V16")[candidates]
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    rows, row_of_group = np.unique(candidates[first], return_inverse=True)
+    line_to_row[candidates] = row_of_group[group]
     return Unique(rows, line_to_row)
 
 
@@ -162,7 +148,7 @@ def every_line(pairs: ScoredPairs, src: Unique, tgt: Unique) -> ScoredPairs:
     nth = np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
     s = src_lines[src_start[pairs.src][pair] + np.where(nth < a[pair], nth, 0)]
     t = tgt_lines[tgt_start[pairs.tgt][pair] + np.where(nth < b[pair], nth, 0)]
-    return ordered(ScoredPairs(s, t, pairs.score[pair]))
+    return joined(ScoredPairs(s, t, pairs.score[pair]))
 
 
 def closest_lines(
@@ -174,30 +160,20 @@ def closest_lines(
     *,
     every: bool = False,
 ) -> ScoredPairs:
-    """Turn pairs of rows into pairs of lines, for groups of nearly equal lines.
+    """Turn pairs of rows into pairs of lines, for groups of nearly equal lines; vectors (lines, d) are of all lines.
 
     "Article 5" and "Article 6" are one row, and so are their translations. Each pair of groups gives the two lines of
     the highest cosine (of equal ones the first), or with `every` a pair for each line: the closest two, then the
     closest two of the rest, and the remainder of the longer group with the closest of the other. Of a group of more
     than 256 lines the first 256 are compared; with `every` the others are paired with the first line of the other side.
-
-    Args:
-        pairs: of rows.
-        src: the source rows.
-        tgt: the target rows.
-        src_vectors: vectors of all source lines (lines, d).
-        tgt_vectors: vectors of all target lines.
-        every: return a pair for each line.
     """
     src_lines, src_start = src.lines_by_row()
     tgt_lines, tgt_start = tgt.lines_by_row()
-    s_out: list[int] = []
-    t_out: list[int] = []
+    ends: list[tuple[int, int]] = []
     score: list[float] = []
-    plain = (src_start[pairs.src + 1] - src_start[pairs.src] == 1) & (
-        tgt_start[pairs.tgt + 1] - tgt_start[pairs.tgt] == 1
-    )
-    for s, t, value in zip(pairs.src[~plain], pairs.tgt[~plain], pairs.score[~plain], strict=True):
+    plain = (np.diff(src_start)[pairs.src] == 1) & (np.diff(tgt_start)[pairs.tgt] == 1)
+    left_over = pairs.take(~plain)
+    for s, t, value in zip(left_over.src, left_over.tgt, left_over.score, strict=True):
         left = src_lines[src_start[s] : src_start[s + 1]]
         right = tgt_lines[tgt_start[t] : tgt_start[t + 1]]
         near_left, near_right = left[:_MEMBERS], right[:_MEMBERS]
@@ -206,17 +182,11 @@ def closest_lines(
         found = [(near_left[i], near_right[j]) for i, j in chosen]
         if every:
             found += [(i, right[0]) for i in left[_MEMBERS:]] + [(left[0], j) for j in right[_MEMBERS:]]
-        s_out += [int(i) for i, _ in found]
-        t_out += [int(j) for _, j in found]
+        ends += found
         score += [float(value)] * len(found)
-    alone = first_lines(pairs.take(plain), src, tgt)
-    return ordered(
-        ScoredPairs(
-            np.concatenate([alone.src, np.array(s_out, dtype=np.int64)]),
-            np.concatenate([alone.tgt, np.array(t_out, dtype=np.int64)]),
-            np.concatenate([alone.score, np.array(score, dtype=np.float64)]),
-        )
-    )
+    s_lines, t_lines = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    grouped = ScoredPairs(s_lines, t_lines, np.array(score))
+    return joined(first_lines(pairs.take(plain), src, tgt), grouped)
 
 
 def _assigned(cos: NDArray[np.float64], every: bool) -> list[tuple[int, int]]:
@@ -224,17 +194,17 @@ def _assigned(cos: NDArray[np.float64], every: bool) -> list[tuple[int, int]]:
 
     Pairs are taken greedily, highest first; ties go to the lower row, then the lower column.
     """
-    best_first = np.argsort(-cos, axis=None, kind="stable")
     if not every:
-        return [divmod(int(best_first[0]), cos.shape[1])]
-    rows: set[int] = set()
-    columns: set[int] = set()
-    chosen = []
-    for at in best_first.tolist():
+        return [divmod(int(cos.argmax()), cos.shape[1])]
+    rows: dict[int, int] = {}
+    columns: dict[int, int] = {}
+    for at in np.argsort(-cos, axis=None, kind="stable").tolist():
         i, j = divmod(at, cos.shape[1])
         if i not in rows and j not in columns:
-            rows.add(i)
-            columns.add(j)
-            chosen.append((i, j))
-    chosen += [(i, int(cos[i].argmax())) for i in range(cos.shape[0]) if i not in rows]
-    return chosen + [(int(cos[:, j].argmax()), j) for j in range(cos.shape[1]) if j not in columns]
+            rows[i], columns[j] = j, i
+    lone = [(i, int(cos[i].argmax())) for i in range(cos.shape[0]) if i not in rows]
+    return [
+        *rows.items(),
+        *lone,
+        *((int(cos[:, j].argmax()), j) for j in range(cos.shape[1]) if j not in columns),
+    ]

@@ -1,4 +1,4 @@
-"""Gold standards: the known translations between two corpora, as line numbers."""
+"""Files of line numbers: gold standards, the known translations between two corpora, and mined pairs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
+from bitextmine.files.layout import Columns
 from bitextmine.files.lines import iter_lines
+from bitextmine.files.streams import display_name
+from bitextmine.files.tables import open_table
+from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.sides import Side
 
 _NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
+_MINED = ("score", "src_line", "tgt_line")
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,7 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
     Raises:
         BitextmineError: a line has another shape, or the file holds no pair; the message names the line.
     """
-    src: list[int] = []
-    tgt: list[int] = []
+    found: list[tuple[int, int]] = []
     for number, line in enumerate(iter_lines(path, errors), start=1):
         if not line.strip():
             continue
@@ -46,15 +50,13 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
             raise BitextmineError(
                 f"{path}: line {number}: expected two line numbers separated by a tab, found {line[:60]!r}"
             )
-        s, t = int(cells[0]), int(cells[1])
-        if s < 1 or t < 1:
-            raise BitextmineError(f"{path}: line {number}: line numbers count from 1, found {min(s, t)}")
-        src.append(s - 1)
-        tgt.append(t - 1)
-    if not src:
+        pair = int(cells[0]), int(cells[1])
+        if min(pair) < 1:
+            raise BitextmineError(f"{path}: line {number}: line numbers count from 1, found {min(pair)}")
+        found.append(pair)
+    if not found:
         raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
-    pairs = np.unique(np.array([src, tgt], dtype=np.int64), axis=1)
-    return Gold(pairs[0], pairs[1])
+    return Gold(*(np.unique(np.array(found, dtype=np.int64), axis=0) - 1).T)
 
 
 def gold_in_rows(
@@ -69,23 +71,14 @@ def gold_in_rows(
     """
     for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
         check_line_numbers(os.fspath(path), lines, side.text.name, side.unique.lines)
-    src, tgt = (
-        side.unique.line_to_row[lines] for side, lines in zip(sides, (gold.src, gold.tgt), strict=True)
-    )
+    src, tgt = sides[0].unique.line_to_row[gold.src], sides[1].unique.line_to_row[gold.tgt]
     codes = pair_codes(src, tgt, len(sides[1].unique.rows))
     lost = (src < 0) | (tgt < 0)
     return (src[src >= 0], tgt[tgt >= 0]), np.unique(np.where(lost, -1 - np.arange(len(codes)), codes))
 
 
 def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: int) -> None:
-    """Raise BitextmineError if a line number is beyond the end of a corpus.
-
-    Args:
-        where: the file that holds the numbers.
-        lines: the numbers, from 0.
-        text: the name of the corpus.
-        there: lines in the corpus.
-    """
+    """Raise BitextmineError if a line number of the file `where`, from 0, is beyond the `there` lines of a corpus."""
     if len(lines) and (last := int(lines.max())) >= there:
         raise BitextmineError(
             f"{where}: line number {last + 1:,}, but {text} has {counted(there, 'line')}; these files do not belong "
@@ -99,3 +92,37 @@ def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> ND
     `width` is above every target number, and src * width below 2**63.
     """
     return src * np.int64(width) + tgt
+
+
+def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> ScoredPairs:
+    """Read the output of ``mine --ids``: score, source line, target line (both from 1), as pairs of lines from 0.
+
+    They are the columns score, src_line and tgt_line of the header; without a header, the first three.
+
+    Raises:
+        BitextmineError: a row has another shape; the message names it.
+    """
+    table = open_table(path, Columns(errors=errors))
+    path = display_name(path)
+    places, remedy = table.layout.places, "make the file with 'bitextmine mine --ids --threshold none'"
+    missing = [role for role in _MINED if role not in places] if table.layout.names else []
+    if missing:
+        raise BitextmineError(f"{path}: no column {' or '.join(missing)}; {remedy}")
+    columns = [places[role] for role in _MINED] if table.layout.names else [0, 1, 2]
+    parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(_MINED)]
+    for block in table.rows.blocks():
+        wrong = min(block.bad(), default=len(block))
+        rows = np.arange(wrong if max(columns) < block.width else 0)
+        score, *lines = (block.numbers(column, rows) for column in columns)
+        bad = np.isnan(score)
+        for line in lines:  # whole numbers from 1 that float64 holds exactly
+            bad |= ~((line >= 1) & (line == np.floor(line)) & (line < 1 << 53))
+        if len(rows) < len(block) or bad.any():
+            number = block.start + int(np.argmax([*bad, True])) + table.rows.header_line
+            raise BitextmineError(
+                f"{path}: {'line' if table.format.lines else 'row'} {number}: expected a score, a source line and a "
+                f"target line, both counted from 1; {remedy}"
+            )
+        parts.append([score, *lines])
+    score, src, tgt = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return ScoredPairs(src.astype(np.int64) - 1, tgt.astype(np.int64) - 1, score)

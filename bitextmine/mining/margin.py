@@ -1,4 +1,4 @@
-"""Margin scores (Artetxe and Schwenk, 2019): how far a pair stands out from its neighbourhood.
+"""Margins (Artetxe and Schwenk, 2019): how far a pair stands out from its neighbourhood, and the best candidates.
 
 score(x, y) = margin(cos(x, y), (mean_k cos(x, NN_k(x)) + mean_k cos(y, NN_k(y))) / 2), where NN_k(x) are
 the k nearest neighbours of x in the other language; the candidate itself counts when it is one of them.
@@ -6,25 +6,35 @@ the k nearest neighbours of x in the other language; the candidate itself counts
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.choices import Margin
+from bitextmine.search.neighbours import Neighbours
 
-__all__ = ["LOG_ODDS", "MARGINS", "NEUTRAL", "RATIO_FLOOR", "Margin", "margin", "neighbourhood_mean"]
-
-
-MARGINS = tuple(Margin)
 # The kind of score that `scorer` gives instead of a margin.
 LOG_ODDS = "log-odds"
-
 # The score of a pair that does not stand out from its neighbourhood, or is as likely true as not.
 NEUTRAL: dict[str, float] = {Margin.RATIO: 1.0, Margin.DISTANCE: 0.0, Margin.ABSOLUTE: 0.0, LOG_ODDS: 0.0}
-
 # A neighbourhood nearer to zero than this says nothing (the noise of a mean of cosines at d = 256 is larger),
 # and dividing by it would put noise above every true pair, or flip the order where it is negative.
 RATIO_FLOOR = 0.01
+
+_DECIMALS = 6
+_BLOCK = 1 << 18
+
+
+def rounded(score: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scores rounded to the decimals of the output.
+
+    Done before anything is compared, so that the order of a file agrees with the numbers printed in it and equal
+    numbers are ordered by line.
+    """
+    return np.round(score, _DECIMALS) + 0.0  # no -0.0
 
 
 def neighbourhood_mean(sim: ArrayLike, ids: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -37,20 +47,9 @@ def neighbourhood_mean(sim: ArrayLike, ids: ArrayLike | None = None) -> NDArray[
     sim = np.asarray(sim)
     if sim.dtype == np.float16:
         sim = sim.astype(np.float32)
-    if sim.ndim != 2:
-        raise BitextmineError(
-            f"neighbourhood: expected rows of similarities (2 dimensions), found {sim.ndim}"
-        )
     there = np.isfinite(sim) & (sim > -1e30)
     if ids is not None:
-        ids = np.asarray(ids)
-        if ids.shape != sim.shape:
-            raise BitextmineError(f"neighbourhood: {sim.shape} similarities but {ids.shape} ids")
-        if (np.isnan(sim) & (ids >= 0)).any():
-            raise BitextmineError("neighbourhood: a similarity is NaN; embed the corpora again")
-        there &= ids >= 0
-    elif np.isnan(sim).any():
-        raise BitextmineError("neighbourhood: a similarity is NaN; embed the corpora again")
+        there &= np.asarray(ids) >= 0
     count = there.sum(axis=1)
     total = np.where(there, sim, 0).sum(axis=1, dtype=np.float64)
     return np.divide(total, count, out=np.full(len(sim), np.nan), where=count > 0)
@@ -70,10 +69,10 @@ def margin(
     cannot make a good score. A missing candidate (similarity -inf) scores -inf.
 
     Raises:
-        BitextmineError: the kind is unknown, or a cosine is NaN.
+        BitextmineError: a cosine is NaN.
+        ValueError: the kind is unknown.
     """
-    if kind not in MARGINS:
-        raise BitextmineError(f"margin: unknown kind {kind!r}; choose one of {', '.join(MARGINS)}")
+    kind = Margin(kind)
     a = np.asarray(cos, dtype=np.float64)
     if np.isnan(a).any():
         raise BitextmineError("margin: a cosine is NaN; embed the corpora again")
@@ -85,3 +84,61 @@ def margin(
     with np.errstate(invalid="ignore"):  # -inf - -inf, where there is no candidate
         score = a / np.maximum(b, RATIO_FLOOR) if kind == Margin.RATIO else a - b
     return np.where(np.isneginf(a), -np.inf, score)
+
+
+@dataclass(frozen=True)
+class BestCandidates:
+    """The best candidate of each row of one side: id int64 (n,), -1 for none, and score float64 (n,), -inf for none."""
+
+    id: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BestBothWays:
+    """The best target of each source row (forward) and the best source of each target row (backward)."""
+
+    forward: BestCandidates
+    backward: BestCandidates
+
+
+# Other scores for the same candidates: takes them, the neighbours, and how many of these count (see `scorer`).
+Rescore = Callable[[BestBothWays, Neighbours, int], BestBothWays]
+
+
+def best_candidates(
+    sim: NDArray, ids: NDArray, mean: NDArray, other_mean: NDArray, kind: str = Margin.RATIO
+) -> BestCandidates:
+    """Return for each row the neighbour of the highest margin; of equal scores the one of the lowest id.
+
+    sim, ids (n, k): the row's neighbours on the other side (id -1: none); mean (n,): the neighbourhood mean
+    of each row; other_mean (m,): that of each row of the other side. NaN means are "unknown", see `margin`.
+    """
+    n = len(ids)
+    best = BestCandidates(np.full(n, -1, dtype=np.int64), np.full(n, -np.inf))
+    if ids.shape[1] == 0 or not len(other_mean):
+        return best
+    for start in range(0, n, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        block = np.asarray(ids[part], dtype=np.int64)
+        there = block >= 0
+        cos = np.where(there, np.asarray(sim[part], dtype=np.float64), -np.inf)
+        score = rounded(margin(cos, mean[part, None], other_mean[np.where(there, block, 0)], kind))
+        top = score.max(axis=1)
+        tied = np.where(there & (score == top[:, None]), block, np.iinfo(np.int64).max)
+        best.id[part] = np.where(there.any(axis=1), tied.min(axis=1), -1)
+        best.score[part] = top
+    return best
+
+
+def candidates(neighbours: Neighbours, k: int, kind: str = Margin.RATIO) -> BestBothWays:
+    """Return the best candidate of every row of both sides, by margin over the k nearest neighbours.
+
+    Only the first k columns of the neighbours are used, both as candidates and for the neighbourhood means.
+    """
+    forward = neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k]
+    backward = neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k]
+    means = neighbourhood_mean(*forward), neighbourhood_mean(*backward)
+    return BestBothWays(
+        best_candidates(*forward, *means, kind), best_candidates(*backward, means[1], means[0], kind)
+    )

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
-from bitextmine.mining.candidates import NeighboursLike
-from bitextmine.mining.options import SearchWay, WorkOptions
+from bitextmine.mining.choices import SearchWay
+from bitextmine.mining.options import WorkOptions
 from bitextmine.mining.sides import Side
+from bitextmine.search.checkpoint import Checkpoint
+from bitextmine.search.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from bitextmine.distributed.shards import FileRows
@@ -33,7 +35,7 @@ def find_neighbours(
     work: WorkOptions | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
-) -> tuple[NeighboursLike, str]:
+) -> tuple[Neighbours, str]:
     """Return the k nearest neighbours of both sides' rows, and the kind of search, for the signature.
 
     Indexes beside the embeddings are used, or built if they are missing or of other vectors. Similarities are exact
@@ -50,24 +52,24 @@ def find_neighbours(
         UsageError: an index or a cluster is asked for, but the lines are in memory.
     """
     work = work or WorkOptions()
+    run = work.run
     in_files = src.npy is not None and tgt.npy is not None
     if work.search == SearchWay.INDEX and not in_files:
         raise UsageError(
             "search: an index lies beside an embedding file; give corpora in files, or search='exact'"
         )
-    executor = work.run.executor
-    if executor.distributed and not in_files:
-        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     pairs = len(src.unique.rows) * len(tgt.unique.rows)
-    many = pairs > EXACT_UP_TO and pairs > exact_up_to(work.run.device_here)
+    many = pairs > EXACT_UP_TO and pairs > exact_up_to(run.device_here)
     if work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files):
-        return _through_indexes(src, tgt, k, work)
-    if executor.distributed:
-        return _on_cluster(src, tgt, k, work, checkpoint), "exact"
-    found = _exactly(src, tgt, k, work, checkpoint)
+        found, way = _through_indexes(src, tgt, k, work)
+    else:
+        saved = None if checkpoint is None else Checkpoint(checkpoint)
+        search = _on_cluster if run.executor.distributed else _exactly
+        with run.progress(len(src.unique.rows), "search") as bar, saved or contextlib.nullcontext():
+            found, way = search(src, tgt, k, work, _watched(bar.update, src, tgt), saved), "exact"
     if in_files:
         remove_folder(_tiles(src, tgt), "tiles")
-    return found, "exact"
+    return found, way
 
 
 def exact_up_to(device: str) -> int:
@@ -77,18 +79,14 @@ def exact_up_to(device: str) -> int:
     return EXACT_UP_TO if device_name(device) == "cpu" else EXACT_ON_GPU
 
 
-def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[NeighboursLike, str]:
+def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[Neighbours, str]:
     from bitextmine.indexing.both import Indexed, search_both_indexed
     from bitextmine.indexing.file import open_index
 
-    assert src.npy is not None
-    assert tgt.npy is not None
-    indexes = [open_index(npy, work.run) for npy in (src.npy, tgt.npy)]
+    indexes = [open_index(_npy(side), work.run) for side in (src, tgt)]
     kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
-    with (
-        _searcher(src, tgt, work) as searcher,
-        work.run.progress(len(src.unique.rows) + len(tgt.unique.rows), "search") as bar,
-    ):
+    rows = [side.unique.rows for side in (src, tgt)]
+    with _searcher(src, tgt, work) as searcher, work.run.progress(sum(map(len, rows)), "search") as bar:
         found, _ = search_both_indexed(
             Indexed(src.vectors, indexes[0], src.unique.line_to_row),
             Indexed(tgt.vectors, indexes[1], tgt.unique.line_to_row),
@@ -96,7 +94,6 @@ def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[N
             searcher=searcher,
             progress=_watched(bar.update, src, tgt),
         )
-    remove_folder(_tiles(src, tgt), "tiles")
     return found, f"index-{'/'.join(kinds)}"
 
 
@@ -115,27 +112,14 @@ def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher]:
         assert isinstance(side.matrix, VectorFile)
         rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
         identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
+    sides = _in_file(src), _in_file(tgt)
     with work.run.executor.open() as workers:
-        yield ClusterSearcher(
-            workers, _in_file(src), _in_file(tgt), identity, folder=_tiles(src, tgt), run=work.run
-        )
-
-
-def _in_file(side: Side) -> FileRows:
-    """Return the rows that are mined, as workers find them."""
-    from bitextmine.distributed.shards import FileRows
-
-    assert side.npy is not None
-    return FileRows(
-        side.npy, None if len(side.unique.rows) == len(side.matrix) else side.unique.rows, side.vectors
-    )
+        yield ClusterSearcher(workers, *sides, identity, folder=_tiles(src, tgt), run=work.run)
 
 
 def _exactly(
-    src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
-) -> NeighboursLike:
-    from bitextmine.device import device_name
-    from bitextmine.search.checkpoint import Checkpoint
+    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None], saved: Checkpoint | None
+) -> Neighbours:
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
     from bitextmine.search.rows import is_mapped
@@ -143,48 +127,39 @@ def _exactly(
     memory = work.run.memory
     if memory is not None:
         memory = max(1, memory - sum(v.nbytes for v in (src.vectors, tgt.vectors) if not is_mapped(v)))
-    saved = None if checkpoint is None else Checkpoint(checkpoint)
-    with work.run.progress(len(src.unique.rows), "search") as bar, saved or contextlib.nullcontext():
-        return search_both(
-            src.vectors,
-            tgt.vectors,
-            k,
-            SearchOptions(device=device_name(work.run.device), memory=memory),
-            progress=_watched(bar.update, src, tgt),
-            checkpoint=saved,
-        )
+    options = SearchOptions(work.run.device_name, memory)
+    return search_both(src.vectors, tgt.vectors, k, options, progress=progress, checkpoint=saved)
 
 
 def _on_cluster(
-    src: Side, tgt: Side, k: int, work: WorkOptions, checkpoint: str | os.PathLike[str] | None
-) -> NeighboursLike:
+    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None], saved: Checkpoint | None
+) -> Neighbours:
     from bitextmine.distributed.tiles import search_tiles
-    from bitextmine.search.checkpoint import Checkpoint
     from bitextmine.search.options import SearchOptions
 
-    saved = None if checkpoint is None else Checkpoint(checkpoint)
-    with (
-        work.run.executor.open() as workers,
-        work.run.progress(len(src.unique.rows), "search") as bar,
-        saved or contextlib.nullcontext(),
-    ):
-        return search_tiles(
-            workers,
-            _in_file(src),
-            _in_file(tgt),
-            k,
-            SearchOptions(work.run.executor.device(work.run.device), work.run.memory),
-            folder=_tiles(src, tgt),
-            progress=_watched(bar.update, src, tgt),
-            checkpoint=saved,
-        )
+    options = SearchOptions(work.run.executor.device(work.run.device), work.run.memory)
+    sides, folder = (_in_file(src), _in_file(tgt)), _tiles(src, tgt)
+    with work.run.executor.open() as workers:
+        return search_tiles(workers, *sides, k, options, folder=folder, progress=progress, checkpoint=saved)
+
+
+def _in_file(side: Side) -> FileRows:
+    """Return the rows that are mined, as workers find them."""
+    from bitextmine.distributed.shards import FileRows
+
+    lines = None if len(side.unique.rows) == len(side.matrix) else side.unique.rows
+    return FileRows(_npy(side), lines, side.vectors)
+
+
+def _npy(side: Side) -> Path:
+    if side.npy is None:
+        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
+    return side.npy
 
 
 def _tiles(src: Side, tgt: Side) -> Path:
     """Return the folder for tiles, beside the source's embedding and named after both."""
-    assert src.npy is not None
-    assert tgt.npy is not None
-    return src.npy.with_name(f"{src.npy.stem}-{tgt.npy.stem}.search.tiles")
+    return _npy(src).with_name(f"{_npy(src).stem}-{_npy(tgt).stem}.search.tiles")
 
 
 def _watched(update: Callable[[int], object], src: Side, tgt: Side) -> Callable[[int], None]:

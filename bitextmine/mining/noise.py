@@ -41,18 +41,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import (
+from bitextmine.mining.choices import Retrieval
+from bitextmine.mining.margin import (
+    LOG_ODDS,
     BestBothWays,
     BestCandidates,
-    NeighboursLike,
     Rescore,
     best_candidates,
     candidates,
+    neighbourhood_mean,
 )
-from bitextmine.mining.margin import LOG_ODDS, neighbourhood_mean
-from bitextmine.mining.retrieval import Retrieval, ScoredPairs, retrieve
+from bitextmine.mining.retrieval import ScoredPairs, retrieve
+from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_both
+from bitextmine.search.neighbours import Neighbours
 
 # Fewer lines than this give no rate of a few percent.
 MIN_LINES = 200
@@ -71,32 +73,20 @@ _NOTHING = -np.inf  # the score of a line without a pair
 _TAIL = 5  # the number of best decoys that the tail above them is extrapolated from
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Neighbours in memory; see `NeighboursLike`."""
-
-    fwd_sim: NDArray[Any]
-    fwd_id: NDArray[Any]
-    bwd_sim: NDArray[Any]
-    bwd_id: NDArray[Any]
-
-
-def without_pairs(neighbours: NeighboursLike, pairs: ScoredPairs, k: int) -> NeighboursLike:
+def without_pairs(neighbours: Neighbours, pairs: ScoredPairs, k: int) -> Neighbours:
     """Return the k nearest neighbours as if these one-to-one pairs were not neighbours of each other.
 
     Needs k + 1 columns: where a pair goes, the next neighbour moves up.
     """
-    fwd_partner = np.full(len(neighbours.fwd_id), -2, dtype=np.int64)
-    bwd_partner = np.full(len(neighbours.bwd_id), -2, dtype=np.int64)
-    fwd_partner[pairs.src] = pairs.tgt
-    bwd_partner[pairs.tgt] = pairs.src
-    forward = _closed_up(neighbours.fwd_sim, neighbours.fwd_id, fwd_partner, k)
-    return Neighbours(*forward, *_closed_up(neighbours.bwd_sim, neighbours.bwd_id, bwd_partner, k))
+    forward = _closed_up(neighbours.fwd_sim, neighbours.fwd_id, pairs.src, pairs.tgt, k)
+    return Neighbours(*forward, *_closed_up(neighbours.bwd_sim, neighbours.bwd_id, pairs.tgt, pairs.src, k))
 
 
 def _closed_up(
-    sim: NDArray[Any], ids: NDArray[Any], partner: NDArray[np.int64], k: int
+    sim: NDArray[Any], ids: NDArray[Any], own: NDArray[np.int64], other: NDArray[np.int64], k: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
+    partner = np.full(len(ids), -2, dtype=np.int64)
+    partner[own] = other
     new_sim, new_ids = sim[:, :k].copy(), ids[:, :k].copy()
     rows, place = np.nonzero(ids[:, : k + 1] == partner[:, None])
     for column in range(k):
@@ -110,21 +100,14 @@ def _closed_up(
 
 @dataclass(frozen=True)
 class Within:
-    """A sample of a side searched against itself.
-
-    Attributes:
-        rows: the sampled rows (n,), ascending.
-        neighbours: the k nearest other rows of the sample, both ways the same.
-        best: the best candidate of each.
-    """
+    """Sampled rows (n,), ascending, their k nearest other rows of the sample, and the best candidate of each."""
 
     rows: NDArray[np.int64]
     neighbours: Neighbours
     best: BestCandidates
 
-    @property
     def margins(self) -> Decoys:
-        """The decoys by margin."""
+        """Return the decoys by margin."""
         score = self.best.score
         return Decoys(np.sort(score[np.isfinite(score)]), max(1, len(self.rows) - 1))
 
@@ -147,12 +130,7 @@ def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Withi
 
 @dataclass(frozen=True)
 class Decoys:
-    """The margins of decoys.
-
-    Attributes:
-        score: ascending, float64 (n,), n >= 2.
-        pool: the number of sentences that each decoy was the best of.
-    """
+    """Margins of decoys, ascending, float64 (n,), n >= 2, each the best of `pool` sentences."""
 
     score: NDArray[np.float64]
     pool: int
@@ -162,14 +140,9 @@ class Decoys:
     ) -> NDArray[np.float64]:
         """Return the share (n,) of wrong pairs at or above scores (n,).
 
-        The best of c times as many independent sentences has the distribution F ** c. Above the highest decoys the tail
-        is exponential.
-
-        Args:
-            score: the scores.
-            shares: two shares of wrong pairs.
-            at: the scores below which these shares lie, (2,); the decoys are shifted and scaled to agree there.
-            pool: the number of sentences that each pair is the best of.
+        The decoys are shifted and scaled so that the given shares of them lie below the scores `at`, (2,). The best of
+        c times as many independent sentences has the distribution F ** c, and each pair is the best of `pool`. Above
+        the highest decoys the tail is exponential.
         """
         n = len(self.score)
         below = ((np.arange(n) + 0.5) / n) ** (pool / self.pool)
@@ -183,30 +156,13 @@ class Decoys:
         return found
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Bins of scores, and the probability that a pair in each is true.
-
-    Attributes:
-        edges: ascending, float64 (b - 1,); bin i holds edges[i - 1] <= s < edges[i].
-        true: float64 (b,), never falling.
-    """
-
-    edges: NDArray[np.float64]
-    true: NDArray[np.float64]
-
-    def probability(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability that pairs of these scores are true."""
-        return self.true[np.searchsorted(self.edges, score, side="right")]
-
-
 def fit_mixture(
     s1: NDArray[np.float64],
     s2: NDArray[np.float64],
     decoys: Callable[[], Sequence[Decoys]] = tuple,
     pool: int = 1,
-) -> Mixture:
-    """Tell true pairs from noise, as the module describes.
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Tell true pairs from noise, as the module describes; return the probability that a pair is true, by its score.
 
     Args:
         s1: the best score of each line with its pair, float64 (n,); -inf for none.
@@ -219,26 +175,25 @@ def fit_mixture(
     edges = _edges(finite) if len(finite) else np.zeros(1)
     bins = len(edges) + 1
     if bins < 4:  # a handful of different scores tells nothing
-        return Mixture(edges, np.zeros(bins))
+        return lambda score: np.zeros(len(score))
     b1 = np.searchsorted(edges, s1, side="right")
     b2 = np.searchsorted(edges, s2, side="right")
     observed = np.bincount(b1, minlength=bins).astype(np.float64)
     moves = np.bincount(b1 * bins + b2, minlength=bins * bins).reshape(bins, bins).astype(np.float64)
-    if _plenty(s1, s2):
-        return Mixture(edges, _iterate(edges, observed, moves, np.ones(bins), None))
-    if shapes := [some for some in decoys() if len(some.score) >= MIN_LINES]:
+    shape = None
+    starts = [(np.ones(bins), 0.0)]
+    if not _plenty(s1, s2):
+        shapes = [some for some in decoys() if len(some.score) >= MIN_LINES]
+        if not shapes:
+            starts.append((np.zeros(bins), _SLACK))
 
-        def as_decoys(at: NDArray[np.float64]) -> NDArray[np.float64]:
+        def shape(at: NDArray[np.float64]) -> NDArray[np.float64]:
+            if not shapes:
+                return _gumbel(edges, at)
             return np.mean([some.above(edges, (_LOW, _UPPER), at, pool) for some in shapes], axis=0)
 
-        return Mixture(edges, _iterate(edges, observed, moves, np.ones(bins), as_decoys))
-
-    def gumbel(at: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _gumbel(edges, at)
-
-    most = _iterate(edges, observed, moves, np.ones(bins), gumbel)
-    least = _iterate(edges, observed, moves, np.zeros(bins), gumbel, _SLACK)
-    return Mixture(edges, (most + least) / 2)
+    true = np.mean([_iterate(edges, observed, moves, start, shape, slack) for start, slack in starts], axis=0)
+    return lambda score: true[np.searchsorted(edges, score, side="right")]
 
 
 def _plenty(s1: NDArray[np.float64], s2: NDArray[np.float64]) -> bool:
@@ -259,10 +214,10 @@ def _iterate(
     shape: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
     slack: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Return the fixed point of p (bins,), the share of true pairs in each bin.
+    """Return the fixed point of p (bins,), the share of true pairs in each bin; it never falls.
 
     Args:
-        edges: of the bins.
+        edges: of the bins; bin i holds edges[i - 1] <= s < edges[i].
         observed: lines by the bin of s1.
         moves: lines by the bins of s1 and s2.
         p: the start.
@@ -324,19 +279,13 @@ class NullFit:
     Attributes:
         score: scores of noise, descending.
         weight: their weights; with the lines that get no pair they sum to 1.
-        s1: the score of each line's pair, descending.
-        true: the probability, by margin, that it is true.
-        lines: the number of lines.
-        side: "source" or "target", whose lines these are.
+        estimate: the score of each line's pair, and the probability, by margin, that it is true.
         bounded: tells that scores cannot rise for ever, as those of a scorer cannot.
     """
 
     score: NDArray[np.float64]
     weight: NDArray[np.float64]
-    s1: NDArray[np.float64]
-    true: NDArray[np.float64]
-    lines: int
-    side: str
+    estimate: Estimate
     bounded: bool = False
 
     def rate(self, threshold: float) -> float:
@@ -351,8 +300,9 @@ class NullFit:
         """
         cumulative = np.cumsum(self.weight)
         if not len(cumulative):
-            return float(self.s1[-1]) if len(self.s1) else 0.0
-        thick = 10 / self.lines if self.bounded else max(10 / self.lines, min(0.05, 50 / self.lines))
+            return float(self.estimate.score[-1]) if len(self.estimate.score) else 0.0
+        lines = self.estimate.lines
+        thick = 10 / lines if self.bounded else max(10 / lines, min(0.05, 50 / lines))
         if rate >= thick or rate >= cumulative[-1]:
             return self._above(rate, cumulative)
         start = self._above(thick, cumulative)
@@ -368,10 +318,8 @@ class NullFit:
         if at == len(cumulative):
             return float(self.score[-1])
         higher = self.score[self.score > self.score[at]]
-        return (
-            float((self.score[at] + higher[-1]) / 2)
-            if len(higher)
-            else float(np.nextafter(self.score[at], np.inf))
+        return float(
+            (self.score[at] + higher[-1]) / 2 if len(higher) else np.nextafter(self.score[at], np.inf)
         )
 
 
@@ -381,7 +329,7 @@ def counts_source(n: int, m: int, retrieval: str) -> bool:
 
 
 def fit_null(
-    neighbours: NeighboursLike,
+    neighbours: Neighbours,
     best: BestBothWays,
     *,
     k: int,
@@ -399,24 +347,16 @@ def fit_null(
         neighbours: with at least k + 1 columns.
         best: their `candidates`.
         k: neighbours that a margin is taken over.
-        margin: the kind of margin.
-        retrieval: the way pairs are retrieved.
+        margin: its kind.
+        retrieval: its kind.
         rescore: gives scores instead of margins, and the rates are of these; noise is still found by margins, whose
             distribution is known.
         decoys: makes the decoys of both sides, for when translations are few.
         seed: of the samples.
-
-    Raises:
-        BitextmineError: the side has fewer than MIN_LINES lines.
     """
     n, m = len(best.forward.id), len(best.backward.id)
     by_source = counts_source(n, m, retrieval)
     lines = n if by_source else m
-    if lines < MIN_LINES:
-        raise BitextmineError(
-            f"threshold auto: {lines} lines are too few to estimate a false-positive rate (at least {MIN_LINES} "
-            "are needed); give --gold, a number, or --threshold none"
-        )
 
     def best_scores(both: BestBothWays) -> NDArray[np.float64]:
         return (both.forward if by_source else both.backward).score
@@ -427,7 +367,7 @@ def fit_null(
         scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
         return scores
 
-    def without(pairs: ScoredPairs) -> Iterator[tuple[NDArray[np.int64], NeighboursLike, BestBothWays]]:
+    def without(pairs: ScoredPairs) -> Iterator[tuple[NDArray[np.int64], Neighbours, BestBothWays]]:
         """Yield the lines of each fold of one-to-one pairs, the neighbours without the fold, and their candidates."""
         fold = np.random.default_rng(seed).integers(0, _FOLDS, len(pairs))
         for f in range(_FOLDS):
@@ -449,7 +389,7 @@ def fit_null(
         s2 = s1.copy()
         for ends, left, again in without(retrieve(scored, Retrieval.MAX)):
             s2[ends] = line_scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
-    true = fit_mixture(best1, best2, decoys, m if by_source else n).probability(by_margin)
+    true = fit_mixture(best1, best2, decoys, m if by_source else n)(by_margin)
 
     score = np.concatenate([s1, s2])
     weight = np.concatenate([1 - true, true]) / lines
@@ -457,12 +397,5 @@ def fit_null(
     order = order[(score[order] > _NOTHING) & (weight[order] > 0)]
     found = np.argsort(-s1, kind="stable")
     found = found[s1[found] > _NOTHING]
-    return NullFit(
-        score=score[order],
-        weight=weight[order],
-        s1=s1[found],
-        true=true[found],
-        lines=lines,
-        side="source" if by_source else "target",
-        bounded=rescore is not None,
-    )
+    estimate = Estimate(s1[found], true[found], lines, "source" if by_source else "target")
+    return NullFit(score[order], weight[order], estimate, bounded=rescore is not None)

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
-from bitextmine.arguments import a_path, whole_number, yes_or_no
+from bitextmine.arguments import a_path, one_of, whole_number, yes_or_no
 from bitextmine.distributed.ray import ExecutorKeywords, take_executor
 from bitextmine.errors import UsageError
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
 from bitextmine.mining.threshold import parse_threshold
 from bitextmine.run import Run
-
-__all__ = [
-    "Duplicates",
-    "MiningOptions",
-    "SearchWay",
-    "WorkOptions",
-    "check_matching",
-    "member",
-    "split_options",
-]
-
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-def member(choices: type[Choice], value: str, option: str) -> Choice:
-    """Return the member of that value; UsageError, which names the option, for any other."""
-    if not isinstance(value, str) or value not in tuple(choices):
-        raise UsageError(f"{option}: unknown value {value!r}; choose one of {', '.join(choices)}")
-    return choices(value)
 
 
 @dataclass(frozen=True)
@@ -70,13 +51,9 @@ class MiningOptions:
     duplicates: Duplicates = Duplicates.FIRST
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("margin", Margin),
-            ("retrieval", Retrieval),
-            ("dedup", Dedup),
-            ("duplicates", Duplicates),
-        ):
-            object.__setattr__(self, name, member(choices, getattr(self, name), name))
+        choices = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}
+        for name, kind in choices.items():
+            object.__setattr__(self, name, kind(one_of(name, getattr(self, name), tuple(kind))))
         object.__setattr__(self, "k", whole_number("k", self.k))
         if self.rescore is not None:
             object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
@@ -97,10 +74,10 @@ class MiningOptions:
 
     @property
     def wants_rescoring(self) -> bool | None:
-        """True or False to rescore pairs or not; None: if the encoder has a scorer of its own."""
-        if self.rescore is None and (self.k == 1 or self.margin != Margin.RATIO):
-            return False
-        return self.rescore
+        """Tell whether to rescore pairs; None: if the encoder has a scorer of its own."""
+        return (
+            False if self.rescore is None and (self.k == 1 or self.margin != Margin.RATIO) else self.rescore
+        )
 
     @property
     def estimates_noise(self) -> bool:
@@ -113,7 +90,7 @@ class WorkOptions:
     """How the work is done; nothing here changes which pairs are found.
 
     Attributes:
-        run: the resources. Its memory limits exact search;
+        run: the resources. Its memory limits exact search.
         search: see `SearchWay`.
         force: embed again even if an embedding is up to date.
         cache: the folder for embeddings (default: beside the corpora).
@@ -130,7 +107,7 @@ class WorkOptions:
     wait: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "search", member(SearchWay, self.search, "search"))
+        object.__setattr__(self, "search", SearchWay(one_of("search", self.search, tuple(SearchWay))))
         object.__setattr__(self, "force", yes_or_no("force", self.force))
         object.__setattr__(self, "wait", yes_or_no("wait", self.wait))
         if self.cache is not None:
@@ -142,18 +119,15 @@ def split_options(given: Mapping[str, Any], run: Run | None = None) -> tuple[Min
     options = dict(given)
     if run is None and "executor" not in options:
         options["executor"] = take_executor(options)
+    known = [[field.name for field in fields(kind)] for kind in (MiningOptions, Run, WorkOptions)]
+    known[2].remove("run")
     mining, resources, work = (
-        {field.name for field in fields(kind)} for kind in (MiningOptions, Run, WorkOptions)
+        {name: options.pop(name) for name in names if name in options} for names in known
     )
-    known = mining | resources | (work - {"run"})
-    if unknown := sorted(set(options) - known):
-        names = sorted((known | ExecutorKeywords.__annotations__.keys()) - {"executor"})
-        raise TypeError(f"mine() has no option {unknown[0]!r}; there are {', '.join(names)}")
-
-    def of(names: set[str]) -> dict[str, Any]:
-        return {name: value for name, value in options.items() if name in names}
-
-    return MiningOptions(**of(mining)), WorkOptions(run or Run(**of(resources)), **of(work))
+    if options:
+        names = sorted({*itertools.chain(*known), *ExecutorKeywords.__annotations__} - {"executor"})
+        raise TypeError(f"mine() has no option {min(options)!r}; there are {', '.join(names)}")
+    return MiningOptions(**mining), WorkOptions(run or Run(**resources), **work)
 
 
 def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:

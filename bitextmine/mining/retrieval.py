@@ -7,19 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import BestBothWays, NeighboursLike, Rescore
 from bitextmine.mining.choices import Margin, Retrieval
-from bitextmine.mining.margin import LOG_ODDS, NEUTRAL
-
-__all__ = ["Retrieval", "ScoredPairs", "greedy", "ordered", "retrieve", "retrieve_scored"]
+from bitextmine.mining.margin import NEUTRAL, BestBothWays
 
 _ROUNDS = 64
 
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """Pairs and their scores: rows of the source int64 (p,), of the target int64 (p,), scores float64 (p,)."""
+    """Pairs and their scores: rows or lines of the source int64 (p,), of the target int64 (p,), scores float64 (p,)."""
 
     src: NDArray[np.int64]
     tgt: NDArray[np.int64]
@@ -33,9 +29,12 @@ class ScoredPairs:
         return ScoredPairs(self.src[which], self.tgt[which], self.score[which])
 
 
-def ordered(pairs: ScoredPairs) -> ScoredPairs:
-    """Return the pairs by score, highest first, equal scores by source row, then by target row."""
-    return pairs.take(np.lexsort((pairs.tgt, pairs.src, -pairs.score)))
+def joined(*parts: ScoredPairs) -> ScoredPairs:
+    """Return all pairs by score, highest first, equal scores by source row, then by target row."""
+    src, tgt, score = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("src", "tgt", "score")
+    )
+    return ScoredPairs(src, tgt, score).take(np.lexsort((tgt, src, -score)))
 
 
 def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
@@ -46,10 +45,8 @@ def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
     """
     left = np.arange(len(pairs))
     kept: list[NDArray[np.int64]] = []
-    first_src = np.empty(n, dtype=np.int64)
-    first_tgt = np.empty(m, dtype=np.int64)
-    taken_src = np.zeros(n, dtype=bool)
-    taken_tgt = np.zeros(m, dtype=bool)
+    first_src, first_tgt = np.empty(n, dtype=np.int64), np.empty(m, dtype=np.int64)
+    taken_src, taken_tgt = np.zeros(n, dtype=bool), np.zeros(m, dtype=bool)
     for _ in range(_ROUNDS):
         if not len(left):
             break
@@ -72,33 +69,26 @@ def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
     return pairs.take(np.sort(np.concatenate(kept)))
 
 
-def heaviest(src: NDArray, tgt: NDArray, weight: NDArray, n: int, m: int) -> NDArray[np.int64]:
-    """Return the positions of the candidate pairs with the highest total weight that use no row twice.
+def heaviest(pairs: ScoredPairs, neutral: float = 0.0) -> ScoredPairs:
+    """Return the distinct pairs with the highest total score above `neutral` that use no row twice, in the same order.
 
-    Pairs of weight 0 or less are never taken. The solution is exact, by shortest augmenting paths (Jonker and Volgenant
-    1987, for sparse graphs as in scipy); between matchings of equal weight the order of the candidates decides.
-
-    Args:
-        src: source rows of the distinct candidate pairs, (p,).
-        tgt: their target rows, (p,).
-        weight: their weights, (p,).
-        n: source rows.
-        m: target rows.
+    Pairs that score no more are never taken. The solution is exact, by shortest augmenting paths (Jonker and Volgenant
+    1987, for sparse graphs as in scipy); between matchings of equal score the order of the pairs decides.
     """
-    useful = np.flatnonzero(weight > 0)
+    useful = pairs.take(pairs.score - neutral > 0)
     if not len(useful):
         return useful
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    rows, row = np.unique(src[useful], return_inverse=True)
-    columns, column = np.unique(tgt[useful], return_inverse=True)
+    rows, row = np.unique(useful.src, return_inverse=True)
+    columns, column = np.unique(useful.tgt, return_inverse=True)
     # The solver matches every row: each gets a column of its own, of weight 0, to stand for no partner. It takes
     # explicit zeros for missing, so all weights are one higher, which adds the same to every matching.
     own = np.arange(len(rows))
     graph = csr_array(
         (
-            np.concatenate([weight[useful], np.zeros(len(rows))]) + 1,
+            np.concatenate([useful.score - neutral, np.zeros(len(rows))]) + 1,
             (np.concatenate([row, own]), np.concatenate([column, len(columns) + own])),
         ),
         shape=(len(rows), len(columns) + len(rows)),
@@ -106,7 +96,7 @@ def heaviest(src: NDArray, tgt: NDArray, weight: NDArray, n: int, m: int) -> NDA
     matched_row, matched_column = min_weight_full_bipartite_matching(graph, maximize=True)
     partner = np.full(len(rows), -1, dtype=np.int64)
     partner[matched_row] = matched_column
-    return useful[partner[row] == column]
+    return useful.take(partner[row] == column)
 
 
 def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RATIO) -> ScoredPairs:
@@ -118,42 +108,22 @@ def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RA
     above the neutral value of ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken).
 
     Raises:
-        BitextmineError: `how` is unknown.
+        ValueError: `how` is unknown.
     """
-    if how not in tuple(Retrieval):
-        raise BitextmineError(f"retrieval: unknown way {how!r}; choose one of {', '.join(Retrieval)}")
-    n, m = len(best.forward.id), len(best.backward.id)
+    how = Retrieval(how)
     src = np.flatnonzero(best.forward.id >= 0)
     forward = ScoredPairs(src, best.forward.id[src], best.forward.score[src])
     if how == Retrieval.FORWARD:
-        return ordered(forward)
+        return joined(forward)
     tgt = np.flatnonzero(best.backward.id >= 0)
     backward = ScoredPairs(best.backward.id[tgt], tgt, best.backward.score[tgt])
     if how == Retrieval.BACKWARD:
-        return ordered(backward)
-    both_ways = best.backward.id[forward.tgt] == forward.src
+        return joined(backward)
     if how == Retrieval.INTERSECT:
-        return ordered(forward.take(both_ways))
-    once = best.forward.id[backward.src] != backward.tgt
-    union = ordered(
-        ScoredPairs(
-            np.concatenate([forward.src, backward.src[once]]),
-            np.concatenate([forward.tgt, backward.tgt[once]]),
-            np.concatenate([forward.score, backward.score[once]]),
-        )
-    )
+        return joined(forward.take(best.backward.id[forward.tgt] == forward.src))
+    union = joined(forward, backward.take(best.forward.id[backward.src] != backward.tgt))
     if how == Retrieval.UNION:
         return union
     if how == Retrieval.MATCHING:
-        chosen = heaviest(union.src, union.tgt, union.score - NEUTRAL[kind], n, m)
-        return union.take(np.sort(chosen))
-    return greedy(union, n, m)
-
-
-def retrieve_scored(
-    best: BestBothWays, neighbours: NeighboursLike, k: int, how: str, kind: str, rescore: Rescore | None
-) -> ScoredPairs:
-    """Return the mined pairs as `retrieve` does, scored by log odds if ``rescore`` is given."""
-    if rescore is None:
-        return retrieve(best, how, kind)
-    return retrieve(rescore(best, neighbours, k), how, LOG_ODDS)
+        return heaviest(union, NEUTRAL[kind])
+    return greedy(union, len(best.forward.id), len(best.backward.id))

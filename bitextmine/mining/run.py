@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,27 +16,27 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.formats.names import output_format
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability
-from bitextmine.mining.candidates import BestBothWays, NeighboursLike, Rescore, candidates
-from bitextmine.mining.choices import Margin
+from bitextmine.mining.choices import Dedup, Duplicates, Margin
 from bitextmine.mining.cleaning import Cleaning, clean_lines, cleaning_notes, near_copies_of, signed
-from bitextmine.mining.dedup import Dedup, closest_lines, every_line, first_lines
+from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
+from bitextmine.mining.margin import LOG_ODDS, candidates
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.noise import MIN_LINES, counts_source, fit_null, search_within, without_pairs
-from bitextmine.mining.options import Duplicates, MiningOptions, WorkOptions, check_matching
-from bitextmine.mining.retrieval import ScoredPairs, retrieve_scored
-from bitextmine.mining.scorer import Rescorer, Scoring, Sentences, open_scoring
+from bitextmine.mining.noise import MIN_LINES, NullFit, counts_source, fit_null, search_within, without_pairs
+from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching
+from bitextmine.mining.piece_features import Sentences
+from bitextmine.mining.retrieval import ScoredPairs, retrieve
+from bitextmine.mining.scorer import Rescorer, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, check_two
 from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
 from bitextmine.search.checkpoint import remove_checkpoint
+from bitextmine.search.neighbours import Neighbours
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
-    from bitextmine.embeddings.embed import Encoding
     from bitextmine.encoder import Encoder
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def mine_texts(
     *,
     model: str | os.PathLike[str] | Encoder = "default",
     output: str | os.PathLike[str] | None = None,
-    embedded: Mapping[Corpus, Path] | None = None,
+    embedded: Mapping[Corpus, Path | NDArray[Any]] | None = None,
 ) -> Bitext:
     """Mine sentence pairs from two corpora; write them with the result's ``write``.
 
@@ -65,30 +65,28 @@ def mine_texts(
         work: how the work is done.
         model: an encoder, or the name of one for `load_encoder`.
         output: the later output, to refuse it before the work if it would destroy an input.
-        embedded: embedding files of corpora that have just been embedded.
+        embedded: embeddings of both corpora that `embed_all` has just made.
 
     Raises:
         BitextmineError: corpora are missing, the same file, or without a line to mine; gold does not fit them; files of
             other programs are in the places of embeddings.
     """
+    from bitextmine.embeddings.embed import corpus_pieces
     from bitextmine.encoder import as_encoder
 
     options, work, texts = options or MiningOptions(), work or WorkOptions(), (src, tgt)
-    gold = _check_inputs(texts, options, work, output)
+    if embedded is None:
+        _check_inputs([texts], [output], work, options.gold)
+    gold = None if options.gold is None else read_gold(options.gold, work.run.errors)
     encoder = as_encoder(model, work.run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
-    for text in texts:
-        _check_place(text, encoder, work)
-    made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
-    with contextlib.ExitStack() as cluster:  # in use until the neighbours are found
-        encoding = cluster.enter_context(cluster_encoding(model, encoder, work))
-        embeddings = [
-            (embedded or {}).get(text) or _embedded(text, encoder, work, encoding, scoring is not None)
-            for text in texts
-        ]
+    with contextlib.ExitStack() as cluster:
+        cluster.enter_context(work.run.executor.open())
+        embedded = embedded or _embed(texts, model, encoder, work, scoring is not None)
+        made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
         del encoder
-        sides, cleaning = _cleaned_sides(texts, embeddings, options, work)
+        sides, cleaning = _cleaned_sides(texts, [embedded[text] for text in texts], options, work)
         k = _usable_k(sides, options)
         checkpoint = _checkpoint(sides)
         with _unchanged(sides, checkpoint):
@@ -97,99 +95,83 @@ def mine_texts(
             neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
             cluster.close()
             made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
-            again = None
-            with work.run.progress(None, "compare pieces", "pairs") if scoring else _no_bar() as bar:
-                if scoring is not None:
-                    again = rescorer(sides, scoring, bar.update)
-                    made_by["scorer"] = again.scorer.hash
-                context = Context(k, again, made_by, gold)
-                mined = mine_sides(sides[0], sides[1], neighbours, options, context)
+            if scoring is None:
+                mined = mine_sides(*sides, neighbours, options, k=k, made_by=made_by, gold=gold)
+            else:
+                a, b = (
+                    Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides
+                )
+                made_by["scorer"] = scoring.scorer.hash
+                with work.run.progress(None, "compare pieces", "pairs") as bar:
+                    rescore = Rescorer(scoring.pieces, a, b, scoring.scorer, bar.update)
+                    mined = mine_sides(
+                        *sides, neighbours, options, k=k, rescore=rescore, made_by=made_by, gold=gold
+                    )
     return replace(mined, checkpoint=checkpoint)
-
-
-def _no_bar() -> contextlib.AbstractContextManager[Any]:
-    return contextlib.nullcontext()
-
-
-def _check_inputs(
-    texts: Pair, options: MiningOptions, work: WorkOptions, output: str | os.PathLike[str] | None
-) -> Gold | None:
-    """Refuse bad inputs and outputs before the work; return the gold pairs, if there are any."""
-    check_two(*texts)
-    if output is not None:
-        check_output(output, inputs_of(texts, options.gold), force=work.force)
-    langs = (texts[0].lang, texts[1].lang)
-    if output is not None:
-        output_format(output).check_languages(langs, "the names of the corpora, or --src and --tgt")
-    if work.run.executor.distributed and any(text.path is None for text in texts):
-        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
-    return None if options.gold is None else read_gold(options.gold, work.run.errors)
-
-
-def _check_place(text: Corpus, encoder: Encoder, work: WorkOptions) -> None:
-    """Raise BitextmineError if the embedding of a corpus cannot go to its place."""
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding
-
-    if text.path is not None:
-        options = EmbedOptions(cache=work.cache, overwrite=work.force)
-        check_embedding(text.path, encoder, options, lang=text.lang)
-
-
-@contextlib.contextmanager
-def cluster_encoding(
-    model: str | os.PathLike[str] | Encoder, encoder: Encoder, work: WorkOptions
-) -> Iterator[Encoding | None]:
-    """Yield the encoding on the cluster, which connects when there is something to embed; None without a cluster."""
-    if not work.run.executor.distributed:
-        yield None
-        return
-    from bitextmine.distributed.encoding import ClusterEncoding
-
-    model = model if isinstance(model, (str, os.PathLike)) else encoder
-    with ClusterEncoding(work.run.executor, model, work.run.device) as encoding:
-        yield encoding
-
-
-def _embedded(
-    text: Corpus, encoder: Encoder, work: WorkOptions, encoding: Encoding | None, keep_pieces: bool
-) -> Path | NDArray[Any]:
-    """Return the embedding file of a corpus, made if necessary, or the vectors of lines in memory."""
-    from bitextmine.embeddings.embed import EmbedOptions, embed_corpus, embed_lines
-
-    if text.path is None:
-        return embed_lines(text, encoder, work.run, keep_pieces)
-    options = EmbedOptions(
-        cache=work.cache, force=work.force, wait=work.wait, encoding=encoding, keep_pieces=keep_pieces
-    )
-    return embed_corpus(text, encoder, work.run, options)
 
 
 def embed_all(
     pairs: Sequence[Pair],
     outputs: Sequence[str | os.PathLike[str]],
+    model: str | os.PathLike[str] | Encoder,
     encoder: Encoder,
     work: WorkOptions,
     keep_pieces: bool = True,
-) -> dict[Corpus, Path]:
-    """Return the embedding files of all corpora, made if necessary, for `mine_texts`.
+) -> dict[Corpus, Path | NDArray[Any]]:
+    """Return the embeddings of all corpora, made if necessary, for `mine_texts`: a file, or vectors of lines in memory.
 
-    `keep_pieces` keeps the tokenised lines for rescoring.
+    `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring.
 
     Raises:
         BitextmineError: `mine_texts` would refuse a corpus or an output.
     """
-    texts = dict.fromkeys(text for pair in pairs for text in pair)
+    _check_inputs(pairs, outputs, work)
+    return _embed([text for pair in pairs for text in pair], model, encoder, work, keep_pieces)
+
+
+def _check_inputs(
+    pairs: Sequence[Pair],
+    outputs: Sequence[str | os.PathLike[str] | None],
+    work: WorkOptions,
+    gold: str | os.PathLike[str] | None = None,
+) -> None:
+    """Refuse bad inputs and outputs before the work."""
+    texts = [text for pair in pairs for text in pair]
     for (src, tgt), output in zip(pairs, outputs, strict=True):
         check_two(src, tgt)
-        check_output(output, inputs_of(texts), force=work.force)
-        output_format(output).check_languages(
-            (src.lang, tgt.lang), "the names of the corpora, or --src and --tgt"
-        )
+        if output is not None:
+            check_output(output, (src.lang, tgt.lang), inputs_of(texts, gold), force=work.force)
+    if work.run.executor.distributed and any(text.path is None for text in texts):
+        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
+
+
+def _embed(
+    texts: Sequence[Corpus],
+    model: str | os.PathLike[str] | Encoder,
+    encoder: Encoder,
+    work: WorkOptions,
+    keep_pieces: bool,
+) -> dict[Corpus, Path | NDArray[Any]]:
+    from bitextmine.distributed.encoding import ClusterEncoding
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
+
     for text in texts:
-        _check_place(text, encoder, work)
-    with cluster_encoding(encoder, encoder, work) as encoding:
-        found = {text: _embedded(text, encoder, work, encoding, keep_pieces) for text in texts}
-    return {text: npy for text, npy in found.items() if isinstance(npy, Path)}
+        if text.path is not None:
+            options = EmbedOptions(cache=work.cache, overwrite=work.force)
+            check_embedding(text.path, encoder, options, lang=text.lang)
+    distributed, run = work.run.executor.distributed, work.run
+    with (
+        ClusterEncoding(run.executor, model, run.device) if distributed else contextlib.nullcontext() as there
+    ):
+        options = EmbedOptions(
+            cache=work.cache, force=work.force, wait=work.wait, encoding=there, keep_pieces=keep_pieces
+        )
+        return {
+            text: embed_lines(text, encoder, run, keep_pieces)
+            if text.path is None
+            else embed_corpus(text, encoder, run, options)
+            for text in dict.fromkeys(texts)
+        }
 
 
 def _cleaned_sides(
@@ -203,12 +185,12 @@ def _cleaned_sides(
     )
     if not options.clean:
         return (src, tgt), None
-    cleaning = clean_lines((src, tgt), [text.lang for text in texts])
+    found = clean_lines((src, tgt), [text.lang for text in texts])
     src, tgt = (
-        side.without(*some)
-        for side, some in zip((src, tgt), zip(cleaning.dropped, cleaning.counts, strict=True), strict=True)
+        side.without(dropped, counts)
+        for side, dropped, counts in zip((src, tgt), found.dropped, found.counts, strict=True)
     )
-    return (src, tgt), cleaning
+    return (src, tgt), found
 
 
 def _usable_k(sides: Sequence[Side], options: MiningOptions) -> int:
@@ -237,69 +219,72 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
 
     The checkpoint goes, too: the next search would take it for the neighbours of the right vectors.
     """
-    error: BitextmineError | None = None
     try:
         yield
-    except BitextmineError as e:  # the change may be its cause
-        error = e
-    try:
-        for side in sides:
-            side.check()
-    except BitextmineError:
-        if checkpoint is not None:
-            remove_checkpoint(checkpoint)
-        raise
-    if error is not None:
-        raise error
-
-
-@dataclass(frozen=True)
-class Context:
-    """Facts of a run that `mine_sides` takes over.
-
-    Attributes:
-        k: neighbours that count (None: `options.k`).
-        rescore: gives log odds in place of margins.
-        made_by: parts for the head of the signature.
-        gold: the known pairs of `options.gold`, if they have been read.
-    """
-
-    k: int | None = None
-    rescore: Rescorer | None = None
-    made_by: Mapping[str, object] | None = None
-    gold: Gold | None = None
+    finally:  # also after an error, whose cause the change may be
+        try:
+            for side in sides:
+                side.check()
+        except BitextmineError:
+            if checkpoint is not None:
+                remove_checkpoint(checkpoint)
+            raise
 
 
 def mine_sides(
     src: Side,
     tgt: Side,
-    neighbours: NeighboursLike,
+    neighbours: Neighbours,
     options: MiningOptions | None = None,
-    context: Context | None = None,
+    *,
+    k: int | None = None,
+    rescore: Rescorer | None = None,
+    made_by: Mapping[str, object] | None = None,
+    gold: Gold | None = None,
 ) -> Bitext:
     """Do everything after the search: margins (or log odds), retrieval, threshold, duplicates.
 
-    The neighbours have k columns, and one more if the threshold is estimated.
+    Args:
+        src: the source.
+        tgt: the target.
+        neighbours: with k columns, and one more if the threshold is estimated.
+        options: the definition of a pair.
+        k: neighbours that count (default: `options.k`).
+        rescore: gives log odds in place of margins.
+        made_by: parts for the head of the signature.
+        gold: the known pairs of `options.gold`, if they have been read.
     """
-    options, context = options or MiningOptions(), context or Context()
-    k, rescore = context.k or options.k, context.rescore
+    options, sides = options or MiningOptions(), (src, tgt)
+    k = k or options.k
     check_matching(options.retrieval, k, options.margin)
     best = candidates(neighbours, k, options.margin)
     if src.cleaned and tgt.cleaned:
-        copies = near_copies_of(best, (src, tgt), options.margin)
+        copies = near_copies_of(best, sides, options.margin)
         if len(copies):
             neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
             best = candidates(neighbours, k, options.margin)
     log_odds = None
-    if rescore is not None:
-        decoys = decoy_log_odds(rescore, (src, tgt))
+    if rescore is None:
+        pairs = retrieve(best, options.retrieval, options.margin)
+    else:
+        decoys = decoy_log_odds(rescore, sides)
         log_odds = calibrated(rescore, rescore.scorer.share, best, neighbours, k, decoys)
-    pairs = retrieve_scored(best, neighbours, k, options.retrieval, options.margin, log_odds)
-    found = _Found((src, tgt), neighbours, best, pairs, k, log_odds)
-    gold = context.gold
+        pairs = retrieve(log_odds(best, neighbours, k), options.retrieval, LOG_ODDS)
+
+    def noise() -> NullFit:
+        return fit_null(
+            neighbours,
+            best,
+            k=k,
+            margin=options.margin,
+            retrieval=options.retrieval,
+            rescore=log_odds,
+            decoys=lambda: [search_within(side.vectors, k, options.margin).margins() for side in sides],
+        )
+
     if gold is None and options.gold is not None:
         gold = read_gold(options.gold)
-    cut = _choose_cut(found, options, gold)
+    cut = _choose_cut(pairs, sides, options, gold, noise, log_odds is not None)
     details: dict[str, Any] = {
         "candidates": len(pairs),
         "threshold": {"value": cut.value, "rule": cut.rule},
@@ -318,7 +303,7 @@ def mine_sides(
         src=src.text,
         tgt=tgt.text,
         signature=signature(
-            **(context.made_by or {}),
+            **(made_by or {}),
             k=k,
             margin=options.margin,
             retrieval=options.retrieval,
@@ -327,68 +312,50 @@ def mine_sides(
             duplicates=options.duplicates,
         ),
         details=details,
-        notes=(*cleaning_notes((src, tgt)), *cut.notes),
+        notes=(*cleaning_notes(sides), *cut.notes),
         gold=options.gold,
         estimate=cut.estimate,
     )
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The scored pairs of a run, before the cut, and their origin."""
-
-    sides: tuple[Side, Side]
-    neighbours: NeighboursLike
-    best: BestBothWays
-    pairs: ScoredPairs
-    k: int
-    log_odds: Rescore | None
-
-
-def _choose_cut(found: _Found, options: MiningOptions, gold: Gold | None) -> Cut:
-    """Return the cut that the options ask for.
+def _choose_cut(
+    pairs: ScoredPairs,
+    sides: tuple[Side, Side],
+    options: MiningOptions,
+    gold: Gold | None,
+    noise: Callable[[], NullFit],
+    by_log_odds: bool,
+) -> Cut:
+    """Return the cut that the options ask for; `noise` estimates that of the run.
 
     Raises:
         BitextmineError: gold is of other corpora, or the corpora are too small for an estimate that is asked for.
     """
     kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
-    if kind == "given":
-        return Cut(number, kind)
-    if kind == "none":
-        return Cut(None, kind)
-    pairs, sides = found.pairs, found.sides
+    if kind in ("given", "none"):
+        return Cut(number if kind == "given" else None, kind)
+    n, m = (len(side.unique.rows) for side in sides)
     if gold is not None:
         assert options.gold is not None
         ends, known = gold_in_rows(gold, sides, options.gold)
-        correct = np.isin(pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows)), known)
+        correct = np.isin(pair_codes(pairs.src, pairs.tgt, m), known)
         mentioned = np.isin(pairs.src, ends[0]) | np.isin(pairs.tgt, ends[1])
         return cut_by_gold(pairs.score, correct, mentioned, len(known), options.gold)
-    n, m = (len(side.unique.rows) for side in sides)
     if min(n, m) < MIN_LINES:
         few = f"{n} x {m} lines are too few to estimate how noise scores ({MIN_LINES} are needed)"
         if options.threshold != "auto":
             raise NoEstimate(f"--threshold {options.threshold}: {few}; give a number, or --threshold none")
         note = f"no threshold: {few}; cut the pairs with --threshold after a look at the scores"
         return Cut(None, "none", (note,))
-    lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
-    null = None
-    if found.log_odds is None or kind == RATE:
-        null = fit_null(
-            found.neighbours,
-            found.best,
-            k=found.k,
-            margin=options.margin,
-            retrieval=options.retrieval,
-            rescore=found.log_odds,
-            decoys=lambda: [search_within(side.vectors, found.k, options.margin).margins for side in sides],
-        )
-    if found.log_odds is not None:
+    null = noise() if kind == RATE or not by_log_odds else None
+    if by_log_odds:
+        lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
         estimate = Estimate(pairs.score, probability(pairs.score), lines, counted_side)
     else:
         assert null is not None
-        estimate = Estimate(null.s1, null.true, lines, counted_side)
+        estimate = null.estimate
     cut = cut_by_estimate(kind, number, estimate, null.threshold if null is not None else lambda rate: 0.0)
-    if options.margin != Margin.ABSOLUTE or found.log_odds is not None:
+    if options.margin != Margin.ABSOLUTE or by_log_odds:
         return cut
     return replace(cut, notes=(*cut.notes, _PLAIN_COSINES))
 
@@ -405,13 +372,3 @@ def _in_lines(pairs: ScoredPairs, src: Side, tgt: Side, duplicates: Duplicates) 
     if src.dedup == Dedup.NEAR:
         return closest_lines(pairs, src.unique, tgt.unique, src.matrix, tgt.matrix, every=every)
     return (every_line if every else first_lines)(pairs, src.unique, tgt.unique)
-
-
-def rescorer(
-    sides: Sequence[Side], scoring: Scoring, on_pairs: Callable[[int], object] = lambda n: None
-) -> Rescorer:
-    """Return the rescorer of both sides' candidates; ``on_pairs`` gets the numbers of pairs that are compared."""
-    from bitextmine.embeddings.embed import corpus_pieces
-
-    src, tgt = (Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides)
-    return Rescorer(scoring.pieces, src, tgt, scoring.scorer, on_pairs)

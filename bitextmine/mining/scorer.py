@@ -25,29 +25,13 @@ from bitextmine.encoder.folder import SCORER, packaged
 from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import SCORE_DECIMALS, BestBothWays, BestCandidates, NeighboursLike
-from bitextmine.mining.margin import neighbourhood_mean
+from bitextmine.mining.margin import BestBothWays, BestCandidates, neighbourhood_mean, rounded
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences
+from bitextmine.search.neighbours import Neighbours
 from bitextmine.system import processors
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
-
-__all__ = [
-    "CANDIDATE_FEATURES",
-    "LOG_RATIO",
-    "NEIGHBOURS",
-    "SIZE",
-    "Network",
-    "Rescorer",
-    "Scorer",
-    "Scoring",
-    "Sentences",
-    "candidate_features",
-    "open_scoring",
-    "packaged_scorer",
-    "pair_cosines",
-]
 
 CANDIDATE_FEATURES = 5
 # Two of their columns.
@@ -80,7 +64,7 @@ def candidate_features(
     src: NDArray[np.int64],
     tgt: NDArray[np.int64],
     cosine: NDArray[np.float64],
-    neighbours: NeighboursLike,
+    neighbours: Neighbours,
     k: int,
     sizes: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]:
@@ -187,9 +171,7 @@ class Scorer:
                 )
             parts[network] = part
         check_finite(arrays, path)
-        return cls(
-            parts["margin"], parts["pieces"], *(float(arrays[name].item()) for name in ("cut", "share"))
-        )
+        return cls(**parts, cut=float(arrays["cut"].item()), share=float(arrays["share"].item()))
 
     def arrays(self) -> dict[str, NDArray]:
         """Return the tensors of its file, by name."""
@@ -211,10 +193,11 @@ def packaged_scorer(name: str = "default") -> Scorer:
     return Scorer.read(packaged(name) / SCORER)
 
 
+@dataclasses.dataclass(eq=False)
 class Rescorer:
     """Rescores the candidates of two sides; each pair's pieces are compared once.
 
-    Args:
+    Attributes:
         pieces: compares sentences.
         src: the sentences of the source rows that are mined.
         tgt: those of the target rows.
@@ -223,30 +206,28 @@ class Rescorer:
         sizes: as for `candidate_features`.
     """
 
-    def __init__(
-        self,
-        pieces: PieceFeatures,
-        src: Sentences,
-        tgt: Sentences,
-        scorer: Scorer,
-        progress: Callable[[int], object] = lambda n: None,
-        sizes: tuple[int, int] | None = None,
-    ) -> None:
-        self._sizes = sizes
-        self._pieces, self._src, self._tgt, self.scorer, self._progress = pieces, src, tgt, scorer, progress
+    pieces: PieceFeatures
+    src: Sentences
+    tgt: Sentences
+    scorer: Scorer
+    progress: Callable[[int], object] = lambda n: None
+    sizes: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
         # The first candidates are asked for again, by the calibration, the pairs and the threshold.
-        self._first: tuple[BestBothWays, NeighboursLike, int, BestBothWays] | None = None
+        self._first: tuple[BestBothWays, Neighbours, int, BestBothWays] | None = None
         # Pairs seen so far: codes, increasing, and the input of the hidden layer from their pieces.
         self._codes = np.zeros(0, dtype=np.int64)
-        self._drives = np.zeros((0, len(scorer.pieces.bias)), dtype=np.float32)
+        self._drives = np.zeros((0, len(self.scorer.pieces.bias)), dtype=np.float32)
 
     def within(self, number: int, rows: NDArray[np.int64]) -> Rescorer:
         """Return the rescorer of pairs of rows of one side (0: source, 1: target), as if from these corpora."""
-        some = (self._src, self._tgt)[number].take(rows)
-        sizes = self._sizes or (len(self._src), len(self._tgt))
-        return Rescorer(self._pieces, some, some, self.scorer, self._progress, sizes)
+        some = (self.src, self.tgt)[number].take(rows)
+        return Rescorer(
+            self.pieces, some, some, self.scorer, self.progress, self.sizes or (len(self.src), len(self.tgt))
+        )
 
-    def __call__(self, best: BestBothWays, neighbours: NeighboursLike, k: int) -> BestBothWays:
+    def __call__(self, best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
         """Return the same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
         if self._first is not None:
             same_best, same_neighbours, same_k, known = self._first
@@ -254,14 +235,13 @@ class Rescorer:
                 return known
         src = np.flatnonzero(best.forward.id >= 0)
         tgt = np.flatnonzero(best.backward.id >= 0)
-        forward = pair_cosines(src, best.forward.id[src], neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k])
-        backward = pair_cosines(
-            tgt, best.backward.id[tgt], neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k]
-        )
+        others = best.forward.id[src], best.backward.id[tgt]
+        forward = pair_cosines(src, others[0], neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k])
+        backward = pair_cosines(tgt, others[1], neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k])
         # Most pairs are candidates both ways; their cosines may differ in the last bit.
         found = self.scores(
-            np.concatenate([src, best.backward.id[tgt]]),
-            np.concatenate([best.forward.id[src], tgt]),
+            np.concatenate([src, others[1]]),
+            np.concatenate([others[0], tgt]),
             np.concatenate([forward, backward]),
             neighbours,
             k,
@@ -280,10 +260,10 @@ class Rescorer:
         src: NDArray[np.int64],
         tgt: NDArray[np.int64],
         cosine: NDArray[np.float64],
-        neighbours: NeighboursLike,
+        neighbours: Neighbours,
         k: int,
     ) -> NDArray[np.float64]:
-        """Return (p,) log odds of the pairs of source row src[i] with target row tgt[i], rounded to SCORE_DECIMALS.
+        """Return (p,) log odds of the pairs of source row src[i] with target row tgt[i], rounded.
 
         Arguments are those of `candidate_features`. At most NEIGHBOURS neighbours count: the odds were fitted to
         margins of these.
@@ -293,14 +273,12 @@ class Rescorer:
         score = np.empty(len(src))
 
         def by_margin(part: slice) -> None:
-            features[part] = candidate_features(
-                src[part], tgt[part], cosine[part], neighbours, k, self._sizes
-            )
+            features[part] = candidate_features(src[part], tgt[part], cosine[part], neighbours, k, self.sizes)
             score[part] = self.scorer.margin.score(self.scorer.margin.drive(features[part]))
 
         _each(by_margin, len(src))
         hopeful = np.flatnonzero(score >= self.scorer.cut)
-        codes = src[hopeful] * len(self._tgt) + tgt[hopeful]
+        codes = src[hopeful] * len(self.tgt) + tgt[hopeful]
         self._compare(codes)
         known = np.searchsorted(self._codes, codes)
         network = self.scorer.pieces
@@ -310,7 +288,7 @@ class Rescorer:
             score[hopeful[part]] = network.score(hidden)
 
         _each(by_pieces, len(hopeful))
-        return np.round(score, SCORE_DECIMALS) + 0.0  # no -0.0
+        return rounded(score)
 
     def _compare(self, codes: NDArray[np.int64]) -> None:
         """Compare the pieces of the pairs that are new."""
@@ -324,11 +302,11 @@ class Rescorer:
         drives = np.empty((len(new), self._drives.shape[1]), dtype=np.float32)
 
         def compare(part: slice) -> None:
-            src, tgt = np.divmod(new[part], len(self._tgt))
-            features = self._pieces.features(self._src.take(src), self._tgt.take(tgt))
+            src, tgt = np.divmod(new[part], len(self.tgt))
+            features = self.pieces.features(self.src.take(src), self.tgt.take(tgt))
             drives[part] = self.scorer.pieces.drive(features, CANDIDATE_FEATURES)
 
-        _each(compare, len(new), self._progress)
+        _each(compare, len(new), self.progress)
         self._codes = np.insert(self._codes, place, new)
         self._drives = np.insert(self._drives, place, drives, axis=0)
 
@@ -358,9 +336,7 @@ def open_scoring(
     from bitextmine.encoder import as_encoder
 
     folder: Path | None = getattr(encoder, "folder", None)
-    own = None
-    if folder is not None and (folder / SCORER).is_file():
-        own = Scorer.read(folder / SCORER)
+    own = Scorer.read(folder / SCORER) if folder is not None and (folder / SCORER).is_file() else None
     if wanted is False or (wanted is None and own is None):
         return None
     here = encoder if encoder.device == "cpu" else as_encoder(model, "cpu")

@@ -17,7 +17,8 @@ from bitextmine.embeddings.store import VectorFile, check_rows
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import allocate
 from bitextmine.files.corpus import Corpus
-from bitextmine.mining.dedup import Dedup, Unique, unique_lines
+from bitextmine.mining.choices import Dedup
+from bitextmine.mining.dedup import Unique, unique_lines
 from bitextmine.search.rows import release
 
 # Packed rows up to this many bytes are held in memory, more in a temporary file.
@@ -34,7 +35,6 @@ class Side:
         unique: the lines that are mined, none with a zero vector.
         matrix: float16 (lines, d), the embedding of all lines.
         dedup: the level of `unique`.
-        unknown: lines (after deduplication) left out because the encoder knows nothing in them.
         cleaned: the lines that each rule of `cleaning` left out; empty without cleaning.
         in_memory: the most bytes of packed vectors to hold in memory.
     """
@@ -43,7 +43,6 @@ class Side:
     unique: Unique
     matrix: NDArray[Any] | VectorFile
     dedup: Dedup = Dedup.EXACT
-    unknown: int = 0
     cleaned: Mapping[str, int] = field(default_factory=dict)
     in_memory: int = IN_MEMORY
 
@@ -118,7 +117,7 @@ def load_side(
             f"{text.path or text.name}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
             f"{unique.empty - blank} with nothing in them that the model knows"
         )
-    return Side(text, unique, matrix, dedup, unique.empty - blank, in_memory=in_memory)
+    return Side(text, unique, matrix, dedup, in_memory=in_memory)
 
 
 def packed_rows(

@@ -24,7 +24,7 @@ def text_of(
     lang: str | None = None,
     errors: str = "strict",
 ) -> Corpus:
-    """Return the corpus at a path (any str or PathLike), or of lines in memory.
+    """Return the corpus at a path, or of lines in memory.
 
     Raises:
         UsageError: the path is ``-`` or a pipe, or a line is not a string.
@@ -44,33 +44,25 @@ def text_of(
     return Corpus(lines, lang, name=name)
 
 
-def find_text(
-    side: str,
+def _find_text(
+    option: str,
     lang: str | None,
     path: str | os.PathLike[str] | None,
-    directory: str | os.PathLike[str] = ".",
-    name: str | None = None,
-    errors: str = "strict",
+    directory: str | os.PathLike[str],
+    name: str | None,
+    errors: str,
 ) -> Corpus:
     """Return the corpus that a command line names: a file, or the one in that language in a folder.
 
-    Args:
-        side: ``source`` or ``target``, for messages.
-        lang: the language.
-        path: the file.
-        directory: the folder to search.
-        name: picks one of several corpora in the folder.
-        errors: as for `Corpus`.
+    ``option`` is ``--src`` or ``--tgt``; ``name`` picks one of several corpora in the folder.
 
     Raises:
         BitextmineError: no corpus fits, or more than one; the file is a pipe.
     """
-    option = "--src" if side == "source" else "--tgt"
     if path is not None:
         _check_file(path, f"{option}-file")
         return Corpus(path, lang, errors, option=option)
-    if lang is None:
-        raise UsageError(f"no {side} corpus: give its language or its file")
+    assert lang is not None
     return Corpus(find_corpus(directory, lang, name), lang, errors)
 
 
@@ -103,8 +95,8 @@ def find_pairs(
         files: both corpora, or none.
         src: languages and files of the sources. With files, their languages in the same order, or none.
         tgt: the same for the targets.
-        directory: as for `find_text`.
-        name: as for `find_text`.
+        directory: the folder to search for corpora of these languages.
+        name: picks one of several in the folder.
         errors: as for `Corpus`.
 
     Raises:
@@ -134,7 +126,7 @@ def find_pairs(
         if len(set(langs)) < len(langs) and not paths:
             raise UsageError(f"{option} names a language twice: {', '.join(langs)}")
         both = itertools.zip_longest(langs, paths)
-        sides.append([find_text(side, lang, path, directory, name, errors) for lang, path in both])
+        sides.append([_find_text(option, lang, path, directory, name, errors) for lang, path in both])
     return list(itertools.product(sides[0], sides[1]))
 
 

@@ -40,36 +40,36 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
     """
     if value is None:
         return "none"
-    if isinstance(value, str) and (text := value.strip().lower()):
+    if isinstance(value, str):
+        text = value.strip().lower()
         if text in ("auto", "none"):
             return text
         if estimated and (rule := _ESTIMATED.fullmatch(text)):
-            return f"{rule[1]}{_in_range(rule[1], rule[2], value):g}"
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (ValueError, TypeError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
+            kind, number = rule[1], _finite(rule[2])
+            if kind == F_MEASURE and not 0.01 <= number <= 100:
+                raise UsageError(
+                    f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
+                )
+            if kind != F_MEASURE and not 0 < number < 1:
+                example = 0.95 if kind == PRECISION else 0.01
+                raise UsageError(
+                    f"threshold: {kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
+                )
+            return f"{kind}{number:g}"
+    number = _finite(value)
+    if math.isnan(number):
         also = " (or a rule: 'f1', 'precision=0.95', 'fpr=0.01')" if estimated else ""
         raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}{also}")
     return number
 
 
-def _in_range(kind: str, text: str, value: str) -> float:
+def _finite(value: Any) -> float:
+    """Return a number or its text as a finite float; NaN for anything else."""
     try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if kind == F_MEASURE and not 0.01 <= number <= 100:
-        raise UsageError(
-            f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
-        )
-    if kind != F_MEASURE and not 0 < number < 1:
-        example = 0.95 if kind == PRECISION else 0.01
-        raise UsageError(
-            f"threshold: {kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
-        )
-    return number
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, TypeError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def rule_of(threshold: float | str) -> tuple[str, float]:
@@ -95,19 +95,12 @@ class Tuned:
 
 
 def tune(score: NDArray[np.float64], correct: NDArray[np.bool_], gold: int) -> Tuned:
-    """Return the threshold of the highest F1, as BUCC's scorer finds it.
+    """Return the threshold of the highest F1 of pairs (p,), as BUCC's scorer finds it; `gold` pairs are to be found.
 
     Pairs of equal score are kept or dropped together. The threshold lies halfway between the lowest score kept and the
     highest one dropped (at the lowest kept, when none is dropped); of equal F1 the highest threshold is taken. Without
     any correct pair the threshold is +inf and F1 is 0.
-
-    Args:
-        score: scores (p,), in any order.
-        correct: a mask of the pairs that are gold (p,).
-        gold: the number of gold pairs.
     """
-    if gold < 1:
-        raise BitextmineError("threshold: there is no gold pair to tune it on")
     order = np.argsort(-score, kind="stable")
     ranked = score[order]
     hits = np.cumsum(correct[order])
@@ -130,9 +123,7 @@ def tune(score: NDArray[np.float64], correct: NDArray[np.bool_], gold: int) -> T
 
 def _last_of_equals(ranked: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the last place of each distinct score: equal scores are kept or dropped together."""
-    if not len(ranked):
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    return np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)[: len(ranked)])
 
 
 def counts_around(score: NDArray[np.float64], around: float | None = None) -> list[tuple[float, int]]:
@@ -150,10 +141,8 @@ def counts_around(score: NDArray[np.float64], around: float | None = None) -> li
     rows = min(_ROWS, max(1, len(score) // _PAIRS_PER_ROW))
     step = nice_step(max(float(high - low) / rows, 1e-6))
     ranked = np.sort(score)
-    steps = [
-        round(i * step, 9) for i in range(math.floor(float(low) / step), math.ceil(float(high) / step) + 1)
-    ]
-    counts = [(t, int(len(ranked) - np.searchsorted(ranked, t, side="left"))) for t in steps]
+    marks = range(math.floor(float(low) / step), math.ceil(float(high) / step) + 1)
+    counts = [(t, int(len(ranked) - np.searchsorted(ranked, t))) for t in (round(i * step, 9) for i in marks)]
     # The highest of the thresholds that keep the same pairs, and none that keeps nothing.
     return [row for row, after in zip(counts, [*counts[1:], (0.0, 0)], strict=True) if row[1] > after[1]]
 
@@ -164,13 +153,9 @@ class NoEstimate(BitextmineError):
 
 @dataclass(frozen=True)
 class Estimate:
-    """Scored pairs with the probability of each.
+    """Scored pairs, best first, with the probability that each is true, float64 (p,).
 
-    Attributes:
-        score: descending, float64 (p,).
-        true: the probability that a pair is true, float64 (p,).
-        lines: lines of the side that is counted.
-        side: "source" or "target".
+    `lines` is the number of lines of the `side`, "source" or "target", that is counted.
     """
 
     score: NDArray[np.float64]
@@ -228,36 +213,28 @@ class Estimate:
         expected = (1 + beta**2) * found[last] / (last + 1 + beta**2 * found[-1])
         return float(self.score[last[int(np.argmax(expected))]])
 
-    def _precisions(self) -> NDArray[np.float64]:
-        """Return the precision at each pair's score, (p,)."""
-        found: NDArray[np.float64] = np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
-        return found
+    def precisions(self) -> NDArray[np.float64]:
+        """Return the share of true pairs among those up to each, (p,)."""
+        return np.cumsum(self.true) / np.arange(1, len(self.true) + 1)
 
     def at_precision(self, precision: float) -> float | None:
         """Return the lowest score at and above which a share (0 to 1) of the pairs is true, None for no such score."""
         last = _last_of_equals(self.score)
-        reached = last[self._precisions()[last] >= precision - _ROUNDING]
+        reached = last[self.precisions()[last] >= precision - _ROUNDING]
         return float(self.score[reached[-1]]) if len(reached) else None
 
     def highest_precision(self) -> tuple[float, int]:
         """Return the highest precision of any threshold, and the most pairs that have it; (0, 0) without pairs."""
-        if not len(self.true):
-            return 0.0, 0
-        shares = self._precisions()
-        best = float(shares.max())
-        return best, int(np.flatnonzero(shares >= best - _ROUNDING)[-1]) + 1
+        shares = self.precisions()
+        best = float(shares.max(initial=0))
+        return best, int(np.flatnonzero(np.append(0.0, shares) >= best - _ROUNDING)[-1])
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A threshold and its origin.
+    """A threshold (None: no cut), its rule, remarks for the user, and figures for the JSON beside the output.
 
-    Attributes:
-        value: the lowest score of a pair; None for no threshold.
-        rule: given, gold, fBETA, fpr-RATE, precision-SHARE or none.
-        notes: sentences for the user.
-        estimate: the probabilities of the pairs, if they were estimated.
-        facts: further figures for the JSON beside the output.
+    Rules are given, gold, fBETA, fpr-RATE, precision-SHARE and none.
     """
 
     value: float | None
@@ -279,34 +256,28 @@ class Cut:
 
     def details(self) -> dict[str, Any]:
         """Return the origin of the threshold, ready for JSON."""
-        known = self.estimate
+        known, at = self.estimate, self.value
         if known is None:
             return self.facts
-        at = self.value
+        figures = {
+            "precision": known.precision,
+            "precision_interval": known.interval,
+            "recall": known.recall,
+            "false_positive_rate": known.rate,
+        }
+        share = {"side": known.side, "share_without_translation": known.without_translation}
         return {
             **self.facts,
-            "estimate": {
-                "side": known.side,
-                "share_without_translation": known.without_translation,
-                "precision": None if at is None else known.precision(at),
-                "precision_interval": None if at is None else known.interval(at),
-                "recall": None if at is None else known.recall(at),
-                "false_positive_rate": None if at is None else known.rate(at),
-            },
+            "estimate": share
+            | {name: None if at is None else figure(at) for name, figure in figures.items()},
         }
 
 
 def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable[[float], float]) -> Cut:
-    """Return the cut of a rule that needs an estimate.
-
-    Args:
-        kind: F_MEASURE, RATE or PRECISION.
-        number: of the rule.
-        known: the estimate.
-        at_rate: gives the threshold of a false-positive rate.
+    """Return the cut of a rule that needs an estimate; `at_rate` gives the threshold of a false-positive rate.
 
     Raises:
-        BitextmineError: no threshold has so high a precision.
+        NoEstimate: no threshold has so high a precision.
     """
     value: float | None
     if kind == F_MEASURE:
@@ -315,11 +286,8 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
         value, rule = at_rate(number), f"fpr-{number:g}"
         reason = f"about {100 * number:g}% of the {known.side} lines without a translation get a pair"
     else:
-        value, rule, reason = (
-            known.at_precision(number),
-            f"precision-{number:g}",
-            f"a precision of {100 * number:g}%",
-        )
+        value, rule = known.at_precision(number), f"precision-{number:g}"
+        reason = f"a precision of {100 * number:g}%"
         if value is None:
             highest, pairs = known.highest_precision()
             raise NoEstimate(
@@ -365,27 +333,22 @@ def cut_by_gold(
         correct: a mask of the gold pairs.
         mentioned: a mask of the pairs with a line that gold mentions.
         gold: the number of gold pairs.
-        path: the file, for the note.
+        path: their file.
     """
     high = score >= np.median(score[correct]) if correct.any() else np.zeros(len(score), dtype=bool)
     sample = bool(high.any()) and float(mentioned[high].mean()) < 0.5
     judged = mentioned if sample else np.ones(len(score), dtype=bool)
     tuned = tune(score[judged], correct[judged], gold)
-    of = (
-        f"of the pairs that score as high as these, gold knows {100 * mentioned[high].mean():.0f}%"
-        if sample
-        else ""
-    )
-    assumed = (
-        f"{os.fspath(path)} is taken for a sample: {of}, so only pairs with a line that it mentions were judged"
-        if sample
-        else f"{os.fspath(path)} is taken to be complete: pairs that it lacks count as wrong"
-    )
-    note = (
+    assumed = f"{os.fspath(path)} is taken to be complete: pairs that it lacks count as wrong"
+    if sample:
+        assumed = (
+            f"{os.fspath(path)} is taken for a sample: of the pairs that score as high as these, gold knows "
+            f"{100 * mentioned[high].mean():.0f}%, so only pairs with a line that it mentions were judged"
+        )
+    notes = [
         f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}, an "
         f"optimistic number: the same pairs chose it); {assumed}"
-    )
-    notes = [note]
+    ]
     if (found := int(correct.sum())) < _FEW_GOLD * gold:
         notes.append(
             f"warning: of {counted(gold, 'gold pair')} in {os.fspath(path)} only {found:,} are among the candidates; "

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import whole_number
+from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.files.tables import Block
-from bitextmine.mining.margin import Margin
-from bitextmine.mining.options import member
+from bitextmine.mining.choices import Margin
 from bitextmine.scoring.choices import default_columns
 from bitextmine.scoring.columns.catalogue import COLUMNS, Tools, identifier
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
@@ -55,7 +54,7 @@ class Request:
             BitextmineError: the language identifier is needed and missing.
             UsageError: a bad value, one language without the other, or a language that cannot be identified.
         """
-        member(Margin, self.margin, "margin")
+        one_of("margin", self.margin, tuple(Margin))
         whole_number("k", self.k)
         whole_number("window", self.window)
         if bool(self.src_lang) != bool(self.tgt_lang):

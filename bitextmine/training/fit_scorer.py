@@ -33,7 +33,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import open_output
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
-from bitextmine.mining.candidates import candidates
+from bitextmine.mining.margin import candidates
 from bitextmine.mining.piece_features import PieceFeatures, Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import (

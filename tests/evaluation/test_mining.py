@@ -5,11 +5,11 @@ import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.mining import evaluate_mining, score_mining
-from bitextmine.mining.bitext import Mined
 from bitextmine.mining.gold import Gold
+from bitextmine.mining.retrieval import ScoredPairs
 
 
-def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0) -> tuple[Mined, Gold]:
+def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0) -> tuple[ScoredPairs, Gold]:
     """n gold pairs of which a share is found, scored around 1.5, among noise scored around 1.1."""
     rng = np.random.default_rng(seed)
     lines = rng.permutation(n + noise)
@@ -18,13 +18,13 @@ def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0)
     src = np.concatenate([gold.src[hits], lines[n:]])
     tgt = np.concatenate([gold.tgt[hits], lines[n:]])
     score = np.concatenate([rng.normal(1.5, 0.1, hits.sum()), rng.normal(1.1, 0.1, noise)])
-    return Mined(src, tgt, score), gold
+    return ScoredPairs(src, tgt, score), gold
 
 
-def by_hand(mined: Mined, gold: Gold, threshold: float, sources: set[int]) -> tuple[float, float]:
+def by_hand(mined: ScoredPairs, gold: Gold, threshold: float, sources: set[int]) -> tuple[float, float]:
     kept = {
         (s, t)
-        for s, t, v in zip(mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score, strict=True)
+        for s, t, v in zip(mined.src.tolist(), mined.tgt.tolist(), mined.score, strict=True)
         if v >= threshold and s in sources
     }
     true = {(s, t) for s, t in zip(gold.src.tolist(), gold.tgt.tolist(), strict=True) if s in sources}
@@ -54,7 +54,7 @@ def test_the_numbers_are_those_of_a_count_by_hand():
     """
     rng = np.random.default_rng(1)
     gold = Gold(np.arange(300), np.arange(300))
-    mined = Mined(
+    mined = ScoredPairs(
         np.arange(400),
         np.concatenate([np.arange(250), rng.integers(500, 600, 150)]),
         np.concatenate([np.full(270, 2.0), np.full(130, 1.0)]),
@@ -73,7 +73,7 @@ def test_perfect_and_hopeless():
     mined, gold = made_up(found=1, noise=0)
     report = score_mining(mined, gold)
     assert report.f1 > 0.99
-    nothing = Mined(np.array([], dtype=np.int64), np.array([], dtype=np.int64), np.array([]))
+    nothing = ScoredPairs(np.array([], dtype=np.int64), np.array([], dtype=np.int64), np.array([]))
     report = score_mining(nothing, gold)
     assert (report.f1, report.low, report.high, report.candidates) == (0, 0, 0, 0)
     report.to_table()
@@ -98,7 +98,7 @@ def test_the_interval_covers_the_truth():
 def test_pairs_cut_before_are_remarked():
     mined, gold = made_up()
     high = mined.score >= 1.55
-    report = score_mining(Mined(mined.src_index[high], mined.tgt_index[high], mined.score[high]), gold)
+    report = score_mining(ScoredPairs(mined.src[high], mined.tgt[high], mined.score[high]), gold)
     assert any("--threshold none" in note for note in report.notes)
     assert score_mining(mined, gold).notes == ()
 

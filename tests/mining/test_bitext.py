@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
-from bitextmine.mining.bitext import Bitext, one_cell, read_mined
-from bitextmine.mining.gold import read_gold
+from bitextmine.mining.bitext import Bitext
+from bitextmine.mining.gold import read_gold, read_mined
 
 
 def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
@@ -50,7 +51,7 @@ def test_a_file_and_its_json(tmp_path):
     assert (about["kind"], about["pairs"], about["signature"]) == ("bitext", 1, "k:4|version:0")
     assert "a note" in found.to_table()
     mined = read_mined(tmp_path / "out.tsv.gz")
-    assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
+    assert (mined.src.tolist(), mined.tgt.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
 
 
 @pytest.mark.parametrize("name", ["c.en", "c.fr", "c.en.npy", "c.fr.npy", "gold.tsv"])
@@ -84,7 +85,7 @@ def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path, ids):
     assert json.loads((tmp_path / "out.parquet.json").read_text())["pairs"] == 2
     if ids:
         mined = read_mined(tmp_path / "out.parquet")
-        assert (mined.src_index.tolist(), mined.tgt_index.tolist()) == ([1, 0], [0, 1])
+        assert (mined.src.tolist(), mined.tgt.tolist()) == ([1, 0], [0, 1])
         assert mined.score.tolist() == [1.5, 1.25]
     else:
         with pytest.raises(BitextmineError, match=r"no column src_line or tgt_line; .* --ids"):
@@ -100,7 +101,7 @@ def test_no_pair_as_parquet_and_more_pairs_than_a_block(tmp_path, monkeypatch):
     pairs = [(i, 6 - i, 2.0 - i) for i in range(7)]
     found = bitext(tmp_path, list("abcdefg"), list("tuvwxyz"), pairs)
     found.write(tmp_path / "out.parquet", ids=True)
-    assert read_mined(tmp_path / "out.parquet").tgt_index.tolist() == [6, 5, 4, 3, 2, 1, 0]
+    assert read_mined(tmp_path / "out.parquet").tgt.tolist() == [6, 5, 4, 3, 2, 1, 0]
 
 
 def test_line_numbers_that_are_none_in_parquet(tmp_path):
@@ -186,7 +187,7 @@ def test_mined_pairs_behind_a_header(tmp_path):
     path = tmp_path / "scored.tsv"
     path.write_text("src\ttgt\ttgt_line\tsrc_line\tscore\tmargin\na\tb\t2\t1\t1.25\t9.0\n")
     mined = read_mined(path)
-    assert (mined.src_index.tolist(), mined.tgt_index.tolist(), mined.score.tolist()) == ([0], [1], [1.25])
+    assert (mined.src.tolist(), mined.tgt.tolist(), mined.score.tolist()) == ([0], [1], [1.25])
     path.write_text("score\tsrc\ttgt\n1.25\t1\t2\n")
     with pytest.raises(BitextmineError, match=r"scored.tsv: no column src_line or tgt_line; .* --ids"):
         read_mined(path)

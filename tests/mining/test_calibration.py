@@ -14,7 +14,7 @@ from bitextmine.mining.calibration import (
     pair_share,
     probability,
 )
-from bitextmine.mining.candidates import BestBothWays, BestCandidates
+from bitextmine.mining.margin import BestBothWays, BestCandidates
 
 FIT = 0.2
 

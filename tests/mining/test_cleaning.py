@@ -12,11 +12,11 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.languages.identify import is_installed
 from bitextmine.mining import cleaning
-from bitextmine.mining.candidates import candidates
 from bitextmine.mining.cleaning import clean_lines, is_junk, near_copy
 from bitextmine.mining.dedup import unique_lines
+from bitextmine.mining.margin import candidates
 from bitextmine.mining.noise import fit_null
-from bitextmine.mining.threshold import Estimate, cut_by_estimate
+from bitextmine.mining.threshold import cut_by_estimate
 from bitextmine.search.exact import search_both
 
 GERMAN = [
@@ -151,7 +151,7 @@ def test_a_precision_that_no_threshold_reaches():
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
     null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
-    known = Estimate(null.s1, null.true, null.lines, null.side)
+    known = null.estimate
     with pytest.raises(BitextmineError, match=r"precision=0.999999: no threshold .* the highest is [\d.]+%"):
         cut_by_estimate("precision=", 0.999999, known, null.threshold)
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
 from bitextmine.mining.dedup import Dedup, line_key, unique_lines
 
 words = st.text(st.sampled_from("aA\u00e9e\u0301 \t\u00a0\u200b.1"), max_size=5)
@@ -55,11 +54,6 @@ def test_near_keeps_lines_without_a_letter_apart():
 @pytest.mark.parametrize("level", Dedup)
 def test_blank_lines_have_no_key(blank, level):
     assert line_key(blank, level) == ""
-
-
-def test_unknown_level():
-    with pytest.raises(BitextmineError, match="'fuzzy'"):
-        line_key("a", "fuzzy")
 
 
 def test_lone_surrogates_do_not_stop_it():

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import candidates
-from bitextmine.mining.margin import MARGINS, NEUTRAL
+from bitextmine.mining.margin import NEUTRAL, Margin, candidates
 from bitextmine.mining.options import MiningOptions
-from bitextmine.mining.retrieval import heaviest, retrieve
-from bitextmine.mining.run import Context, mine_sides
+from bitextmine.mining.retrieval import ScoredPairs, heaviest, retrieve
+from bitextmine.mining.run import mine_sides
 
 
 def best_total(edges: list[tuple[int, int, float]]) -> float:
@@ -40,20 +39,20 @@ def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(
 ) -> None:
     src, tgt = (np.array([edge[i] for edge in edges], dtype=np.int64) for i in (0, 1))
     weight = np.array([edge[2] for edge in edges], dtype=np.float64)
-    chosen = heaviest(src, tgt, weight, 6, 7)
-    assert len(set(src[chosen].tolist())) == len(set(tgt[chosen].tolist())) == len(chosen)
-    assert (weight[chosen] > 0).all()
-    assert weight[chosen].sum() == pytest.approx(best_total(edges))
+    found = heaviest(ScoredPairs(src, tgt, weight))
+    assert len(set(found.src.tolist())) == len(set(found.tgt.tolist())) == len(found)
+    assert (found.score > 0).all()
+    assert found.score.sum() == pytest.approx(best_total(edges))
 
 
 def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more() -> None:
     # greedy takes (0, 0) and leaves 1 and 1 alone
     src, tgt = np.array([0, 0, 1]), np.array([0, 1, 0])
-    assert heaviest(src, tgt, np.array([0.5, 0.4, 0.4]), 2, 2).tolist() == [1, 2]
-    assert heaviest(src, tgt, np.array([0.9, 0.4, 0.4]), 2, 2).tolist() == [0]
+    assert heaviest(ScoredPairs(src, tgt, np.array([0.5, 0.4, 0.4]))).score.tolist() == [0.4, 0.4]
+    assert heaviest(ScoredPairs(src, tgt, np.array([0.9, 0.4, 0.4]))).score.tolist() == [0.9]
 
 
-@pytest.mark.parametrize("kind", MARGINS)
+@pytest.mark.parametrize("kind", Margin)
 def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> None:
     rng = np.random.default_rng(3)
     x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.standard_normal((2, 40, 8)))
@@ -83,14 +82,12 @@ def test_one_neighbour_is_too_few_and_is_said_to_be() -> None:
     with pytest.raises(BitextmineError, match="-k 2 or more"):
         MiningOptions(k=1, retrieval="matching")
     with pytest.raises(BitextmineError, match="-k 2 or more"):
-        mine_sides(side, side, SimpleNamespace(), MiningOptions(retrieval="matching"), Context(k=1))
+        mine_sides(side, side, SimpleNamespace(), MiningOptions(retrieval="matching"), k=1)
 
 
 def test_a_large_graph_is_matched() -> None:
     rng = np.random.default_rng(0)
     n = 50_000  # its square is more than 32 bits hold
     pairs = np.unique(np.stack([rng.integers(0, n, 2 * n), rng.integers(0, n, 2 * n)], 1), axis=0)
-    chosen = heaviest(pairs[:, 0], pairs[:, 1], rng.random(len(pairs)), n, n)
-    assert len(chosen) > 0.6 * n
-    for side in (0, 1):
-        assert len(np.unique(pairs[chosen, side])) == len(chosen)
+    found = heaviest(ScoredPairs(pairs[:, 0], pairs[:, 1], rng.random(len(pairs))))
+    assert len(np.unique(found.src)) == len(np.unique(found.tgt)) == len(found) > 0.6 * n

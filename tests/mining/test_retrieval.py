@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import BestBothWays, BestCandidates, best_candidates, candidates
-from bitextmine.mining.retrieval import Retrieval, ScoredPairs, greedy, ordered, retrieve
+from bitextmine.mining.margin import BestBothWays, BestCandidates, best_candidates, candidates
+from bitextmine.mining.retrieval import Retrieval, ScoredPairs, greedy, joined, retrieve
 
 
 def as_list(pairs: ScoredPairs) -> list[tuple[int, int, float]]:
@@ -32,7 +31,7 @@ def one_by_one(pairs: list[tuple[int, int, float]]) -> list[tuple[int, int, floa
 )
 def test_greedy_is_what_going_through_one_by_one_gives(drawn):
     columns = np.array(drawn, dtype=np.int64).reshape(-1, 3)
-    pairs = ordered(ScoredPairs(columns[:, 0], columns[:, 1], columns[:, 2] / 2))
+    pairs = joined(ScoredPairs(columns[:, 0], columns[:, 1], columns[:, 2] / 2))
     assert as_list(pairs) == sorted(as_list(pairs), key=lambda p: (-p[2], p[0], p[1]))
     assert as_list(greedy(pairs, 10, 10)) == one_by_one(as_list(pairs))
 
@@ -40,7 +39,7 @@ def test_greedy_is_what_going_through_one_by_one_gives(drawn):
 def test_greedy_on_a_chain_that_only_one_pair_at_a_time_can_unravel():
     n = 3000
     src, tgt = np.repeat(np.arange(n), 2)[1:], np.repeat(np.arange(n), 2)[:-1]
-    pairs = ordered(ScoredPairs(src, tgt, np.arange(len(src))[::-1].astype(float)))
+    pairs = joined(ScoredPairs(src, tgt, np.arange(len(src))[::-1].astype(float)))
     assert as_list(greedy(pairs, n, n)) == one_by_one(as_list(pairs))
 
 
@@ -71,7 +70,7 @@ def test_each_way_on_a_small_case():
         "matching": [(1, 0, 1.5), (0, 1, 1.1)],
     }
     assert {how: as_list(retrieve(best, how)) for how in Retrieval} == expected
-    with pytest.raises(BitextmineError, match="'best'"):
+    with pytest.raises(ValueError, match="'best'"):
         retrieve(best, "best")
 
 

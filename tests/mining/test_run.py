@@ -22,12 +22,12 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import one_cell
 from bitextmine.mining.dedup import closest_lines, every_line, unique_lines
-from bitextmine.mining.margin import MARGINS
+from bitextmine.mining.margin import Margin
 from bitextmine.mining.options import MiningOptions, split_options
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs
-from bitextmine.mining.run import Context, mine_sides, mine_texts
+from bitextmine.mining.run import mine_sides, mine_texts
 from bitextmine.mining.sides import Side, load_side, packed_rows
-from bitextmine.mining.texts import find_text
+from bitextmine.mining.texts import find_pairs
 from bitextmine.search.exact import search_both
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
@@ -99,7 +99,7 @@ def test_every_combination_agrees_with_the_oracle(drawn, dedup):
     a, b = side(src, x, dedup), side(tgt, y, dedup)
     for k in (1, 2, 4, 16):
         neighbours = search_both(a.vectors, b.vectors, k)
-        for margin, retrieval in itertools.product(MARGINS, PLAIN):
+        for margin, retrieval in itertools.product(Margin, PLAIN):
             expected = oracle.mine(
                 src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup == "exact"
             )
@@ -122,9 +122,7 @@ def noisy():
     return src, tgt, x, y
 
 
-@pytest.mark.parametrize(
-    ("margin", "retrieval", "k"), list(itertools.product(MARGINS, PLAIN, (1, 3, 4, 100)))
-)
+@pytest.mark.parametrize(("margin", "retrieval", "k"), list(itertools.product(Margin, PLAIN, (1, 3, 4, 100))))
 def test_a_realistic_corpus_agrees_with_the_oracle(noisy, margin, retrieval, k):
     src, tgt, x, y = noisy
     expected = oracle.mine(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval)
@@ -250,7 +248,7 @@ def test_counts_and_signature_tell_the_run(noisy):
     a, b = side(src, x), side(tgt, y)
     neighbours = search_both(a.vectors, b.vectors, 4)
     found = mine_sides(
-        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), Context(made_by={"model": "abc"})
+        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), made_by={"model": "abc"}
     )
     assert found.signature.startswith("model:abc|k:4|margin:ratio|retrieval:max|threshold:1.100000|")
     rows = found.details["rows"]
@@ -275,7 +273,6 @@ def test_load_side_leaves_out_blank_repeated_and_unknown_lines(tmp_path):
     loaded = load_side(Corpus(tmp_path / "c.xx"), embedded(tmp_path / "c.xx", lines, vectors))
     assert loaded.unique.rows.tolist() == [0, 2, 4]
     assert loaded.unique.line_to_row.tolist() == [0, -1, 1, 0, 2, -1]
-    assert loaded.unknown == 1
     assert np.array_equal(loaded.vectors[:], vectors[[0, 2, 4]])
 
 
@@ -346,10 +343,9 @@ def words(monkeypatch, tmp_path):
 def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None, **options):
     """As the command does it."""
     mining, work = split_options(options)
-    texts = [
-        find_text(name, lang, path, directory)
-        for name, lang, path in (("source", src, src_corpus), ("target", tgt, tgt_corpus))
-    ]
+    sides = ((src, src_corpus), (tgt, tgt_corpus))
+    named = [([lang] if lang else [], [path] if path else []) for lang, path in sides]
+    (texts,) = find_pairs((), *named, directory)
     return mine_texts(*texts, mining, work)
 
 

@@ -19,7 +19,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.candidates import candidates
+from bitextmine.mining.margin import candidates
 from bitextmine.mining.piece_features import (
     FEATURES,
     LIMITS,

@@ -15,7 +15,7 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.options import SearchWay, WorkOptions
 from bitextmine.mining.sides import load_side
-from bitextmine.mining.texts import find_text, text_of
+from bitextmine.mining.texts import find_pairs, text_of
 from bitextmine.run import Run
 
 LINES = [
@@ -44,7 +44,7 @@ def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
     assert np.array_equal(matrix, open_embedding(tmp_path / "c.en.npy")[0])
     assert np.array_equal(in_memory.vectors, on_disk.vectors)
     assert np.array_equal(in_memory.unique.line_to_row, on_disk.unique.line_to_row)
-    assert (in_memory.unknown, in_memory.npy) == (on_disk.unknown, None)
+    assert in_memory.npy is None
     assert {**in_memory.counts(), "corpus": "c.en", "lang": "en"} == on_disk.counts()
 
 
@@ -89,9 +89,9 @@ def test_texts_by_what_is_given(tmp_path):
 
 def test_texts_by_language_or_name(tmp_path):
     (tmp_path / "c.en").write_text("a\n")
-    assert find_text("source", "en", None, tmp_path) == Corpus(tmp_path / "c.en", "en")
-    assert find_text("source", None, "b.en", tmp_path).path == Path("b.en")
+    ((src, tgt),) = find_pairs((), (["en"], []), ([], ["b.fr"]), tmp_path)
+    assert (src, tgt.path) == (Corpus(tmp_path / "c.en", "en"), Path("b.fr"))
     with pytest.raises(UsageError, match=r"--tgt-file: the corpus cannot be standard input"):
-        find_text("target", "en", "-")
+        find_pairs((), (["en"], []), (["en"], ["-"]), tmp_path)
     with pytest.raises(UsageError, match="no source corpus"):
-        find_text("source", None, None)
+        find_pairs((), ([], []), (["en"], []))
