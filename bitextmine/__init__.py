@@ -15,7 +15,7 @@ from bitextmine.version import __version__
 
 if TYPE_CHECKING:
     from bitextmine.adaptation.run import adapt
-    from bitextmine.alignment.api import align
+    from bitextmine.alignment.run import align
     from bitextmine.documents.api import split
     from bitextmine.documents.run import Sentence
     from bitextmine.encoder import Encoder, load_encoder
@@ -60,7 +60,7 @@ __all__ = [
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
     "adapt": "bitextmine.adaptation.run",
-    "align": "bitextmine.alignment.api",
+    "align": "bitextmine.alignment.run",
     "mine": "bitextmine.mining.api",
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.alignment.program import Band, Kinds, Lattice, Path
+from bitextmine.alignment.program import Band, Lattice, Path, Step
 from bitextmine.alignment.windows import Floats, Windows
 
 _BLOCK = 4096
@@ -85,11 +85,11 @@ def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
 class Costs:
     """Costs of the steps between two documents."""
 
-    def __init__(self, src: Windows, tgt: Windows, steps: Kinds) -> None:
+    def __init__(self, src: Windows, tgt: Windows, steps: list[Step]) -> None:
         self._sides, self.steps = (src, tgt), steps
         means = _mean(tgt), _mean(src)
         others = len(tgt), len(src)
-        largest = int(steps.x.max(initial=1)), int(steps.y.max(initial=1))
+        largest = [max((step[side] for step in steps), default=1) for side in (0, 1)]
         self._far = [
             [_far(side, size, mean, count) for size in range(1, most + 1)]
             for side, most, mean, count in zip(self._sides, largest, means, others, strict=True)
@@ -116,33 +116,35 @@ class Costs:
         rows = max(_BLAS_WORTH, min(2 * band.width, _CELLS // band.width))
         for first in range(0, len(band.low), rows):
             last = min(first + rows, len(band.low))
-            x, y = band.nodes(first, last)
-            x0, x1 = max(0, int(x.min())), min(band.n, int(x.max()) + 1)
-            y0, y1 = max(0, int(y.min())), min(band.m, int(y.max()) + 1)
-            blocks = [
-                [side.vectors(size, begin, max(begin, min(end, len(side) - size + 1))) for size in sizes]
-                for side, begin, end, sizes in zip(
-                    self._sides, (x0, y0), (x1, y1), self._sizes(), strict=True
-                )
-            ]
-            i, j, beyond_x, beyond_y = [], [], [], []
-            for size in self._sizes()[0]:
-                i.append(np.clip(x, x0, max(x0, min(x1 - 1, band.n - size))))
-                beyond_x.append((x < 0) | (x > band.n - size))
-            for size in self._sizes()[1]:
-                j.append(np.clip(y, y0, max(y0, min(y1 - 1, band.m - size))))
-                beyond_y.append((y < 0) | (y > band.m - size))
-            for k, (s, t) in enumerate(self._pairs()):
-                if not len(blocks[0][s - 1]) or not len(blocks[1][t - 1]):
-                    continue
-                products = blocks[0][s - 1] @ blocks[1][t - 1].T
-                part = 1 - products[i[s - 1] - x0, j[t - 1] - y0]
-                part /= self._far[0][s - 1][i[s - 1]] + self._far[1][t - 1][j[t - 1]]
-                part[beyond_x[s - 1] | beyond_y[t - 1]] = np.inf
-                out[first:last, :, k] = 2 * part
+            sides = [self._starting(side, nodes) for side, nodes in enumerate(band.nodes(first, last))]
+            for k, (s, t) in enumerate(self.steps):
+                (x, i, x_far, x_beyond), (y, j, y_far, y_beyond) = sides[0][s - 1], sides[1][t - 1]
+                if len(x) and len(y):
+                    part = 1 - (x @ y.T)[i, j]
+                    part /= x_far + y_far
+                    part[x_beyond | y_beyond] = np.inf
+                    out[first:last, :, k] = 2 * part
             if tick is not None:
                 tick(last - first)
         return out
+
+    def _starting(self, side: int, nodes: NDArray[np.int64]) -> list[tuple[Floats, NDArray, Floats, NDArray]]:
+        """Return the windows of each size that start at the nodes of one side.
+
+        The vectors of a block of windows; and for each node the place of its window in the block, the mean distance of
+        that window to the other document, and True if it reaches beyond the end.
+        """
+        windows = self._sides[side]
+        begin, end = max(0, int(nodes.min())), min(len(windows), int(nodes.max()) + 1)
+        found = []
+        for size, far in enumerate(self._far[side], 1):
+            last = len(windows) - size
+            vectors = windows.vectors(size, begin, max(begin, min(end, last + 1)))
+            start = np.clip(nodes, begin, begin + max(0, len(vectors) - 1))
+            found.append(
+                (vectors, start - begin, far[start] if len(vectors) else far, (nodes < 0) | (nodes > last))
+            )
+        return found
 
     def lattice(
         self, band: Band, distances: Floats, prices: Prices, level: float, missed: Floats | None = None
@@ -154,7 +156,7 @@ class Costs:
             [length[np.clip(node, 0, len(length) - 1)] for length in lengths]
             for node, lengths in zip((x, y), self._lengths or ([], []), strict=True)
         ]
-        for k, (s, t) in enumerate(self._pairs()):
+        for k, (s, t) in enumerate(self.steps):
             if self._lengths is not None and s <= band.n and t <= band.m:
                 off = logs[0][s - 1] - logs[1][t - 1]
                 cost[..., k] += np.minimum(off * off, _FAR_OFF) * np.float32(prices.length)
@@ -163,12 +165,6 @@ class Costs:
         if missed is not None:
             cost += missed * np.float32(prices.missed)
         return Lattice(band, self.steps, cost, prices.skip)
-
-    def _pairs(self) -> list[tuple[int, int]]:
-        return list(zip(self.steps.x.tolist(), self.steps.y.tolist(), strict=True))
-
-    def _sizes(self) -> list[range]:
-        return [range(1, len(far) + 1) for far in self._far]
 
 
 def of_steps(path: Path, lattice: Lattice, values: Floats) -> Floats:

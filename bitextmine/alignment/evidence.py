@@ -9,7 +9,7 @@ large for distinctive pieces; light ones are left out, which makes the compariso
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ _COSINE, _WEIGHT = 255, 256
 _PAIRS, _SENTENCES = 1 << 14, 1 << 12
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """The distinctive pieces of a document's sentences, with their weights (pieces,) int32."""
 
     pieces: Pieces
@@ -53,17 +52,14 @@ class Evidence:
         """Return the comparison for an encoder; None if it has no vectors of pieces."""
         return cls(encoder.network) if isinstance(encoder.network, PieceRows) else None
 
-    def side(self, pieces: Pieces) -> Side:
-        """Return the distinctive pieces of a document."""
-        kept = pieces.keep(self._weight[pieces.ids] >= _LIGHT * _WEIGHT)
-        return Side(kept, self._weight[kept.ids])
-
-    def missed(self, src: Side, tgt: Side, pairs: NDArray[np.int64], sizes: int) -> tuple[NDArray, NDArray]:
+    def missed(
+        self, src_pieces: Pieces, tgt_pieces: Pieces, pairs: NDArray[np.int64], sizes: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the evidence that each sentence misses when it is linked with a window of the other document.
 
         Args:
-            src: the source document.
-            tgt: the target document.
+            src_pieces: the source document.
+            tgt_pieces: the target document.
             pairs: (p, 2) sentences to compare, sorted by source, then target; each sentence has consecutive partners.
             sizes: sentences in the longest window.
 
@@ -72,6 +68,7 @@ class Evidence:
             j .. j + t - 1, and what target sentence j misses in source sentences i .. i + t - 1. Sentences that are not
             compared have no match.
         """
+        src, tgt = self.side(src_pieces), self.side(tgt_pieces)
         best = [np.empty(0, dtype=np.uint8)], [np.empty(0, dtype=np.uint8)]
         for start in range(0, len(pairs), _PAIRS):
             some = pairs[start : start + _PAIRS]
@@ -85,6 +82,11 @@ class Evidence:
         backward = np.empty_like(forward)
         backward[order] = _missed(tgt, pairs[order][:, ::-1], turned, sizes)
         return forward, backward
+
+    def side(self, pieces: Pieces) -> Side:
+        """Return the distinctive pieces of a document."""
+        kept = pieces.keep(self._weight[pieces.ids] >= _LIGHT * _WEIGHT)
+        return Side(kept, self._weight[kept.ids])
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

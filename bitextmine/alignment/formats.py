@@ -6,15 +6,14 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bitextmine.alignment.aligner import Alignment
+from bitextmine.alignment.aligner import Alignment, probability
 from bitextmine.alignment.choices import LINK_FORMATS, choose_format
 from bitextmine.alignment.inputs import Task
-from bitextmine.alignment.scores import probability
 from bitextmine.console import counted
 from bitextmine.files.cells import DECIMALS, Added, one_cell
 from bitextmine.files.formats.names import FORMATS
@@ -39,12 +38,12 @@ class LinkedText(NamedTuple):
 
     @property
     def src(self) -> str:
-        """The source sentences, joined by spaces."""
+        """Return the source sentences, joined by spaces."""
         return _joined(self.src_texts)
 
     @property
     def tgt(self) -> str:
-        """The target sentences, joined by spaces."""
+        """Return the target sentences, joined by spaces."""
         return _joined(self.tgt_texts)
 
 
@@ -73,8 +72,9 @@ class AlignedDocument:
     signature: str = ""
 
     @classmethod
-    def of(cls, task: Task, src: Sequence[str], tgt: Sequence[str], alignment: Alignment) -> AlignedDocument:
+    def of(cls, task: Task, texts: Sequence[Sequence[str]], alignment: Alignment) -> AlignedDocument:
         """Attach the lines of two documents to their alignment."""
+        src, tgt = texts
         starts = [task.src.first, task.tgt.first]
         ends = [starts[0] + len(src), starts[1] + len(tgt)]
         links = [
@@ -91,12 +91,8 @@ class AlignedDocument:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> AlignedDocument:
-        """Return the document of which `to_json` made the values."""
+        """Return the document with these fields, as JSON has them."""
         return cls(**{**content, "links": [LinkedText(*link) for link in content["links"]]})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, for the journal."""
-        return asdict(self)
 
     def __len__(self) -> int:
         return len(self.links)

@@ -62,10 +62,22 @@ class Reader:
 
     def __init__(self, langs: tuple[str | None, str | None], presplit: bool, run: Run) -> None:
         self._langs, self._presplit, self._run = langs, presplit, run
+        self._ahead: dict[tuple[str, int, int], Sequence[str]] = {}
         self.cut: dict[str, int] = {}
+
+    def peek(self, part: Part, side: int) -> Sequence[str]:
+        """Return the sentences of a document, which the next `read` returns without reading it again."""
+        key = part.path, part.first, side
+        if key not in self._ahead:
+            self._ahead[key] = self._read(part, side)
+        return self._ahead[key]
 
     def read(self, part: Part, side: int) -> Sequence[str]:
         """Return the sentences of a document of side 0, the source, or 1, the target."""
+        found = self._ahead.pop((part.path, part.first, side), None)
+        return self._read(part, side) if found is None else found
+
+    def _read(self, part: Part, side: int) -> Sequence[str]:
         if self._presplit or part.lines is not None:
             return part.read(self._run.errors)
         lang = self._langs[side] or language_of(part.path) or "en"

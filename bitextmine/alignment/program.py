@@ -17,25 +17,15 @@ from bitextmine.compiled import library
 _NONE = 255
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """Steps that pair sentences: step k takes x[k] source and y[k] target sentences (int64)."""
-
-    x: NDArray[np.int64]
-    y: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.x)
+Step = tuple[int, int]  # the source and target sentences that it takes
 
 
-def kinds(largest: int) -> Kinds:
-    """Return all steps of up to `largest` sentences of both sides together (2: one to one alone), small ones first."""
-    found = sorted(
+def kinds(largest: int) -> list[Step]:
+    """Return the kinds of steps that pair up to `largest` sentences of both sides together, small ones first."""
+    return sorted(
         ((s, t) for s in range(1, largest) for t in range(1, largest) if s + t <= largest),
         key=lambda step: (sum(step), abs(step[0] - step[1]), step),
     )
-    steps = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return Kinds(np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1]))
 
 
 @dataclass(frozen=True)
@@ -73,13 +63,13 @@ class Lattice:
     """
 
     band: Band
-    steps: Kinds
+    steps: list[Step]
     cost: NDArray[np.float32]
     skip: float
 
-    def moves(self) -> list[tuple[int, int]]:
-        """Return the sentences that each kind of step takes, those that leave one out last."""
-        return [*zip(self.steps.x.tolist(), self.steps.y.tolist(), strict=True), (1, 0), (0, 1)]
+    def moves(self) -> list[Step]:
+        """Return all kinds of steps, those that leave a sentence out last."""
+        return [*self.steps, (1, 0), (0, 1)]
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,8 @@ def cheapest(lattice: Lattice, *, compiled: bool = True) -> Path:
     else:
         shape = np.array([band.width, band.n, band.m, len(steps)], dtype=np.int64)
         low, cost = np.ascontiguousarray(band.low, dtype=np.int64), np.ascontiguousarray(lattice.cost)
-        native.dp_advance(total, back, low, cost, steps.x, steps.y, np.array([lattice.skip]), shape)
+        x, y = np.array(steps, dtype=np.int64).reshape(-1, 2).T.copy()
+        native.dp_advance(total, back, low, cost, x, y, np.array([lattice.skip]), shape)
     return _trace(lattice, total, back)
 
 

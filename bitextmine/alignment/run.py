@@ -1,16 +1,20 @@
-"""Align documents in files: the work of `bitextmine align`."""
+"""Align documents: the function `bitextmine.align`, and the work of the command ``align`` on files."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from bitextmine.alignment.aligner import Aligner
-from bitextmine.alignment.batches import align_tasks
+import numpy as np
+
+from bitextmine.alignment.aligner import Aligner, Alignment
 from bitextmine.alignment.choices import choose_format
+from bitextmine.alignment.costs import Tick
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
@@ -18,7 +22,7 @@ from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import make_windows
 from bitextmine.console import counted
 from bitextmine.documents.sources import language_of
-from bitextmine.encoder import load_encoder
+from bitextmine.encoder import as_encoder, load_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
@@ -33,8 +37,15 @@ from bitextmine.run import Run
 from bitextmine.signature import signature
 from bitextmine.version import __version__
 
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
 _NAMED = 3  # documents that a message names
 _LOOKED_AT = 20  # documents whose language is checked
+# Documents are encoded together up to these numbers.
+_BATCH_SENTENCES, _BATCH_DOCUMENTS = 20_000, 32
+
+Text = Iterable[str] | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,7 @@ class AlignOptions:
 
     @property
     def settings(self) -> Settings:
-        """The parameters of the search."""
+        """Return the parameters of the search."""
         return Settings(max_size=self.max_size)
 
     def signature(self, aligner: Aligner) -> str:
@@ -94,7 +105,7 @@ class Summary:
     Attributes:
         paired, one_to_one: links of two sides, and those of one sentence each.
         likely: the sum of the sentences' probabilities.
-        doubtful: documents that hardly look like translations of each other, with their mean score.
+        doubtful: documents that hardly look like translations of each other, with their mean probability.
         alone: documents without a partner.
         cut: documents that were cut into sentences.
     """
@@ -121,7 +132,7 @@ class Summary:
         self.one_to_one += sizes.count((1, 1))
         self.likely += document.mean_score * sum(counts)
         if document.doubtful:
-            self.doubtful.append(f"{document.name} (mean score {document.mean_score:.2f})")
+            self.doubtful.append(f"{document.name} (mean probability {document.mean_score:.2f})")
 
     def to_table(self) -> str:
         """Return the counts as text."""
@@ -129,7 +140,7 @@ class Summary:
         lines = [
             f"{counted(self.documents, 'pair')} of documents, {counted(src, 'source sentence')} and "
             f"{counted(tgt, 'target sentence')}: {counted(self.paired, 'pair')} ({self.one_to_one:,} one to one), "
-            f"{counted(self.links - self.paired, 'sentence')} left out, mean score "
+            f"{counted(self.links - self.paired, 'sentence')} left out, mean probability "
             f"{self.likely / max(1, src + tgt):.2f}"
         ]
         if self.cut:
@@ -152,6 +163,74 @@ class Summary:
 def _some(names: Sequence[str]) -> str:
     rest = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def align(
+    src: Text,
+    tgt: Text,
+    *,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    model: str | os.PathLike[str] | Encoder = "default",
+    max_size: int = 6,
+    presplit: bool = False,
+    run: Run | None = None,
+) -> AlignedDocument:
+    """Align the sentences of a document with those of its translation, as the command ``align`` does.
+
+    Args:
+        src: the path of a document, or its sentences. A file that does not have one sentence per line is cut into
+            sentences.
+        tgt: the same in the other language.
+        src_lang: the language (default: as the name tells).
+        tgt_lang: the same for the target.
+        model: an encoder, or the name of one for `load_encoder`.
+        max_size: the most sentences in a link, of both sides together.
+        presplit: take each line of a file as a sentence.
+        run: device, threads, treatment of invalid UTF-8.
+
+    Returns:
+        the links in order: an `AlignedDocument`, which has a length, iterates over (score, src_lines, tgt_lines,
+        src_texts, tgt_texts) with ``src`` and ``tgt``, the joined texts, and has ``to_frame()``, ``write(path)``,
+        ``mean_score``, ``doubtful`` and ``signature``.
+
+    Raises:
+        UsageError: an argument has the wrong type or is out of range.
+        BitextmineError: a file cannot be read.
+
+    >>> en = ["Good morning.", "The train to Paris leaves at noon. It is late.", "I do not eat meat."]
+    >>> fr = ["Bonjour.", "Le train pour Paris part à midi.", "Il est en retard.", "Je ne mange pas de viande."]
+    >>> for link in align(en, fr):
+    ...     print(link.src_lines, link.tgt_lines)
+    [1] [1]
+    [2] [2, 3]
+    [3] [4]
+    """
+    run = run or Run()
+    if type(max_size) is not int or max_size < 2:
+        raise UsageError(f"max_size: expected a whole number from 2 on, found {max_size!r}")
+    options = AlignOptions(max_size=max_size, presplit=presplit, src_lang=src_lang, tgt_lang=tgt_lang)
+    parts = [_part(name, text) for name, text in (("src", src), ("tgt", tgt))]
+    options.check(parts[0].path, parts[1].path)
+    aligner = Aligner(as_encoder(model, run.device), options.settings, run.batch_tokens)
+    reader = Reader((src_lang, tgt_lang), presplit, run)
+    (found,) = _align_tasks([Task(parts[0].name, *parts)], reader, aligner, run)
+    langs = [
+        given or language_of(part.path) or "" for given, part in zip((src_lang, tgt_lang), parts, strict=True)
+    ]
+    return replace(found, langs=(langs[0], langs[1]), signature=options.signature(aligner))
+
+
+def _part(name: str, text: Text) -> Part:
+    if isinstance(text, (str, os.PathLike)):
+        return Part(os.fspath(text))
+    lines = tuple(text)
+    wrong = next((line for line in lines if not isinstance(line, str)), None)
+    if wrong is not None:
+        raise UsageError(
+            f"{name}: expected the path of a document or its sentences, found {wrong!r} among them"
+        )
+    return Part(name, lines=lines)
 
 
 def align_files(
@@ -198,7 +277,7 @@ def align_files(
     summary.signature = options.signature(aligner)
     with _journal(output, tasks, aligner, options, run) as journal:
         with open_links(output, format, ids=options.ids, named=named, langs=langs) as write:
-            for document in align_tasks(tasks, reader, aligner, run, journal):
+            for document in _align_tasks(tasks, reader, aligner, run, journal):
                 write(document)
                 summary.add(document)
         if journal is not None:
@@ -210,8 +289,11 @@ def align_files(
 def _journal(
     output: str, tasks: Sequence[Task], aligner: Aligner, options: AlignOptions, run: Run
 ) -> contextlib.AbstractContextManager[Journal | None]:
-    """Return the journal beside an output file; None for a stream and for storage by URL."""
-    if output == "-" or is_remote(output) or (Path(output).exists() and not Path(output).is_file()):
+    """Return the journal beside an output file; None for a stream, storage by URL, and a single pair of documents."""
+    is_file = (
+        output != "-" and not is_remote(output) and (Path(output).is_file() or not Path(output).exists())
+    )
+    if not is_file or len(tasks) == 1:
         return contextlib.nullcontext()
     identity = {
         "version": __version__,
@@ -270,5 +352,85 @@ def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, option
     for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
         parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
         seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
-        lines = (line for part in seen for line in reader.read(part, side))
+        lines = (line for part in seen for line in reader.peek(part, side))
         warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))
+
+
+def _align_tasks(
+    tasks: Sequence[Task], reader: Reader, aligner: Aligner, run: Run, journal: Journal | None = None
+) -> Iterator[AlignedDocument]:
+    """Yield one result per task in order, reusing and extending the journal.
+
+    A record of the journal counts as long as the digest of its documents is the same.
+    """
+    many = len(tasks) > 1
+    with (
+        ThreadPoolExecutor(run.thread_count) as pool,
+        run.progress(len(tasks) if many else None, "aligning", "documents" if many else "sentences") as bar,
+    ):
+        done = 0
+        for batch in _batches(tasks, reader):
+            if journal is not None:
+                while batch and done < len(journal) and journal[done]["digest"] == batch[0].digest():
+                    yield AlignedDocument.from_json(journal[done]["aligned"])
+                    del batch[0]
+                    done += 1
+                    bar.update(1)
+                if batch:
+                    journal.truncate(done)
+            if not many:
+                bar.total = sum(len(text) for text in batch[0].texts)
+            for document, alignment in _align(batch, aligner, pool, None if many else bar.update):
+                aligned = AlignedDocument.of(document.task, document.texts, alignment)
+                if journal is not None:
+                    journal.append({"digest": document.digest(), "aligned": vars(aligned)})
+                done += 1
+                bar.update(1 if many else 0)
+                yield aligned
+
+
+class _Document(NamedTuple):
+    """A task with its source and target lines."""
+
+    task: Task
+    texts: tuple[Sequence[str], Sequence[str]]
+
+    def digest(self) -> str:
+        return line_digest([str(len(self.texts[0])), *self.texts[0], *self.texts[1]])
+
+
+def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]:
+    batch: list[_Document] = []
+    size = 0
+    for task in tasks:
+        texts = reader.read(task.src, 0), reader.read(task.tgt, 1)
+        batch.append(_Document(task, texts))
+        size += len(texts[0]) + len(texts[1])
+        if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _align(
+    batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Tick
+) -> Iterator[tuple[_Document, Alignment]]:
+    texts = [text for document in batch for text in document.texts]
+    rows = [np.array([i for i, line in enumerate(text) if line.strip()], dtype=np.int64) for text in texts]
+    windows = aligner.windows([[text[i] for i in some] for text, some in zip(texts, rows, strict=True)])
+    if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
+        futures = []
+        found = iter([aligner.align(windows[0], windows[1], tick)])
+    else:
+        futures = [
+            pool.submit(aligner.align, *sides) for sides in zip(windows[::2], windows[1::2], strict=True)
+        ]
+        found = (future.result() for future in futures)
+    del windows
+    try:
+        for document, src, tgt, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
+            yield document, replace(alignment, src_lines=src, tgt_lines=tgt)
+    finally:
+        for future in futures:  # interrupted
+            future.cancel()

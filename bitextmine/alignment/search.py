@@ -8,6 +8,7 @@ search near it also weighs the evidence of pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +48,11 @@ class Settings:
 
     @property
     def window_sizes(self) -> int:
-        """The sentences in the longest window."""
+        """Return the sentences in the longest window."""
         return max(1, self.max_size - 1)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A path, and of each of its steps the distance and the missed evidence (NaN for a sentence left out)."""
 
     path: Path
@@ -74,21 +74,20 @@ def find_path(
     level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
     band = _around(first.path, n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
     distances = _columns(first.lattice.band, band, first.distances)
-    missed = None
-    if evidence is not None and src.pieces is not None and tgt.pieces is not None:
+    if evidence is None or src.pieces is None or tgt.pieces is None:
+        lattice = costs.lattice(band, distances, settings.vectors, level)
+        path = cheapest(lattice)
+        lost = np.zeros(len(path), dtype=np.float32)
+    else:
         missed = _missed(evidence, src, tgt, costs, band)
-    prices = settings.vectors if missed is None else settings.pieces
-    lattice = costs.lattice(band, distances, prices, level, missed)
-    path = cheapest(lattice)
-    none = np.zeros(len(path), dtype=np.float32)
-    return Found(
-        path, of_steps(path, lattice, distances), none if missed is None else of_steps(path, lattice, missed)
-    )
+        lattice = costs.lattice(band, distances, settings.pieces, level, missed)
+        path = cheapest(lattice)
+        lost = of_steps(path, lattice, missed)
+    return Found(path, of_steps(path, lattice, distances), lost)
 
 
-@dataclass(frozen=True)
-class _Search:
-    """The cheapest path by vectors, and the costs and distances it was found with."""
+class _Search(NamedTuple):
+    """The cheapest path by vectors, with its costs and distances."""
 
     path: Path
     lattice: Lattice
@@ -165,17 +164,14 @@ def _missed(evidence: Evidence, src: Windows, tgt: Windows, costs: Costs, band: 
     row, column = np.nonzero((x >= 0) & (y >= 0) & (x < band.n) & (y < band.m))
     pairs = np.stack([x[row, column], y[row, column]], axis=1)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    sizes = int(max(costs.steps.x.max(initial=1), costs.steps.y.max(initial=1)))
-    of_src, of_tgt = evidence.missed(
-        evidence.side(src.pieces), evidence.side(tgt.pieces), pairs[order], sizes
-    )
+    sizes = max(map(max, costs.steps), default=1)
+    of_src, of_tgt = evidence.missed(src.pieces, tgt.pieces, pairs[order], sizes)
     # The number of a node's pair; outside the band the last row, of zeros.
     number = np.full((len(band.low) + sizes, band.width), len(pairs))
     number[row[order], column[order]] = np.arange(len(pairs))
     low = np.append(band.low, np.full(sizes, band.low[-1]))
-    of_src, of_tgt = (
-        np.append(part, np.zeros((1, sizes), dtype=np.float32), axis=0) for part in (of_src, of_tgt)
-    )
+    nothing = np.zeros((1, sizes), dtype=np.float32)
+    of_src, of_tgt = np.append(of_src, nothing, axis=0), np.append(of_tgt, nothing, axis=0)
     out = np.zeros((len(band.low), band.width, len(costs.steps)), dtype=np.float32)
 
     def beside(dx: int, dy: int) -> NDArray[np.int64]:
@@ -183,14 +179,11 @@ def _missed(evidence: Evidence, src: Windows, tgt: Windows, costs: Costs, band: 
         after = np.arange(len(band.low)) + dx + dy
         there = y + dy - low[after][:, None]
         inside = (there >= 0) & (there < band.width)
-        found: NDArray[np.int64] = np.where(
-            inside, number[after[:, None], np.where(inside, there, 0)], len(pairs)
-        )
-        return found
+        return np.where(inside, number[after[:, None], np.where(inside, there, 0)], len(pairs))
 
     for i in range(sizes):
         down, right = beside(i, 0), beside(0, i)
-        for k, (s, t) in enumerate(zip(costs.steps.x.tolist(), costs.steps.y.tolist(), strict=True)):
+        for k, (s, t) in enumerate(costs.steps):
             if i < s:
                 out[..., k] += of_src[down, t - 1]
             if i < t:

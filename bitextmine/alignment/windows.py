@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,11 @@ from bitextmine.encoder.sums import PieceSums, SumParts
 
 Floats = NDArray[np.float32]
 
+_BLOCK = 8192
+_KEPT_ROWS, _KEPT_BLOCKS = 1024, 6
 
-class Windows(Protocol):
+
+class Windows:
     """A document of ``len()`` sentences, and the vectors of its windows.
 
     Attributes:
@@ -33,10 +35,11 @@ class Windows(Protocol):
 
     sizes: int
     dim: int
-    characters: NDArray[np.int64] | None
-    pieces: Pieces | None
+    characters: NDArray[np.int64] | None = None
+    pieces: Pieces | None = None
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        raise NotImplementedError
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors of windows of one size, which the caller must not write to.
@@ -45,9 +48,10 @@ class Windows(Protocol):
             (stop - start, dim) float32 unit rows, row i for sentences start + i .. start + i + size - 1; zeros for a
             window without pieces. 0 <= start <= stop <= len() - size + 1, size <= sizes.
         """
+        raise NotImplementedError
 
 
-class SumWindows:
+class SumWindows(Windows):
     """Windows of an encoder without layers: sums over pieces are summed over sentences.
 
     The order columns weigh a piece by a cosine of its place in the whole window. Within one sentence that is part of a
@@ -55,22 +59,32 @@ class SumWindows:
     """
 
     def __init__(self, parts: SumParts, sizes: int, pieces: Pieces, characters: NDArray[np.int64]) -> None:
-        self._parts = parts
-        self.pieces: Pieces | None = pieces
-        self.characters: NDArray[np.int64] | None = characters
-        self.sizes = sizes
+        self._parts, self.pieces, self.characters, self.sizes = parts, pieces, characters, sizes
         self.dim = parts.sums.shape[1] + (COLUMNS if parts.length_share else 0)
-        self._kept = _Kept()
+        # The vectors last used, in blocks by size and number: an aligner asks for the same ones again and again, mostly
+        # in order.
+        self._kept: dict[tuple[int, int], Floats] = {}
 
     def __len__(self) -> int:
         return len(self._parts.sums)
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors, see `Windows`."""
-        return self._kept.rows(self, size, start, stop)
+        found = []
+        for number in range(start // _KEPT_ROWS, -(-stop // _KEPT_ROWS)):
+            begin = number * _KEPT_ROWS
+            block = self._kept.pop((size, number), None)
+            if block is None:
+                block = self._fresh(size, begin, min(begin + _KEPT_ROWS, len(self) - size + 1))
+                if len(self._kept) >= _KEPT_BLOCKS * self.sizes:
+                    del self._kept[next(iter(self._kept))]
+            self._kept[size, number] = block  # now the last to be dropped
+            found.append(block[max(0, start - begin) : stop - begin])
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else np.empty((0, self.dim), dtype=np.float32)
 
-    def fresh(self, size: int, start: int, stop: int) -> Floats:
-        """Compute the vectors, see `Windows`."""
+    def _fresh(self, size: int, start: int, stop: int) -> Floats:
         parts, count = self._parts, stop - start
         columns = parts.sums.shape[1]
         plain = columns - parts.order_columns
@@ -116,44 +130,15 @@ def _mean_cosine(begin: NDArray[np.float64], width: NDArray[np.float64]) -> NDAr
     return np.cos(begin + width / 2) * np.sinc(width / (2 * np.pi))
 
 
-class _Kept:
-    """A cache of the vectors last used, in blocks: an aligner needs the same ones again and again, mostly in order."""
-
-    def __init__(self, most: int = 6) -> None:
-        self._most = most
-        self._blocks: dict[tuple[int, int], Floats] = {}
-
-    def rows(self, of: SumWindows, size: int, start: int, stop: int) -> Floats:
-        found = []
-        for number in range(start // _KEPT_ROWS, -(-stop // _KEPT_ROWS)):
-            key = size, number
-            block = self._blocks.pop(key, None)
-            begin = number * _KEPT_ROWS
-            if block is None:
-                block = of.fresh(size, begin, min(begin + _KEPT_ROWS, len(of) - size + 1))
-                if len(self._blocks) >= self._most * of.sizes:
-                    del self._blocks[next(iter(self._blocks))]
-            self._blocks[key] = block  # now the last to be dropped
-            found.append(block[max(0, start - begin) : stop - begin])
-        if len(found) == 1:
-            return found[0]
-        return np.concatenate(found) if found else np.empty((0, of.dim), dtype=np.float32)
-
-
-_KEPT_ROWS = 1024
-
-
-class EncodedWindows:
+class EncodedWindows(Windows):
     """Windows of any encoder, which encodes sentences joined by spaces; float16 (cosine error below 5e-5)."""
-
-    pieces: Pieces | None = None
 
     def __init__(
         self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None
     ) -> None:
         self.sizes, self.dim = sizes, encoder.dim
         self._count = len(lines)
-        self.characters: NDArray[np.int64] | None = line_lengths(lines)
+        self.characters = line_lengths(lines)
         self._rows = []
         for size in range(1, sizes + 1):
             rows = np.empty((max(0, len(lines) - size + 1), encoder.dim), dtype=np.float16)
@@ -171,13 +156,8 @@ class EncodedWindows:
         return self._rows[size - 1][start:stop].astype(np.float32)
 
 
-_BLOCK = 8192
-
-
-class VectorWindows:
+class VectorWindows(Windows):
     """Windows of sentences known by their vectors only: the normalised sum of (n, d) unit rows or zeros."""
-
-    pieces: Pieces | None = None
 
     def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
         self.characters = characters

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.alignment.aligner import Alignment, align_windows
+from bitextmine.alignment.aligner import LOWEST, Alignment, align_windows
 from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, Evidence
 from bitextmine.alignment.program import Band, cheapest, kinds
-from bitextmine.alignment.scores import LOWEST
 from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import VectorWindows
 from bitextmine.compiled import library
@@ -106,7 +105,7 @@ def test_the_evidence_missed_is_that_of_the_definition(seed: int) -> None:
     sides = [evidence.side(part) for part in pieces]
     # Each sentence with consecutive ones of the other document, not all of them.
     pairs = np.array([(i, j) for i in range(12) for j in range(15) if abs(i - j) < 6])
-    found = evidence.missed(*sides, pairs, 4)
+    found = evidence.missed(*pieces, pairs, 4)
     unit = network.rows / np.linalg.norm(network.rows, axis=1, keepdims=True)
     for own, other, columns, table in (
         (sides[0], sides[1], pairs, found[0]),

@@ -183,9 +183,8 @@ def test_a_killed_run_resumes(bm, document, tmp_path):
     (tmp_path / "pairs.tsv").write_text(pairs)
     args = ("align", "--list", "pairs.tsv", "--ids", "-o", "out.tsv", "--jobs", "1")
     expected = bm(*args[:-4], "--jobs", "3").out
-    # Twenty documents are looked into for their languages. Then two files a document, 32 documents a batch: the third
-    # batch is being read.
-    moment = 2 * 20 + 2 * 64 + 3
+    # Two files a document, 32 documents a batch: the third batch is being read.
+    moment = 2 * 64 + 3
     killed = bm.dies(tmp_path / "hooks", moment, *args, folder=tmp_path / "docs")
     assert killed.code == -signal.SIGKILL
     assert not (tmp_path / "out.tsv").exists()
@@ -255,7 +254,10 @@ def test_unrelated_documents(bm, document, tmp_path):
     document(tmp_path, "b", 3000, 60)
     (tmp_path / "b.fr").write_text("".join(f"{x} {x} {x}\n" for x in range(60)))
     result = bm("align", "a.en", "b.fr")
-    assert "warning: these two do not look like translations of each other: a (mean score 0.0" in result.err
+    assert (
+        "warning: these two do not look like translations of each other: a (mean probability 0.0"
+        in result.err
+    )
 
 
 def test_missing_files(bm, document, tmp_path):
@@ -403,9 +405,10 @@ def test_a_document_that_is_part_of_the_other(bm, sentence_pairs, tmp_path):
 
 def test_a_foreign_file_instead_of_the_journal(bm, document, tmp_path):
     document(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("doc.en\tdoc.fr\n" * 2)
     notes = tmp_path / ".out.tsv.align"
     notes.write_text("notes\n")
-    assert "move it away" in bm.fails("align", "doc.en", "doc.fr", "-o", "out.tsv")
+    assert "move it away" in bm.fails("align", "--list", "pairs.tsv", "-o", "out.tsv")
     assert notes.read_text() == "notes\n"
 
 
