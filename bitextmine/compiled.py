@@ -120,12 +120,9 @@ class _Array:
 
 
 _ARRAYS = {"B": np.int8, "U": np.uint8, "I": np.int32, "L": np.int64, "F": np.float32, "P": None}
-_ARGUMENTS: dict[str, Any] = {
-    "i": ctypes.c_int32,
-    "l": ctypes.c_int64,
-    **{key: _Array(kind) for key, kind in _ARRAYS.items()},
-}
-_RETURNS: dict[str, Any] = {"v": None, "i": ctypes.c_int32, "l": ctypes.c_int64, "P": ctypes.c_void_p}
+_NUMBERS: dict[str, Any] = {"i": ctypes.c_int32, "l": ctypes.c_int64}
+_ARGUMENTS = _NUMBERS | {key: _Array(kind) for key, kind in _ARRAYS.items()}
+_RETURNS = _NUMBERS | {"v": None, "P": ctypes.c_void_p}
 
 
 class _Entry(ctypes.Structure):
@@ -219,10 +216,8 @@ def _find(module: Module) -> Path:
     for suffix in EXTENSION_SUFFIXES:
         if (path := Path(f"{base}{suffix}")).exists():
             return path
-    others = sorted(
-        p.name for p in base.parent.glob(f"{base.name}.*") if p.suffix in (".so", ".pyd", ".dylib")
-    )
     expected = f"{base.name}{EXTENSION_SUFFIXES[0]}"
-    if others:
+    found = base.parent.glob(f"{base.name}.*")
+    if others := sorted(path.name for path in found if path.suffix in (".so", ".pyd", ".dylib")):
         raise Refused(f"{base.parent}: only {', '.join(others)}, expected {expected}")
     raise NotBuilt(f"{base.parent / expected}: not built")

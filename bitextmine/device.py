@@ -22,9 +22,7 @@ def device_name(device: str = "auto") -> str:
     """
     if not isinstance(device, str):
         raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
-    if device == "auto":
-        return "cuda" if _has_driver() and pick_device("auto").type == "cuda" else "cpu"
-    return device if device == "cpu" else str(pick_device(device))
+    return "cpu" if device == "cpu" or (device == "auto" and not _has_driver()) else str(pick_device(device))
 
 
 def pick_device(device: str = "auto") -> torch.device:
@@ -41,12 +39,8 @@ def pick_device(device: str = "auto") -> torch.device:
         ) from None
     if picked.type not in ("cpu", "cuda"):
         raise UsageError(f"device {device!r}: only cpu and cuda are supported")
-    if picked.type == "cuda":
-        count = torch.cuda.device_count()
-        if (picked.index or 0) >= count:
-            raise BitextmineError(
-                f"device {device!r}: this machine shows {count} CUDA devices; use cpu, or auto"
-            )
+    if picked.type == "cuda" and (picked.index or 0) >= (count := torch.cuda.device_count()):
+        raise BitextmineError(f"device {device!r}: this machine shows {count} CUDA devices; use cpu, or auto")
     return picked
 
 

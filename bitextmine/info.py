@@ -52,19 +52,13 @@ def _verified(file: Path) -> str:
         from bitextmine.embeddings.npy import vectors_digest
         from bitextmine.embeddings.store import open_embedding
 
-        if vectors_digest(file) != open_embedding(file)[1].vectors_blake2b:
-            raise BitextmineError(
-                f"{file}: damaged: its checksum is not that of its manifest; run embed --force"
-            )
-        return "checksum matches"
+        if vectors_digest(file) == open_embedding(file)[1].vectors_blake2b:
+            return "checksum matches"
+        raise BitextmineError(f"{file}: damaged: its checksum is not that of its manifest; run embed --force")
     from bitextmine.encoder.folder import SUMS, resolve
 
-    is_model = file.is_dir() or not file.exists()
-    return (
-        "checksums match"
-        if is_model and (resolve(str(file)) / SUMS).is_file()
-        else "no checksum to compare with"
-    )
+    known = (file.is_dir() or not file.exists()) and (resolve(str(file)) / SUMS).is_file()
+    return "checksums match" if known else "no checksum to compare with"
 
 
 def _describe(path: str | os.PathLike[str], file: Path, errors: str) -> dict[str, str]:
@@ -75,7 +69,8 @@ def _describe(path: str | os.PathLike[str], file: Path, errors: str) -> dict[str
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
         from bitextmine.embeddings.store import describe_embedding
 
-        return describe_embedding(_npy_of(file))
+        npy = {".json": ".npy", ".part": ""}.get(file.suffix, file.suffix)
+        return describe_embedding(file.with_suffix(npy))
     if file.suffix == ".json":
         return _manifest(read_json(file))
     beside = Path(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
@@ -119,14 +114,6 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def _kind(file: Path) -> str:
     return str(read_json(file).get("kind", "")) if file.exists() else ""
-
-
-def _npy_of(file: Path) -> Path:
-    """Return the .npy of a .npy, its .part or its manifest."""
-    if file.suffix == ".json":
-        corpus = file.with_suffix("")
-        return Path(f"{corpus}.npy")
-    return file.with_suffix("") if file.suffix == ".part" else file
 
 
 def _corpus(file: Place, errors: str) -> dict[str, str]:

@@ -54,22 +54,22 @@ class Run:
 
     @property
     def device_here(self) -> str:
-        """The device of this process, which leaves GPUs to the workers of a cluster."""
+        """Return the device of this process, which leaves GPUs to the workers of a cluster."""
         return "cpu" if self.executor.distributed else self.device
 
     @property
     def device_name(self) -> str:
-        """The device as torch calls it; raises BitextmineError if it is missing."""
+        """Return the device as torch calls it; raises BitextmineError if it is missing."""
         return device_name(self.device)
 
     @property
     def memory_budget(self) -> int:
-        """The bytes the work may take."""
+        """Return the bytes the work may take."""
         return budget(self.memory)
 
     @property
     def thread_count(self) -> int:
-        """The number of threads to compute with."""
+        """Return the number of threads to compute with."""
         return processors() if self.threads is None else self.threads
 
     def progress(self, total: int | None, title: str, unit: str = "lines") -> Any:

@@ -39,12 +39,12 @@ class SentenceEncoder(InputModule):  # type: ignore[misc]  # the library is half
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer of the encoder."""
+        """Return the tokenizer of the encoder."""
         return self.encoder.tokenizer
 
     @property
     def max_seq_length(self) -> int:
-        """The longest sentence in pieces."""
+        """Return the length of the longest sentence in pieces."""
         return self.encoder.max_pieces
 
     def get_embedding_dimension(self) -> int:

@@ -29,12 +29,8 @@ def signature(**parts: object) -> str:
 def _value(value: object) -> str:
     if hasattr(value, "item"):  # a NumPy scalar
         value = value.item()
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return repr(value)
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else "yes" if value else "no"
     return quote(str(value), safe=SAFE, errors="surrogatepass")
 
 

@@ -44,11 +44,7 @@ def size(count: int) -> str:
 
 
 def available() -> int:
-    """Return the bytes that this process could take without swapping.
-
-    They are the system's available memory (Linux: MemAvailable), or less if control groups (containers, batch jobs)
-    leave less.
-    """
+    """Return the bytes that this process could take without swapping: what the system and control groups leave it."""
     return min([_system(), *(max(0, limit - used) for limit, used in _limits())])
 
 
@@ -95,9 +91,7 @@ def processors() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

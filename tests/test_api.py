@@ -7,7 +7,6 @@ import doctest
 import importlib
 import inspect
 import io
-import pydoc
 import subprocess
 import sys
 
@@ -156,12 +155,6 @@ def test_invalid_bytes_where_only_one_side_is_a_file(encoder, tmp_path):
     assert "\ufffd" in found[0].tgt + found[-1].tgt
 
 
-def test_help_tells_the_arguments():
-    shown = pydoc.plain(pydoc.render_doc(bitextmine.mine))
-    for word in ("mine(src:", "model:", "tgt_lang", 'margin="ratio"', 'threshold="auto"'):
-        assert word in shown
-
-
 def test_rescored_lines(samples, encoder):
     _, en, de = samples
     found = bitextmine.mine(en, de, model=encoder, rescore=True, threshold=0)
@@ -190,22 +183,26 @@ def test_choices_that_are_wrong(options, message):
         bitextmine.mine(["Yes."], ["Ja."], **options)
 
 
-def test_texts_that_are_wrong(tmp_path):
+@pytest.mark.parametrize(
+    ("src", "message"),
+    [
+        (["Yes.", float("nan")], "src: line 2 is nan, not a string"),
+        ([], "src: empty"),
+        (["", " "], r"src: nothing to mine: 2 line\(s\), 2 of them blank"),
+        ("-", "standard input"),
+        ("", "src: expected lines or the path of a corpus"),
+        (None, "src: expected lines or the path of a corpus"),
+        ("no/such.en", r"such\.en"),
+    ],
+)
+def test_texts_that_are_wrong(src, message):
+    with pytest.raises(BitextmineError, match=message):
+        bitextmine.mine(src, ["Ja."])
+
+
+def test_arguments_that_are_wrong(tmp_path):
     with pytest.raises(TypeError, match="neighbours"):
         bitextmine.mine(["Yes."], ["Ja."], neighbours=4)
-    with pytest.raises(BitextmineError, match="src: line 2 is nan, not a string"):
-        bitextmine.mine(["Yes.", float("nan")], ["Ja."])
-    with pytest.raises(BitextmineError, match="tgt: empty"):
-        bitextmine.mine(["Yes."], [])
-    with pytest.raises(BitextmineError, match=r"src: nothing to mine: 2 line\(s\), 2 of them blank"):
-        bitextmine.mine(["", " "], ["Ja."])
-    with pytest.raises(BitextmineError, match="standard input"):
-        bitextmine.mine("-", ["Ja."])
-    for nothing in ("", 5, None):
-        with pytest.raises(UsageError, match="src: expected lines or the path of a corpus"):
-            bitextmine.mine(nothing, ["Ja."])
-    with pytest.raises(BitextmineError, match=r"no\.en"):
-        bitextmine.mine(tmp_path / "no.en", ["Ja."])
     (tmp_path / "same.en").write_text("Yes.\n")
     with pytest.raises(BitextmineError, match="both the source and the target"):
         bitextmine.mine(tmp_path / "same.en", tmp_path / "same.en")
@@ -259,24 +256,23 @@ def test_score_takes_what_mine_gives(samples, encoder):
     )
 
 
-def test_pairs_that_cannot_be_scored():
-    for pairs in (None, "pairs.tsv", 5):
-        with pytest.raises(UsageError, match="expected pairs or a frame"):
-            bitextmine.score(pairs)
-    with pytest.raises(UsageError, match=r"k: expected a whole number, found 1\.5"):
-        bitextmine.score([("a", "b")], k=1.5)
-    with pytest.raises(UsageError, match="expected names of columns, found 5"):
-        bitextmine.score([("a", "b")], columns=5)
-    with pytest.raises(BitextmineError, match="no column is called 'nosuch'"):
-        bitextmine.score([("a", "b")], columns="nosuch")
-    with pytest.raises(BitextmineError, match="pair 2 is"):
-        bitextmine.score([("a", "b"), ("a", None)], columns="numbers")
-    with pytest.raises(BitextmineError, match="no column tgt; it has src, target"):
-        bitextmine.score(pandas.DataFrame({"src": ["a"], "target": ["b"]}))
-    with pytest.raises(BitextmineError, match="neither"):
-        bitextmine.score([("a", "b")], src_lang="en")
-    with pytest.raises(BitextmineError, match="margin: unknown value"):
-        bitextmine.score([("a", "b")], margin="mean")
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        (None, {}, "expected pairs or a frame"),
+        ("pairs.tsv", {}, "expected pairs or a frame"),
+        ([("a", "b")], {"k": 1.5}, r"k: expected a whole number, found 1\.5"),
+        ([("a", "b")], {"columns": 5}, "expected names of columns, found 5"),
+        ([("a", "b")], {"columns": "nosuch"}, "no column is called 'nosuch'"),
+        ([("a", "b"), ("a", None)], {"columns": "numbers"}, "pair 2 is"),
+        (pandas.DataFrame({"src": ["a"], "target": ["b"]}), {}, "no column tgt; it has src, target"),
+        ([("a", "b")], {"src_lang": "en"}, "neither"),
+        ([("a", "b")], {"margin": "mean"}, "margin: unknown value"),
+    ],
+)
+def test_pairs_that_cannot_be_scored(pairs, options, message):
+    with pytest.raises(BitextmineError, match=message):
+        bitextmine.score(pairs, **options)
 
 
 # --- knn -------------------------------------------------------------------------------------------------
@@ -294,19 +290,11 @@ def test_knn_is_sorting_all_products(dtype):
         assert np.array_equal(sim, np.take_along_axis(found, order, axis=1))
 
 
-def test_knn_wherever_it_is_computed():
-    x = np.random.default_rng(2).standard_normal((50, 8))
-    here, there = bitextmine.knn(x, x, 3, device="cpu"), bitextmine.knn(x, x, 3, device="auto", memory="1G")
-    assert np.array_equal(here.fwd_id, there.fwd_id)
-    assert np.array_equal(here.fwd_sim, there.fwd_sim)
-
-
 def test_knn_refuses():
     with pytest.raises(BitextmineError, match="y: expected one vector a row"):
         bitextmine.knn(np.eye(3), np.ones(3), 1)
-    with pytest.raises(BitextmineError, match="k must be at least 1"):
-        bitextmine.knn(np.eye(3), np.eye(3), 0)
     for options, message in (
+        ({"k": 0}, "k must be at least 1"),
         ({"k": 1.5}, "k: expected a whole number"),
         ({"device": "gpu"}, "device 'gpu': no such kind of device"),
         ({"device": "cpu,gpu"}, "device 'cpu,gpu': no such kind of device"),
@@ -378,15 +366,6 @@ def test_distractors_that_go_unused_are_named(encoder):
 def test_retrieval_refuses(encoder, given, message):
     with pytest.raises(UsageError, match=message):
         bitextmine.evaluate_retrieval(**{"queries": QUERIES, "model": encoder, **given})
-
-
-# --- load_encoder ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", ["", None, 5])
-def test_what_is_no_name_of_an_encoder(model):
-    with pytest.raises(UsageError, match="model: expected an encoder's name or folder"):
-        bitextmine.load_encoder(model)
 
 
 # --- filter, train, export, report; notebooks ----------------------------------------------------------------

@@ -1,6 +1,10 @@
+"""Tables and progress bars."""
+
 from __future__ import annotations
 
-from bitextmine.console import aligned, tab_separated
+import pytest
+
+from bitextmine.console import aligned, progress
 
 
 def test_numbers_to_the_right_words_to_the_left_no_trailing_blanks():
@@ -13,5 +17,18 @@ def test_numbers_to_the_right_words_to_the_left_no_trailing_blanks():
     assert aligned(["only", "head"], []) == "only  head"
 
 
-def test_tabs():
-    assert tab_separated(["a", "b"], [["1", "2"]]) == "a\tb\n1\t2"
+def test_progress_is_silent_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress(10, "embed", "lines") as bar:
+        bar.update(10)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_tells_rate_and_time_left(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress(10, "embed", "lines", show=True) as bar:
+        bar.update(5)
+        bar.refresh()
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "embed" in err
+    assert "5/10" in err
+    assert "lines/s" in err

@@ -1,11 +1,16 @@
-"""Pages: links lead to files and headings, and the map in CONTRIBUTING.md is complete."""
+"""Pages: links lead to files and headings, commands parse, the map is complete, and README.md is short and true."""
 
 from __future__ import annotations
 
+import doctest
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
+
+from bitextmine.cli.program import program
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -16,6 +21,8 @@ PAGES = sorted(
     ]
     if "work" not in page.relative_to(ROOT).parts  # made by the tutorial
 )
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEVELOPERS = ("CONTRIBUTING.md", "CHANGELOG.md")
 LINK = re.compile(r'\]\(([^()\s]+)\)|(?:src|srcset|href)="([^"]+)"')
 
 
@@ -81,3 +88,63 @@ def test_tables_name_all_scripts(stage):
     assert [name for name in names if not (ROOT / stage / name).exists()] == []
     there = {path.name for path in (ROOT / stage).glob("*.py") if not path.name.startswith("_")}
     assert there <= set(names)
+
+
+def commands_of(page: Path) -> set[str]:
+    """The bitextmine commands in the indented blocks of a page, without pipes, redirections and comments."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    return {
+        re.sub(r"\s{2,}# .*", "", part).strip()
+        for line in text.splitlines()
+        if re.match(r" {4}(\$ )?[^ ]", line)
+        for part in re.split(r"\s\d?[|>&]+", line.strip().removeprefix("$ "))
+        if part.strip().startswith("bitextmine ") and "..." not in part
+    }
+
+
+COMMANDS = sorted(set().union(*(commands_of(page) for page in PAGES if page.name not in DEVELOPERS)))
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_parse(line):
+    """Options, choices and numbers of arguments are right; nothing is run."""
+    command: click.Command = program
+    context = click.Context(program, info_name="bitextmine")
+    words = shlex.split(line)[1:]
+    while isinstance(command, click.Group):
+        command = command.commands[words.pop(0)]
+    command.make_context(command.name, words, parent=context)
+
+
+def test_commands_are_found():
+    assert len(COMMANDS) > 30
+    assert len(commands_of(ROOT / "README.md")) > 6
+
+
+def test_it_is_short():
+    assert len(README.split()) < 900
+
+
+def test_first_example(bitextmine, root, tmp_path):
+    """The sentences that it shows, line by line, and their scores up to rounding on another processor."""
+    shown = [row.strip().split("\t") for row in re.findall(r"^ {4}\d+\.\d{6}\t.*$", README, re.MULTILINE)]
+    assert len(shown) >= 4
+    for lang in ("en", "fr"):
+        (tmp_path / f"sample.{lang}").write_bytes((root / "mine" / "samples" / f"sample.{lang}").read_bytes())
+    result = bitextmine("mine", "--src", "en", "--tgt", "fr", cwd=tmp_path)
+    printed = result.out.splitlines()
+    short = [row.split("\t") for row in printed if len(row.encode()) < 120][: len(shown)]
+    assert [row[1:] for row in short] == [row[1:] for row in shown]
+    assert [float(row[0]) for row in short] == pytest.approx([float(row[0]) for row in shown], abs=2e-3)
+    counts = [int(number) for number in re.findall(r"\b(\d+) pairs\b", README)]
+    assert counts
+    assert all(abs(count - len(printed)) <= 2 for count in counts)
+
+
+def test_python_session(root, tmp_path, monkeypatch):
+    for lang in ("en", "fr"):
+        (tmp_path / f"sample.{lang}").write_bytes((root / "mine" / "samples" / f"sample.{lang}").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    session = doctest.DocTestParser().get_doctest(README, {}, "README.md", None, None)
+    assert len(session.examples) >= 5
+    assert doctest.DocTestRunner().run(session).failed == 0

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine import __version__
-from bitextmine.console import progress
 from bitextmine.errors import BitextmineError
 from bitextmine.signature import parse_signature, signature
 
@@ -48,20 +47,3 @@ def test_what_is_no_signature_is_refused(text: str) -> None:
 def test_a_key_is_a_word() -> None:
     with pytest.raises(ValueError, match=r"'a\|b'"):
         signature(**{"a|b": 1})
-
-
-def test_progress_is_silent_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress(10, "embed", "lines") as bar:
-        bar.update(10)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_progress_tells_rate_and_time_left(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress(10, "embed", "lines", show=True) as bar:
-        bar.update(5)
-        bar.refresh()
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "embed" in err
-    assert "5/10" in err
-    assert "lines/s" in err

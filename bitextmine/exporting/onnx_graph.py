@@ -16,8 +16,6 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError
 
-__all__ = ["INPUTS", "OUTPUT", "write_graph"]
-
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
 OPSET = 17
 TINY = 1e-12

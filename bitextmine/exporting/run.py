@@ -61,19 +61,14 @@ def export_encoder(
             path = out / "tokenizer.json"
             write_tokenizer(folder / TOKENIZER, path, max_pieces=config.max_pieces, pad=False)
         else:
-            from bitextmine.exporting.card import write_card
-            from bitextmine.exporting.sentence_transformers import (
-                write_own_module,
-                write_sentence_transformers,
-            )
+            from bitextmine.exporting import sentence_transformers as theirs
 
-            own = bool(config.ngrams or config.order_columns or config.length_share)
-            if own:
-                write_own_module(folder, out)
+            if config.ngrams or config.order_columns or config.length_share:
+                theirs.write_own_module(folder, out)
             else:
                 plain, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-                write_sentence_transformers(plain, weights, folder / TOKENIZER, out)
-            write_card(folder, config, out, own=own)
+                theirs.write_sentence_transformers(plain, weights, folder / TOKENIZER, out)
+            theirs.write_card(folder, config, out)
         shutil.copyfile(folder / TOKENIZER, out / TOKENIZER)
     except (OSError, BitextmineError) as e:
         if made:

@@ -1,4 +1,4 @@
-"""A model folder as sentence-transformers loads it.
+"""A model folder as sentence-transformers loads it, and its card for the Hugging Face hub.
 
 Encoders with n-grams or further columns need a module of ours. Others get modules of the library: a sum of pieces is a
 StaticEmbedding; a model with layers is an ESM of transformers, the one architecture there that is as ours:
@@ -17,20 +17,35 @@ import numpy as np
 from safetensors.numpy import save
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import copy_folder
+from bitextmine.encoder.folder import PACKAGED, copy_folder
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting.tokenizer_json import PAD, write_tokenizer
+from bitextmine.files.jsonfile import parse_json
 
 WEIGHTS = {"qkv": None, "out": "attention.output.dense", "up": "intermediate.dense", "down": "output.dense"}
 NORMS = {"attention_norm": "attention.LayerNorm", "ffn_norm": "LayerNorm"}
 OWN = "bitextmine.sentence_transformers.SentenceEncoder"
+CARD, RESULTS = "README.md", "results.json"
+
+USAGE = """
+## Use
+
+    pip install bitextmine sentence-transformers
+
+    from sentence_transformers import SentenceTransformer
+    model = SentenceTransformer("FOLDER", trust_remote_code=True)
+    vectors = model.encode(["Good morning.", "Bonjour."])
+
+The vectors are those of `bitextmine.load_encoder("FOLDER")`, which is faster. There is no code in the folder: the
+flag lets sentence-transformers import the class of the installed bitextmine.
+"""
 
 
 def write_own_module(folder: Path, out: Path) -> None:
     """Write the folder of an encoder as a module of ours: a copy of the model folder that names the class."""
     copy_folder(folder, out)
-    _write_modules([("0", "", OWN)], out)
+    _write_modules([(OWN, "")], out)
 
 
 def write_sentence_transformers(
@@ -50,24 +65,17 @@ def write_sentence_transformers(
         if kind == "Pooling":
             pooling = {"word_embedding_dimension": config.dim, "pooling_mode_mean_tokens": True}
             _write(out / path / "config.json", pooling)
-    _write_modules(
-        [(str(i), path, f"sentence_transformers.models.{kind}") for i, (kind, path) in enumerate(modules)],
-        out,
-    )
+    _write_modules([(f"sentence_transformers.models.{kind}", path) for kind, path in modules], out)
 
 
-def _write_modules(modules: Sequence[tuple[str, str, str]], out: Path) -> None:
-    """Write the list of modules: the name, folder and class of each."""
-    _write(
-        out / "config_sentence_transformers.json",
-        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
-    )
+def _write_modules(modules: Sequence[tuple[str, str]], out: Path) -> None:
+    """Write the list of modules: the class and the folder of each."""
+    settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    _write(out / "config_sentence_transformers.json", settings)
+    listed = enumerate(modules)
     _write(
         out / "modules.json",
-        [
-            {"idx": i, "name": name, "path": path, "type": kind}
-            for i, (name, path, kind) in enumerate(modules)
-        ],
+        [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (kind, path) in listed],
     )
 
 
@@ -80,15 +88,12 @@ def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], out: Pa
         raise BitextmineError(
             "export needs the transformers library: pip install 'bitextmine[transformers]'"
         ) from None
-    _write(
-        out / "tokenizer_config.json",
-        {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "pad_token": PAD,
-            "model_max_length": config.max_pieces,
-            "model_input_names": ["input_ids", "attention_mask"],
-        },
-    )
+    kind = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": PAD,
+        "model_max_length": config.max_pieces,
+    }
+    _write(out / "tokenizer_config.json", {**kind, "model_input_names": ["input_ids", "attention_mask"]})
     _write(out / "sentence_bert_config.json", {"max_seq_length": config.max_pieces, "do_lower_case": False})
     model = EsmModel(
         EsmConfig(
@@ -142,3 +147,53 @@ def _as_esm(config: EncoderConfig, weights: dict[str, np.ndarray]) -> dict[str, 
 
 def _write(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def write_card(folder: Path, config: EncoderConfig, out: Path) -> None:
+    """Write README.md: languages, licence, tags and results as YAML, then the text of the model folder's card.
+
+    Results are read from results.json of the model folder, if it is there (`train/bench_public.py` writes it): a list
+    of objects with task, dataset, config, metric and value. Raises BitextmineError if it is damaged.
+    """
+    name = folder.resolve().name
+    about: dict[str, Any] = {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "sentence-similarity", "bitext-mining", "bitextmine", "mteb"],
+    }
+    if config.languages:
+        about["language"] = list(config.languages)
+    if name in PACKAGED:  # those of others state their own terms
+        about["license"] = "mit"
+    results = _results(folder / RESULTS)
+    if results:
+        about["model-index"] = [{"name": name, "results": results}]
+    # JSON is YAML, and needs no library.
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.items()]
+    card = folder / CARD
+    body = card.read_text(encoding="utf-8") if card.is_file() else f"# {name}\n\nAn encoder of bitextmine.\n"
+    if body.startswith("---\n"):  # front matter of an earlier export
+        body = body.partition("\n---\n")[2].lstrip()
+    (out / CARD).write_text(
+        "---\n" + "\n".join(lines) + f"\n---\n\n{body.partition(USAGE)[0]}{USAGE}", "utf-8"
+    )
+
+
+def _results(path: Path) -> list[dict[str, Any]]:
+    """Return the results as MTEB writes them into a model card."""
+    if not path.is_file():
+        return []
+    try:
+        return [
+            {
+                "task": {"type": row["task"]},
+                "dataset": {"type": (name := row["dataset"]), "name": f"{name} ({row['config']})"}
+                | {"config": row["config"], "split": "test"},
+                "metrics": [{"type": row["metric"], "value": float(row["value"])}],
+            }
+            for row in parse_json(path.read_text(encoding="utf-8"))
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise BitextmineError(
+            f"{path}: not a list of results ({e!r}): make it again with train/bench_public.py, or remove it"
+        ) from None

@@ -204,16 +204,19 @@ def test_a_folder_has_the_characters_of_its_pieces(tmp_path: Path) -> None:
 
 def test_a_configuration_has_them() -> None:
     base = {"vocab_size": 10, "dim": 28, "layers": 0, "order_columns": 4, "order_weight": 0.5}
-    config = EncoderConfig(**base, length_share=0.1)
+    config = EncoderConfig(**base, length_share=0.1, ngrams=5)
     assert EncoderConfig.from_json(config.to_json(), "here") == config and config.piece_dim == 16
     plain = EncoderConfig(10, 8).to_json()
-    assert not {"order_columns", "length_share"} & plain.keys(), "older versions can read the folder"
+    assert not {"order_columns", "length_share", "ngrams"} & plain.keys(), (
+        "older versions can read the folder"
+    )
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"layers": 1, "heads": 1}, "only a model without layers"),
+        ({"layers": 1, "heads": 1, "order_columns": 0, "ngrams": 5}, "only a model without layers"),
         ({"layers": 1, "heads": 1, "order_columns": 0, "length_share": 0.1}, "only a model without layers"),
         ({"order_columns": 0}, "go together, found 0 and 0.5"),
         ({"order_weight": 0.0}, "go together, found 4 and 0.0"),

@@ -96,15 +96,6 @@ def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
         assert got == slow(sentence, PIECES, NGRAMS_), [PIECES[p] for p in sentence]
 
 
-def test_a_word_in_one_piece_has_none_and_one_in_two_has_those_across() -> None:
-    ngrams = Ngrams(
-        ["abc", "bcd", "cde", f"{SPACE}ab", "abcd", "xyz"], [f"{SPACE}ab", "cde", f"{SPACE}abcde"]
-    )
-    found = ngrams.extend(Pieces.from_lists([[2, 2], [0, 1, 0], [1, 0]]))
-    assert found.ids.tolist() == [2, 2, 0, 1, 3 + 0, 3 + 1, 3 + 4, 0, 1, 0]
-    assert found.offsets.tolist() == [0, 2, 8, 10]
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -273,11 +264,3 @@ def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -
     (tmp_path / NGRAMS).unlink()
     with pytest.raises(BitextmineError, match=r"ngrams\.txt: no such file"):
         read_folder(tmp_path)
-
-
-def test_only_models_without_layers_have_ngrams() -> None:
-    with pytest.raises(BitextmineError, match="only a model without layers"):
-        EncoderConfig(10, 8, layers=1, ngrams=5)
-    assert "ngrams" not in EncoderConfig(10, 8).to_json(), "older versions can read the folder"
-    config = EncoderConfig(10, 8, layers=0, ngrams=5)
-    assert EncoderConfig.from_json(config.to_json(), "here") == config

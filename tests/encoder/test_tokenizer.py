@@ -110,20 +110,6 @@ def test_forgetting_does_not_change_what_is_found(monkeypatch: pytest.MonkeyPatc
     assert tokenizer._words is not None and len(tokenizer._words) < 200
 
 
-def test_a_failure_in_between_leaves_no_words_without_pieces() -> None:
-    table = Words()
-
-    def failing(_: list[str]) -> Pieces:
-        raise RuntimeError("planted")
-
-    with pytest.raises(RuntimeError, match="planted"):
-        table.encode("a b", 1, 9, failing)
-    pieces, _ = table.encode("a b", 1, 9, lambda new: Pieces.from_lists([[len(word)] for word in new]))
-    assert pieces.ids.tolist() == [1, 1]
-    with pytest.raises(ValueError, match="2 lines expected"):
-        table.encode("a b", 2, 9, failing)
-
-
 @given(st.lists(st.text(alphabet="ab \u00e9", max_size=12), min_size=1, max_size=8), st.integers(1, 4))
 def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
     library = compiled.library("encoder")

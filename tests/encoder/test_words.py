@@ -10,14 +10,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import pytest
 
 from bitextmine import compiled
 from bitextmine.encoder import words
-from bitextmine.encoder.folder import TOKENIZER, packaged
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.words import CompiledTable, PlainTable, Words
 
 FIRST = ["the cat sat", "le chat est là", ""]
@@ -69,8 +66,15 @@ class Breaking:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
-def test_a_call_may_be_broken_off_at_any_step(kind: type[BaseException]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [(KeyboardInterrupt, words.MAX_WORDS), (MemoryError, words.MAX_WORDS), (KeyboardInterrupt, 3)],
+)
+def test_a_call_may_be_broken_off_at_any_step(
+    kind: type[BaseException], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that forgets, as there are more words than are to be remembered."""
+    monkeypatch.setattr(words, "MAX_WORDS", most)
     steps = 0
     for step in itertools.count(1):
         table = Words()
@@ -89,26 +93,6 @@ def test_a_call_may_be_broken_off_at_any_step(kind: type[BaseException]) -> None
         assert encode(table, BROKEN) == expected(BROKEN), f"after step {step}"
         assert encode(table, FIRST) == expected(FIRST), f"after step {step}"
     assert steps > 50, "nothing was broken off"
-
-
-@pytest.mark.usefixtures("way")
-def test_forgetting_may_be_broken_off_at_any_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "MAX_WORDS", 3)
-    for step in itertools.count(1):
-        table = Words()
-        encode(table, FIRST)
-        before = sys.gettrace()
-        sys.settrace(Breaking(step, KeyboardInterrupt))
-        try:
-            encode(table, BROKEN)
-        except KeyboardInterrupt:
-            pass
-        else:
-            break
-        finally:
-            sys.settrace(before)
-        assert encode(table, AFTER) == expected(AFTER), f"after step {step}"
-        assert encode(table, FIRST) == expected(FIRST), f"after step {step}"
 
 
 @pytest.mark.usefixtures("way")
@@ -198,27 +182,3 @@ def test_threads_share_a_table(way: str) -> None:
     for thread in threads:
         thread.join()
     assert found == [expected(text) for text in texts], way
-
-
-def test_a_tokenizer_that_was_interrupted_is_as_good_as_new(
-    way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = packaged("europe5") / TOKENIZER
-    broken, fresh = Tokenizer(path), Tokenizer(path)
-    cutting = broken._cut
-    done = 0
-
-    def interrupted(texts: list[str], threads: int = 1) -> Pieces:
-        nonlocal done
-        pieces = cutting(texts, threads)
-        done += 1
-        if done % 2:
-            raise KeyboardInterrupt
-        return pieces
-
-    monkeypatch.setattr(broken, "_cut", interrupted)
-    for lines in (FIRST, BROKEN, AFTER):
-        with pytest.raises(KeyboardInterrupt):
-            broken.encode(lines)
-        found, wanted = broken.encode(lines)[0], fresh.encode(lines)[0]
-        assert np.array_equal(found.ids, wanted.ids) and np.array_equal(found.offsets, wanted.offsets), way
