@@ -68,8 +68,6 @@ MODULES = {
             "sum_pieces": "vPFlILllFlF",
             "adam_rows": "vFFFFLllF",
             "match_pieces": "lBFlILILlFIFI",
-            "match_windows": "lBIllILILlFF",
-            "match_parts": "lBIllIBLIBLlF",
             "match_features": "lBFIPLlLlF",
         },
     ),

@@ -1,4 +1,4 @@
-/* Two sentences compared piece by piece, window by window, part by part. */
+/* Two sentences compared piece by piece, and by all features of their pieces, windows and parts. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -234,7 +234,7 @@ int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, co
     return failed;
 }
 
-/* ---- windows ---- */
+/* ---- features ---- */
 
 INLINE void rescale(const vocabulary *v, const int32_t *ids, int64_t count, int16_t *rows) {
     const int64_t dim = v->dim;
@@ -245,151 +245,11 @@ INLINE void rescale(const vocabulary *v, const int32_t *ids, int64_t count, int1
     }
 }
 
-/* A sentence's rows become the sum of each piece's with its neighbours' up to `reach` away. Room for a row of zeros, and
- * for as many rows as it has pieces. */
-INLINE void windows(const side *s, const vocabulary *v, int64_t reach, int16_t *room) {
-    const int64_t dim = v->dim, count = s->count;
-    int16_t *nothing = room, *rows = room + dim, *sums = s->rows;
-    if (!count) return;
-    for (int64_t k = 0; k < dim; k++) nothing[k] = 0;
-    rescale(v, s->ids, count, rows);
-    for (int64_t k = 0; k < dim; k++) sums[k] = 0;
-    for (int64_t i = 0; i < count && i <= reach; i++)
-        for (int64_t k = 0; k < dim; k++) sums[k] = (int16_t)(sums[k] + rows[i * dim + k]);
-    for (int64_t i = 0; i < count; i++) {
-        int16_t *sum = sums + i * dim;
-        if (i) {
-            const int16_t *comes = i + reach < count ? rows + (i + reach) * dim : nothing;
-            const int16_t *goes = i > reach ? rows + (i - reach - 1) * dim : nothing;
-            /* Together: with the one that comes before the other is gone it may be too long. */
-            for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)((int32_t)sum[k - dim] + comes[k] - goes[k]);
-        }
-        int32_t square = 0;
-        for (int64_t k = 0; k < dim; k++) square += (int32_t)sum[k] * sum[k];
-        s->inverse[i] = square ? (float)(1 / sqrt((double)square)) : 0;
-    }
-}
-
-typedef void match_of_windows(const side *a, const side *b, const vocabulary *v, int64_t reach, int16_t *room,
-                              int32_t *products);
-
-#define WINDOWS(NAME, TARGET)                                                                                       \
-    TARGET static void NAME(const side *a, const side *b, const vocabulary *v, int64_t reach, int16_t *room,         \
-                            int32_t *products) {                                                                    \
-        windows(a, v, reach, room);                                                                                 \
-        windows(b, v, reach, room);                                                                                 \
-        match_either(a, b, v->dim, products, WIDE_##NAME);                                                          \
-    }
-#define WIDE_windows_plain 0
-#define WIDE_windows_avx2 0
-#define WIDE_windows_avx512 1
-
-VERSIONS(WINDOWS, windows)
-
-/* As match_pieces, but of windows: of each piece with those up to `reach` away from it. factor (pieces): at most such
- * that no sum of 2 reach + 1 rows is longer than 2^15 - 1. best has a number for each piece. */
-int64_t match_windows(const int8_t *values, const int32_t *factor, int64_t dim, int64_t reach, const int32_t *a_ids,
-                      const int64_t *a_offsets, const int32_t *b_ids, const int64_t *b_offsets, int64_t pairs,
-                      float *a_best, float *b_best) {
-    match_of_windows *one = BEST(windows);
-    const vocabulary v = {values, factor, dim};
-    int64_t most = most_pieces(a_offsets, b_offsets, pairs);
-    int16_t *room = malloc((most + 1) * dim * sizeof(int16_t)), *rows = malloc((most * dim + 1) * sizeof(int16_t));
-    float *inverses = malloc((most + 1) * sizeof(float));
-    int32_t *where = malloc((most + 1) * sizeof(int32_t));
-    int32_t *products = malloc(match_room(most, dim) * sizeof(int32_t));
-    int64_t failed = !room || !rows || !inverses || !where || !products ? -1 : 0;
-    for (int64_t i = 0; i < pairs && !failed; i++) {
-        side a = {.rows = rows, .inverse = inverses, .best = a_best + a_offsets[i], .match = where};
-        sentence(&a, a_ids, a_offsets, i);
-        side b = {.rows = rows + a.count * dim, .inverse = inverses + a.count, .best = b_best + b_offsets[i],
-                  .match = where + a.count};
-        sentence(&b, b_ids, b_offsets, i);
-        one(&a, &b, &v, reach, room, products);
-    }
-    free(products);
-    free(room);
-    free(rows);
-    free(inverses);
-    free(where);
-    return failed;
-}
-
-/* ---- parts ---- */
-
-/* A sentence cut into parts: piece i is in part[i]. */
-typedef struct {
-    side of;
-    const int8_t *part;
-    int32_t *sums;   /* (parts, dim): of the pieces of each part */
-    double *lengths; /* (parts) */
-} partition;
-
 INLINE double product(const int32_t *x, const int32_t *y, int64_t dim) {
     int64_t total = 0;
     for (int64_t k = 0; k < dim; k++) total += (int64_t)x[k] * y[k];
     return (double)total;
 }
-
-INLINE void add_parts(const partition *s, const vocabulary *v, int64_t parts, int16_t *row) {
-    const int64_t dim = v->dim;
-    for (int64_t k = 0; k < parts * dim; k++) s->sums[k] = 0;
-    for (int64_t i = 0; i < s->of.count; i++) {
-        int32_t *sum = s->sums + s->part[i] * dim;
-        rescale(v, s->of.ids + i, 1, row);
-        for (int64_t k = 0; k < dim; k++) sum[k] += row[k];
-    }
-    for (int64_t p = 0; p < parts; p++) s->lengths[p] = sqrt(product(s->sums + p * dim, s->sums + p * dim, dim));
-}
-
-INLINE void parts_pair(const partition *a, const partition *b, const vocabulary *v, int64_t parts, int16_t *row,
-                       float *cosines) {
-    const int64_t dim = v->dim;
-    add_parts(a, v, parts, row);
-    add_parts(b, v, parts, row);
-    for (int64_t p = 0; p < parts; p++)
-        for (int64_t q = 0; q < parts; q++) {
-            double both = a->lengths[p] * b->lengths[q];
-            cosines[p * parts + q] = both > 0 ? (float)(product(a->sums + p * dim, b->sums + q * dim, dim) / both) : 0;
-        }
-}
-
-typedef void match_of_parts(const partition *a, const partition *b, const vocabulary *v, int64_t parts, int16_t *row,
-                            float *cosines);
-
-#define PARTS(NAME, TARGET)                                                                                         \
-    TARGET static void NAME(const partition *a, const partition *b, const vocabulary *v, int64_t parts,              \
-                            int16_t *row, float *cosines) {                                                         \
-        parts_pair(a, b, v, parts, row, cosines);                                                                   \
-    }
-
-VERSIONS(PARTS, parts)
-
-/* Pairs of sentences as above, each cut into parts: piece i of a is in part a_part[i], from 0 to parts - 1. cosines
- * (pairs, parts, parts): of the sums of the pieces of each part of a and each of b, 0 where a sum is 0. */
-int64_t match_parts(const int8_t *values, const int32_t *factor, int64_t dim, int64_t parts, const int32_t *a_ids,
-                    const int8_t *a_part, const int64_t *a_offsets, const int32_t *b_ids, const int8_t *b_part,
-                    const int64_t *b_offsets, int64_t pairs, float *cosines) {
-    match_of_parts *one = BEST(parts);
-    const vocabulary v = {values, factor, dim};
-    int16_t *row = malloc((dim + 1) * sizeof(int16_t));
-    int32_t *sums = malloc((2 * parts * dim + 1) * sizeof(int32_t));
-    double *lengths = malloc(2 * parts * sizeof(double));
-    int64_t failed = !row || !sums || !lengths ? -1 : 0;
-    for (int64_t i = 0; i < pairs && !failed; i++) {
-        partition a = {.part = a_part + a_offsets[i], .sums = sums, .lengths = lengths};
-        sentence(&a.of, a_ids, a_offsets, i);
-        partition b = {.part = b_part + b_offsets[i], .sums = sums + parts * dim, .lengths = lengths + parts};
-        sentence(&b.of, b_ids, b_offsets, i);
-        one(&a, &b, &v, parts, row, cosines + i * parts * parts);
-    }
-    free(row);
-    free(sums);
-    free(lengths);
-    return failed;
-}
-
-/* ---- features ---- */
 
 /* What mining/piece_features.py computes, for many pairs: pieces, windows and parts of a sentence are prepared once, and
  * a sentence that comes in several pairs in a row stays prepared. The constants are those of that file. */
@@ -754,7 +614,7 @@ EVERY(features_vnni, T_VNNI)
 
 /* The features (pairs, FEATURES) of sentence a_rows[i] of a with b_rows[i] of b; zeros if one of them has no pieces.
  * sides: the addresses of ids, offsets and rows of a, then of b. values (pieces, dim), inverse and factor (pieces) are
- * those of match_pieces() and match_windows(). Returns 0, or -1
+ * those of match_pieces(). Returns 0, or -1
  * when memory runs out. */
 int64_t match_features(const int8_t *values, const float *inverse, const int32_t *factor, const void *weights,
                        const int64_t *whole, int64_t dim, const int64_t *sides, int64_t pairs, float *out) {

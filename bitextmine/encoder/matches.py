@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from bitextmine.compiled import library as compiled_library
+from bitextmine import compiled
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import processors
 
 # The cosine of a piece with a sentence of no pieces.
 NOTHING = -2.0
-# Most pieces in a window, and most parts of a sentence.
+# Most pieces in a window.
 WIDEST = 9
-MOST_PARTS = 127
 
 BLOCK_PAIRS = 1024
 # Sums of pieces are computed in whole numbers, scaled so that the longest vector of a piece has this length: the sum of
@@ -28,7 +26,8 @@ FRACTION = 16
 class PieceMatcher:
     """Compares tokenised sentences by the cosines of their pieces' vectors, or of sums of these.
 
-    A pair has the same cosines to the bit, compiled or not, whatever the other pairs.
+    A pair has the same cosines to the bit, compiled or not, whatever the other pairs. `windows` and `parts` are the
+    oracles of match_features in matches.c, and take its place where it is not compiled.
     """
 
     def __init__(self, rows: np.ndarray, norms: np.ndarray) -> None:
@@ -57,21 +56,28 @@ class PieceMatcher:
         """
         self._check(a, b)
         found = [np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)]
-        a_best, a_match, b_best, b_match = found
+        library = compiled.library("encoder")
+        if library is not None:
 
-        def plain(here: slice, there: slice, pair: int) -> None:
-            if here.start == here.stop or there.start == there.stop:
-                a_best[here], a_match[here], b_best[there], b_match[there] = NOTHING, 0, NOTHING, 0
-                return
-            # Products of int8 add up exactly in float64.
-            x, y = self.rows[a.ids[here]].astype(np.float64), self.rows[b.ids[there]].astype(np.float64)
-            similar = _cosines(x, self.inverse[a.ids[here]], y, self.inverse[b.ids[there]])
-            a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
-            b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
+            def match(at: int) -> int:
+                sides = (a.ids, a.offsets[at:], b.ids, b.offsets[at:], min(BLOCK_PAIRS, len(a) - at))
+                return int(library.match_pieces(self.rows, self.inverse, self.rows.shape[1], *sides, *found))
 
-        scaled = (self.rows, self.inverse, self.rows.shape[1])
-        _run(a, b, plain, lambda lib, at, n: lib.match_pieces(*scaled, *_sides(a, b, at), n, *found))
-        return a_best, a_match, b_best, b_match
+            with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
+                if any(pool.map(match, range(0, len(a), BLOCK_PAIRS))):
+                    raise MemoryError
+        else:
+            a_best, a_match, b_best, b_match = found
+            for _, here, there in _pairs(a, b):
+                if here.start == here.stop or there.start == there.stop:
+                    a_best[here], a_match[here], b_best[there], b_match[there] = NOTHING, 0, NOTHING, 0
+                    continue
+                # Products of int8 add up exactly in float64.
+                x, y = self.rows[a.ids[here]].astype(np.float64), self.rows[b.ids[there]].astype(np.float64)
+                similar = _cosines(x, self.inverse[a.ids[here]], y, self.inverse[b.ids[there]])
+                a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
+                b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
+        return found[0], found[1], found[2], found[3]
 
     def windows(self, a: Pieces, b: Pieces, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Match sentence i of a with sentence i of b by the windows of ``width`` pieces around each piece.
@@ -86,17 +92,11 @@ class PieceMatcher:
         if not 0 < width <= WIDEST or width % 2 == 0:
             raise ValueError(f"a window has an odd number of pieces, at most {WIDEST}: not {width}")
         a_best, b_best = (np.empty(len(side.ids), dtype=np.float32) for side in (a, b))
-        reach = width // 2
-
-        def plain(here: slice, there: slice, pair: int) -> None:
-            x, y = (_windows(self._on_one_scale(ids), reach) for ids in (a.ids[here], b.ids[there]))
+        for _, here, there in _pairs(a, b):
+            x, y = (_windows(self._on_one_scale(ids), width // 2) for ids in (a.ids[here], b.ids[there]))
             similar = _cosines(x, _inverse_lengths(x), y, _inverse_lengths(y))
             a_best[here], b_best[there] = (similar.max(axis=axis, initial=NOTHING) for axis in (1, 0))
-
-        scaled = (self.rows, self.factor, self.rows.shape[1], reach)
-        found = (a_best, b_best)
-        _run(a, b, plain, lambda lib, at, n: lib.match_windows(*scaled, *_sides(a, b, at), n, *found))
-        return found
+        return a_best, b_best
 
     def parts(self, a: Pieces, b: Pieces, a_part: np.ndarray, b_part: np.ndarray, parts: int) -> np.ndarray:
         """Return the cosines (n, parts, parts) float32 of each part of a's sentences with each part of b's.
@@ -105,18 +105,14 @@ class PieceMatcher:
         cosine with an empty one is 0. Raises ValueError for a part out of range.
         """
         self._check(a, b)
-        if not 0 < parts <= MOST_PARTS:
-            raise ValueError(f"a sentence is cut into 1 to {MOST_PARTS} parts, not {parts}")
         a_part, b_part = np.asarray(a_part), np.asarray(b_part)
         for side, part in ((a, a_part), (b, b_part)):
             if len(part) != len(side.ids):
                 raise ValueError(f"{len(part)} parts for {len(side.ids)} pieces")
             if len(part) and not 0 <= int(part.min()) <= int(part.max()) < parts:
                 raise ValueError(f"parts must lie in 0..{parts - 1}")
-        a_part, b_part = (np.ascontiguousarray(part, dtype=np.int8) for part in (a_part, b_part))
         cosines = np.empty((len(a), parts, parts), dtype=np.float32)
-
-        def plain(here: slice, there: slice, pair: int) -> None:
+        for pair, here, there in _pairs(a, b):
             sums = []
             for ids, part in ((a.ids[here], a_part[here]), (b.ids[there], b_part[there])):
                 total = np.zeros((parts, self.rows.shape[1]), dtype=np.int64)
@@ -126,13 +122,6 @@ class PieceMatcher:
             both = lengths[0][:, None] * lengths[1][None]
             products = (sums[0] @ sums[1].T).astype(np.float64)
             cosines[pair] = np.divide(products, both, out=np.zeros_like(both), where=both > 0)
-
-        def compiled(library: ctypes.CDLL, at: int, pairs: int) -> int:
-            scaled = (self.rows, self.factor, self.rows.shape[1], parts)
-            sides = (a.ids, a_part, a.offsets[at:], b.ids, b_part, b.offsets[at:])
-            return int(library.match_parts(*scaled, *sides, pairs, cosines[at:]))
-
-        _run(a, b, plain, compiled)
         return cosines
 
     def _check(self, a: Pieces, b: Pieces) -> None:
@@ -152,27 +141,11 @@ class PieceMatcher:
         return ((wide + (1 << (FRACTION - 1))) >> FRACTION).astype(np.float64)
 
 
-def _run(
-    a: Pieces,
-    b: Pieces,
-    plain: Callable[[slice, slice, int], None],
-    compiled: Callable[[ctypes.CDLL, int, int], int],
-) -> None:
-    """Call ``compiled`` for blocks of pairs (the library, the first pair, their number), or ``plain`` for each pair."""
-    library = compiled_library("encoder")
-    if library is None:
-        for pair in range(len(a)):
-            here, there = (slice(*side.offsets[pair : pair + 2].tolist()) for side in (a, b))
-            plain(here, there, pair)
-        return
-    starts = range(0, len(a), BLOCK_PAIRS)
-    with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
-        if any(pool.map(lambda at: compiled(library, at, min(BLOCK_PAIRS, len(a) - at)), starts)):
-            raise MemoryError
-
-
-def _sides(a: Pieces, b: Pieces, at: int) -> tuple[np.ndarray, ...]:
-    return a.ids, a.offsets[at:], b.ids, b.offsets[at:]
+def _pairs(a: Pieces, b: Pieces) -> Iterator[tuple[int, slice, slice]]:
+    """Yield the number of each pair, and the places of its sentences' pieces."""
+    for pair in range(len(a)):
+        here, there = (slice(*side.offsets[pair : pair + 2].tolist()) for side in (a, b))
+        yield pair, here, there
 
 
 def _cosines(x: np.ndarray, x_inverse: np.ndarray, y: np.ndarray, y_inverse: np.ndarray) -> np.ndarray:

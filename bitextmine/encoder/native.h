@@ -36,10 +36,6 @@ typedef struct table table; /* words.c */
     F(void, adam_rows, float *, float *, float *, const float *, const int64_t *, int64_t, int64_t, const float *)  \
     F(int64_t, match_pieces, const int8_t *, const float *, int64_t, const int32_t *, const int64_t *,              \
       const int32_t *, const int64_t *, int64_t, float *, int32_t *, float *, int32_t *)                            \
-    F(int64_t, match_windows, const int8_t *, const int32_t *, int64_t, int64_t, const int32_t *, const int64_t *,  \
-      const int32_t *, const int64_t *, int64_t, float *, float *)                                                  \
-    F(int64_t, match_parts, const int8_t *, const int32_t *, int64_t, int64_t, const int32_t *, const int8_t *,     \
-      const int64_t *, const int32_t *, const int8_t *, const int64_t *, int64_t, float *)                          \
     F(int64_t, match_features, const int8_t *, const float *, const int32_t *, const void *, const int64_t *,        \
       int64_t, const int64_t *, int64_t, float *)
 
