@@ -20,6 +20,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining import api as api_of_mine
 from bitextmine.mining.options import MiningOptions, WorkOptions
 from bitextmine.run import Run
+from bitextmine.scoring.rules import RuleSet, make_rule
 
 
 @pytest.fixture(scope="module")
@@ -399,6 +400,37 @@ def test_filter_takes_the_columns_of_a_frame():
     assert bitextmine.filter([], preset="none").kept.empty
     with pytest.raises(BitextmineError, match="no column is called 'blue'"):
         bitextmine.filter(frame, min={"blue": 1})
+
+
+def test_plain_mistakes_are_told_in_words(tmp_path):
+    frame = pandas.DataFrame({"src": ["Room 12 is free."], "tgt": ["La chambre 12 est libre."]})
+    scored = bitextmine.score(frame, columns="numbers")
+    for call, words in (
+        (lambda: bitextmine.report(frame, tmp_path / "x.html"), "report: expected the name of a file"),
+        (lambda: bitextmine.split(5), "inputs: expected the name of a file or folder, found 5"),
+        (lambda: bitextmine.train(tmp_path / "m", pairs=[("a", 5)]), "pairs: expected the name of a file"),
+        (lambda: bitextmine.filter(scored), r"filter: the frame has no column src or tgt.*frame\.join"),
+        (lambda: bitextmine.filter(5), "filter: expected pairs or a frame"),
+    ):
+        with pytest.raises(BitextmineError, match=words):
+            call()
+    assert len(bitextmine.filter(frame.join(scored), min={"numbers": 1}).kept) == 1
+
+
+def test_objects_of_options_and_two_files(tmp_path, monkeypatch):
+    rules = RuleSet((make_rule("min", "numbers", 1.0),), "exact")
+    pairs = [("Room 12 is free.", "La chambre 12 est libre.")] * 2
+    assert bitextmine.filter(pairs, rules=rules).counts == {"numbers >= 1": 0, "duplicate": 1}
+    with pytest.raises(UsageError, match="not both"):
+        bitextmine.filter(pairs, rules=rules, preset="mild")
+    plans = []
+    monkeypatch.setattr("bitextmine.training.trainer.train", lambda plan, *rest, **more: plans.append(plan))
+    bitextmine.train(tmp_path / "model", pairs=[("a.en", "a.fr")])
+    assert (plans[0].data.corpora[0].src, plans[0].data.corpora[0].langs) == ("a.en", ("en", "fr"))
+    bitextmine.train(tmp_path / "model", plans[0])
+    assert plans[1] is plans[0]
+    with pytest.raises(UsageError, match="into the Recipe"):
+        bitextmine.train(tmp_path / "model", plans[0], pairs="a.en-fr.tsv")
 
 
 def test_results_in_notebooks(samples, encoder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from bitextmine.arguments import one_of
+from bitextmine.arguments import a_path, one_of
 from bitextmine.documents.options import Kind, SplitOptions
 from bitextmine.documents.run import Sentence, split_all
 from bitextmine.run import Run
@@ -41,7 +41,9 @@ def split(
     one_of("join", join, ("sentence", "paragraph"))
     if kind is not None:
         one_of("kind", kind, tuple(Kind))
-    several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
+        inputs = [inputs]
+    several = [a_path("inputs", given) for given in inputs]
     langs = () if lang is None else (lang,)
     options = SplitOptions(langs, by_language, Kind(kind) if kind else None, text_field, join, normalize)
     return split_all(several, options, run or Run())

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -147,6 +148,10 @@ def split_all(
 
 
 def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions) -> None:
+    if unknown := re.search(r"\{(?!lang\})[^{}]*\}", output):
+        raise UsageError(
+            f"-o {output}: {unknown[0]} stands for nothing; only {{lang}}, the language, is replaced"
+        )
     if len(options.langs) > 1 and not options.by_language:
         raise UsageError("--lang names the language of all documents; for several pass --by-language, too")
     if len(options.langs) == 1 or "{lang}" not in output:

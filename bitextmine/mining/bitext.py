@@ -171,7 +171,7 @@ class Bitext(Shown):
                 ]
                 out.write(RecordBlock(names, rows, start + 1), None, ())
         if not is_stream(output):
-            with open_output(f"{os.fspath(output)}.json") as file:
+            with open_output(_manifest(output)) as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def plot(self) -> Figure:
@@ -255,6 +255,11 @@ def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = Non
     return [*corpora, *embeddings, *([] if gold is None else [place(gold)])]
 
 
+def _manifest(output: str | os.PathLike[str]) -> str:
+    """Return the name of the JSON beside an output; that of two files, m.{lang}, is m.json."""
+    return f"{os.fspath(output).replace('.{lang}', '')}.json"
+
+
 def check_output(
     output: str | os.PathLike[str], langs: tuple[str, str], inputs: Iterable[Place], *, force: bool = False
 ) -> None:
@@ -269,7 +274,7 @@ def check_output(
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError(f"output: expected the name of a file, found {output!r}")
     if os.fspath(output) != "-":
-        beside = f"{os.fspath(output)}.json"
+        beside = _manifest(output)
         kept = {same_place(path): path for path in inputs}
         for made in (os.fspath(output), beside):
             if (path := kept.get(same_place(made))) is not None:

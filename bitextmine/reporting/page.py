@@ -18,6 +18,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
+from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
 from bitextmine.files.layout import Columns
 from bitextmine.files.storage import place
@@ -61,9 +62,10 @@ def write_report(
         errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD.
 
     Raises:
-        UsageError: the page would replace the pairs.
+        UsageError: the page would replace the pairs, or an argument names no file.
         BitextmineError: the file cannot be read, or its columns cannot be told.
     """
+    path, output = a_path("report", path), a_path("output", output)
     keep_apart(path, {"-o": output})
     check_writable(output)
     rule = parse_threshold(threshold)

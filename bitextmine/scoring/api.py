@@ -16,7 +16,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, pair_hash
 from bitextmine.scoring.request import WINDOW, Request, column_names
-from bitextmine.scoring.rules import Rule, choose_rules
+from bitextmine.scoring.rules import Rule, RuleSet, choose_rules, make_rule
 
 if TYPE_CHECKING:
     import pandas
@@ -120,7 +120,7 @@ def filter(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
     *,
     preset: str | None = None,
-    rules: str | os.PathLike[str] | None = None,
+    rules: str | os.PathLike[str] | RuleSet | None = None,
     min: Mapping[str, float] | None = None,
     max: Mapping[str, float] | None = None,
     equal: Mapping[str, str] | None = None,
@@ -137,7 +137,7 @@ def filter(
     Args:
         pairs: as for `score`.
         preset: cheap, mild (the default, unless there are other rules), strict or none.
-        rules: a TOML file of rules.
+        rules: a TOML file of rules, or a `RuleSet`, which takes the place of a preset.
         min: rules, from a column to its least value.
         max: likewise, to its greatest value.
         equal: likewise, to its text.
@@ -160,8 +160,14 @@ def filter(
     import pandas
 
     limits = {kind: (given or {}).items() for kind, given in (("min", min), ("max", max), ("equal", equal))}
-    chosen = choose_rules(preset, rules, limits, duplicates)
-    src, tgt, index = _both_sides(pairs)
+    if isinstance(rules, RuleSet):
+        if preset is not None:
+            raise UsageError("filter: give a preset or a RuleSet, not both")
+        single = [make_rule(kind, name, value) for kind, given in limits.items() for name, value in given]
+        chosen = rules.changed(single, duplicates)
+    else:
+        chosen = choose_rules(preset, rules, limits, duplicates)
+    src, tgt, index = _both_sides(pairs, "filter")
     there: Any = pairs if index is not None else pandas.DataFrame({"src": src, "tgt": tgt})
     tested = [
         rule
@@ -199,7 +205,7 @@ def _passes(rule: Rule, column: pandas.Series) -> Any:
 
 
 def _both_sides(
-    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
+    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame, name: str = "score"
 ) -> tuple[list[str], list[str], Any]:
     """Return sources, targets, and the index of a frame (None for other pairs)."""
     rows: list[Any]
@@ -209,16 +215,17 @@ def _both_sides(
         if missing := {"src", "tgt"} - set(frame.columns):
             there = ", ".join(map(str, frame.columns))
             raise BitextmineError(
-                f"score: the frame has no column {' or '.join(sorted(missing))}; it has {there}"
+                f"{name}: the frame has no column {' or '.join(sorted(missing))}; it has {there}. To use those of "
+                "score(), join them to the pairs: frame.join(score(frame))"
             )
         rows, index = list(zip(frame["src"], frame["tgt"], strict=True)), frame.index
     else:
         if isinstance(pairs, (str, os.PathLike)) or not isinstance(pairs, Iterable):
             raise UsageError(
-                f"score: expected pairs or a frame, found {pairs!r}; files are for 'bitextmine score'"
+                f"{name}: expected pairs or a frame, found {pairs!r}; files are for 'bitextmine {name}'"
             )
         rows = [(row.src, row.tgt) if isinstance(row, MinedPair) else row for row in pairs]
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, (tuple, list)) or len(row) != 2 or not all(isinstance(x, str) for x in row):
-            raise BitextmineError(f"score: pair {number} is {row!r}; a pair is two texts, (source, target)")
+            raise BitextmineError(f"{name}: pair {number} is {row!r}; a pair is two texts, (source, target)")
     return [src for src, _ in rows], [tgt for _, tgt in rows], index

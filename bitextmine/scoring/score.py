@@ -16,6 +16,7 @@ from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Task
 from bitextmine.files.cells import Added
+from bitextmine.files.formats.names import MOSES
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
@@ -92,8 +93,19 @@ class ScoreOptions:
         if (self.src_index is None) != (self.tgt_index is None):
             raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
         names = column_names(self.columns, bool(self.src and self.tgt))
-        request = Request(names, self.src, self.tgt, self.margin, self.k, self.window, None, batch_tokens)
         notes = []
+        k = self.k
+        if (
+            self.src_index is None
+            and isinstance(k, int)
+            and isinstance(self.window, int)
+            and k > self.window >= 1
+        ):
+            k = self.window
+            notes.append(
+                f"-k {self.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
+            )
+        request = Request(names, self.src, self.tgt, self.margin, k, self.window, None, batch_tokens)
         if self.src and not request.uses("languages", "better_with_languages"):
             notes.append("--src and --tgt change nothing: none of the columns depends on the languages")
         if self.src_index is not None and self.tgt_index is not None:
@@ -134,6 +146,10 @@ def score(
     langs = table.langs(options.src, options.tgt)
     format.check_languages(langs)
     notes += _replaced(table, () if options.score_only else names)
+    if format is MOSES:
+        notes.append(
+            f"{output} holds texts alone: the columns are lost; name a .tsv, .jsonl or .parquet for them"
+        )
     encoder = None
     if request.uses("encoder"):
         from bitextmine.encoder import load_encoder

@@ -11,14 +11,14 @@ from bitextmine.arguments import a_path
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.run import Run
-from bitextmine.training.recipe import load_recipe, recipe_from_pairs, start_name
+from bitextmine.training.recipe import Recipe, load_recipe, recipe_from_pairs, start_name
 
 
 def train(
     out: str | os.PathLike[str],
-    recipe: str | os.PathLike[str] | None = None,
+    recipe: str | os.PathLike[str] | Recipe | None = None,
     *,
-    pairs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    pairs: str | os.PathLike[str] | Sequence[str | os.PathLike[str] | tuple[str, str]] = (),
     start: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     data: str | os.PathLike[str] | None = None,
@@ -31,8 +31,10 @@ def train(
 
     Args:
         out: the model folder.
-        recipe: a TOML file, the recipe.json of a model, or the name of a built-in recipe.
-        pairs: files named after their languages (pairs.en-fr.tsv), or `TwoFiles`, in place of the recipe's.
+        recipe: a TOML file, the recipe.json of a model, the name of a built-in recipe, or a `Recipe`, which takes no
+            other settings.
+        pairs: files named after their languages (pairs.en-fr.tsv), or two files each, ("pairs.en", "pairs.fr"), in
+            place of the recipe's.
         start: an encoder to start from.
         settings: keys of the recipe, such as ``{"train.epochs": 3}``.
         data: the folder of the recipe's corpora.
@@ -43,15 +45,19 @@ def train(
         UsageError: neither a recipe nor pairs.
         BitextmineError: the recipe, the corpora or the disk are at fault.
     """
+    if isinstance(recipe, Recipe) and (pairs or settings or start is not None or data is not None):
+        raise UsageError("train: pairs, start, settings and data belong into the Recipe that is given")
     given = [pairs] if isinstance(pairs, (str, os.PathLike)) else list(pairs)
     if recipe is None and not given:
         raise UsageError("train: give a recipe, pairs, or both")
-    sources = [name if isinstance(name, TwoFiles) else os.fspath(name) for name in given]
+    sources = [_source(one) for one in given]
     overrides = dict(settings or {})
     if start is not None:
         overrides["model.start_from"] = start_name(os.fspath(start))
     folder = None if data is None else Path(data)
-    if recipe is None:
+    if isinstance(recipe, Recipe):
+        plan = recipe
+    elif recipe is None:
         plan = recipe_from_pairs(sources, overrides, folder=folder)
     else:
         plan = load_recipe(os.fspath(recipe), overrides, pairs=sources, folder=folder)
@@ -59,3 +65,10 @@ def train(
     from bitextmine.training import trainer  # loads torch
 
     return trainer.train(plan, Path(a_path("out", out)), run, force=force)
+
+
+def _source(given: Any) -> str | TwoFiles:
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        src, tgt = (os.fspath(a_path("pairs", side)) for side in given)
+        return TwoFiles((src, tgt))
+    return given if isinstance(given, TwoFiles) else os.fspath(a_path("pairs", given))

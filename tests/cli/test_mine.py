@@ -361,6 +361,8 @@ def test_a_foreign_manifest_beside_the_pairs(bm, tmp_path):
     bm(*MINE, "-o", "out.jsonl", "--force")
     assert json.loads(beside.read_text())["kind"] == "bitext"
     bm(*MINE, "-o", "out.jsonl")
+    bm(*MINE, "-o", "m.{lang}")
+    assert sorted(path.name for path in tmp_path.glob("m.*")) == ["m.en", "m.fr", "m.json"]
 
 
 @pytest.mark.parametrize(

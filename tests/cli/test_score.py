@@ -131,3 +131,12 @@ def test_missing_extras(run, monkeypatch, tmp_path, command, options, extra):
     assert f"pip install 'bitextmine[{extra}]'" in err
     assert lines == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_output_or_k_cannot_hold_is_told(bm, tmp_path):
+    for lang, line in (("en", "Good morning."), ("fr", "Bonjour.")):
+        (tmp_path / f"a.{lang}").write_text(f"{line}\n")
+    said = bm("score", "a.en", "a.fr", "--columns", "copy", "-o", "x.{lang}").err
+    assert "the columns are lost" in said and (tmp_path / "x.fr").read_text() == "Bonjour.\n"
+    found = bm("score", "a.en", "a.fr", "--columns", "margin", "-k", "100000000")
+    assert "k is 4,096" in found.err and "|k:4096|" in found.err

@@ -158,6 +158,7 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     (tmp_path / "b.en").write_text(TEXT)
     assert "--by-language" in bm("split", "b.en", "--lang", "en", "--lang", "fr", code=2).err
     assert "inside the folder" in bm("split", "site", "-o", "site/out.{lang}", code=2).err
+    assert "{foo}" in bm("split", "b.en", "-o", "x.{foo}", code=2).err
     assert "the input itself" in bm("split", "b.en", "-o", "b.en", code=2).err
     (tmp_path / "empty").mkdir()
     assert "no files" in bm.fails("split", "empty")

@@ -134,7 +134,7 @@ class IndexNeighbourhood:
         (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
         half = [
             # Rounded as the stored vectors are, a line of the corpus finds itself.
-            index.search(queries.astype(pool.dtype), pool, self.k)
+            index.search(queries.astype(pool.dtype), pool, min(self.k, len(pool)))
             for queries, index, pool in ((x, tgt_index, tgt_pool), (y, src_index, src_pool))
         ]
         size = min(src_index.rows, tgt_index.rows)
