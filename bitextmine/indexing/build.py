@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import put_in_place
+from bitextmine.files.atomic import put_in_place, sync_file
 from bitextmine.files.journal import JournalBusyError, journal_folder
-from bitextmine.indexing.faiss_index import Index, core_of, factory_string, reason
-from bitextmine.indexing.kmeans import few_rows_allowed
+from bitextmine.indexing.faiss_index import core_of, factory_string, list_codes, list_ids, reason
 from bitextmine.indexing.lists import find_centres, nearest_centre
-from bitextmine.indexing.ondisk import merge_shards
 from bitextmine.search.rows import Vectors, check_pair, release, scan
 from bitextmine.system import processors, size
 
@@ -60,7 +58,19 @@ class Plan:
 
 
 def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows: int | None = None) -> Plan:
-    """Read the vectors (n, d) once and return the plan for `build_index`, which raises the same errors."""
+    """Read the vectors (n, d) once, and plan their index.
+
+    Of identical rows the first goes in; zero rows stay out, as their similarity to everything is 0.
+
+    Args:
+        vectors: (n, d), float16 or float32.
+        kind: auto, flat, ivf, pq, hnsw (see `factory_string`) or a FAISS factory string.
+        seed: for the training rows.
+        shard_rows: see `Plan`.
+
+    Raises:
+        BitextmineError: a vector holds a NaN, there are no rows or too few to train, or FAISS refuses the string.
+    """
     if not kind.strip():
         raise UsageError(
             "the index type is empty: expected auto, flat, ivf, pq, hnsw or a FAISS factory string"
@@ -69,51 +79,16 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows
     dim = int(vectors.shape[1])
     groups, _ = scan(vectors, "vectors")
     chosen = np.arange(len(vectors)) if groups is None else groups.first
-    chosen = chosen[_nonzero(vectors, chosen)]
+    some = np.ones(len(chosen), dtype=bool)
+    for start in range(0, len(chosen), _ADD_ROWS):
+        at = chosen[start : start + _ADD_ROWS]
+        some[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
+        release(vectors, int(at[0]), int(at[-1]) + 1)
+    chosen = chosen[some]
     if not len(chosen):
         raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
     spec = factory_string(kind, len(chosen), dim)
     return Plan(kind, spec, len(vectors), dim, chosen, seed, shard_rows)
-
-
-def build_index(
-    vectors: Vectors, kind: str = "auto", *, seed: int = 1, progress: Callable[[int], object] | None = None
-) -> Index:
-    """Build an index of vectors in memory.
-
-    Of identical rows the first goes in; zero rows stay out, as their similarity to everything is 0.
-
-    Args:
-        vectors: (n, d), float16 or float32.
-        kind: auto, flat, ivf, pq, hnsw (see `factory_string`) or a FAISS factory string.
-        seed: for the training rows.
-        progress: called with the number of rows added.
-
-    Raises:
-        BitextmineError: a vector holds a NaN, there are no rows or too few to train, or FAISS refuses the string.
-    """
-    plan = make_plan(vectors, kind, seed=seed)
-    index = _trained(vectors, plan)
-    _add(index, vectors, plan.chosen, progress)
-    made = Index(index, plan.facts())
-    effort = made.effort()
-    if effort is not None:
-        name, _, most = effort
-        made.set_effort(min(8 if name == "nprobe" else 64, most))
-    return made
-
-
-def _nonzero(vectors: Vectors, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell for each chosen row if it is not zero; identical rows are folded, so at most one is zero."""
-    keep = np.ones(len(chosen), dtype=bool)
-    for start in range(0, len(chosen), _ADD_ROWS):
-        at = chosen[start : start + _ADD_ROWS]
-        keep[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
-        release(vectors, int(at[0]), int(at[-1]) + 1)
-    return keep
-
-
-# --- an empty index, trained ---
 
 
 def _trained(vectors: Vectors, plan: Plan) -> Any:
@@ -156,9 +131,10 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     rows = np.ascontiguousarray(vectors[sample])
     release(vectors)
     try:
-        with few_rows_allowed(index):
-            if index is core or faiss.downcast_index(index) is core:
-                _place_centres(core, rows, plan.seed)
+        with _few_rows_allowed(index):
+            centres = _flat_quantiser(core) if faiss.downcast_index(index) is core else None
+            if centres is not None and not centres.ntotal and len(rows) >= core.nlist:
+                centres.add(find_centres(rows, int(core.nlist), seed=plan.seed))  # FAISS trains the rest
             if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
                 rows = rows[:: max(1, len(rows) // _TRAIN_ROWS)]  # enough for what is left to train
             index.train(np.ascontiguousarray(rows, dtype=np.float32))
@@ -169,14 +145,54 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
         ) from None
 
 
-def _place_centres(core: Any, rows: Vectors, seed: int) -> None:
-    """Give an inverted file with a flat quantiser centres found by our search; FAISS trains the rest."""
-    if not isinstance(core, faiss.IndexIVF) or len(rows) < core.nlist:
-        return
-    quantiser = faiss.downcast_index(core.quantizer)
-    if type(quantiser) not in (faiss.IndexFlat, faiss.IndexFlatIP) or quantiser.ntotal:
-        return
-    quantiser.add(find_centres(rows, int(core.nlist), seed=seed))
+def _flat_quantiser(core: Any) -> Any:
+    """Return the index of an inverted file's centres if it compares with all of them, else None."""
+    found = faiss.downcast_index(core.quantizer) if isinstance(core, faiss.IndexIVF) else None
+    return found if type(found) in (faiss.IndexFlat, faiss.IndexFlatIP) else None
+
+
+# The parts of an index that hold k-means parameters (cp), or are indexes and quantisers themselves.
+_PARTS = ("index", "quantizer", "base_index", "refine_index", "storage", "q1", "pq", "rq", "prq")
+
+
+@contextlib.contextmanager
+def _few_rows_allowed(index: Any) -> Iterator[None]:
+    """Let an untrained index train on few rows without a warning; it learns the same.
+
+    FAISS writes to the process's standard error when it clusters fewer than `min_points_per_centroid` rows for each
+    centroid. It decides nothing by that number, and the recall of an index on few rows is measured and reported.
+    """
+    parts = list(_parts(index))
+    rotations = [each for each in parts if isinstance(each, faiss.OPQMatrix) and each.pq is None]
+    # OPQ trains a product quantiser: its own (of 8 bits), or the one that it is given, which stays ours.
+    trials = [faiss.ProductQuantizer(each.d_out, each.M, 8) for each in rotations]
+    for rotation, trial in zip(rotations, trials, strict=True):
+        rotation.pq = trial
+    try:
+        for holder in [*parts, *trials]:
+            if (parameters := getattr(holder, "cp", None)) is not None:
+                parameters.min_points_per_centroid = 1
+        yield
+    finally:
+        for rotation in rotations:
+            rotation.pq = None
+
+
+def _parts(whole: Any) -> Iterator[Any]:
+    """Yield an index, and all indexes, quantisers and transforms inside it."""
+    if isinstance(whole, faiss.Index):
+        whole = faiss.downcast_index(whole)
+    yield whole
+    for inner in (getattr(whole, name, None) for name in _PARTS):
+        if inner is not None and not isinstance(inner, (int, float)):
+            yield from _parts(inner)
+    if isinstance(whole, faiss.IndexPreTransform):
+        chain: Any = whole.chain
+        yield from (faiss.downcast_VectorTransform(chain.at(i)) for i in range(chain.size()))
+    if isinstance(whole, faiss.ProductAdditiveQuantizer):
+        downcast: Any = getattr(faiss, "downcast_AdditiveQuantizer")  # noqa: B009 (the stubs lack it)
+        for number in range(whole.nsplits):
+            yield from _parts(downcast(whole.subquantizer(number)))
 
 
 def _add(
@@ -188,12 +204,9 @@ def _add(
     list writes past its end when its length is a multiple of a block's bytes (FAISS 1.15,
     BlockInvertedLists::add_entries).
     """
-    found = faiss.downcast_index(index)
-    centres = None
-    if isinstance(found, faiss.IndexIVF) and not isinstance(found, faiss.IndexIVFFastScan):
-        quantiser = faiss.downcast_index(found.quantizer)
-        if type(quantiser) in (faiss.IndexFlat, faiss.IndexFlatIP):
-            centres = quantiser.reconstruct_n(0, found.nlist)
+    found: Any = faiss.downcast_index(index)
+    quantiser = None if isinstance(found, faiss.IndexIVFFastScan) else _flat_quantiser(found)
+    centres = None if quantiser is None else quantiser.reconstruct_n(0, found.nlist)
     for start in range(0, len(chosen), _ADD_ROWS):
         at = chosen[start : start + _ADD_ROWS]
         whole = int(at[-1]) - int(at[0]) + 1 == len(at)
@@ -209,9 +222,6 @@ def _add(
         release(vectors, int(at[0]), int(at[-1]) + 1)
         if progress is not None:
             progress(len(at))
-
-
-# --- on disk ---
 
 
 @dataclass(frozen=True)
@@ -235,13 +245,13 @@ def build_on_disk(
 ) -> Built:
     """Build the planned index as files in `folder` within about `memory` bytes.
 
-    Inverted files are built in shards that fit and merged on disk (`merge_shards`); an index of another kind has to fit
+    Inverted files are built in shards that fit and merged on disk; an index of another kind has to fit
     as a whole and is saved after each part. An interrupted run of the same `identity` (of the vectors) and plan
     resumes. The index is the same for every memory, interrupted or not (hnsw apart: its links depend on the timing of
     threads).
 
     Raises:
-        BitextmineError: too little disk or memory, another process builds this index, or as for `build_index`.
+        BitextmineError: too little disk or memory, another process builds this index, or as for `make_plan`.
     """
     each = bytes_each(plan)
     mergeable = plan.spec.startswith("IVF") and not plan.spec.endswith("fs")
@@ -259,7 +269,13 @@ def build_on_disk(
                 journal.append({"shard_rows": rows}, sync=True)
             rows = journal[0]["shard_rows"]  # memory may have been less or more when the work began
             shards = [(a, min(a + rows, len(plan.chosen))) for a in range(0, len(plan.chosen), rows)]
-            _check_room(folder, each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1))
+            needed = each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1)
+            room = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.iterdir())
+            if room < needed:
+                raise BitextmineError(
+                    f"{folder}: the index takes about {needed:,} bytes, and {room:,} are to be had on that disk; "
+                    "free some space, or use a smaller kind (index --type pq)"
+                )
             trained = folder / "trained.faiss"
             if not _whole(trained, 0):
                 try:
@@ -269,8 +285,7 @@ def build_on_disk(
                     raise
                 write_index(index, trained)
                 del index
-            build = _build_shards if mergeable else _grow
-            return build(vectors, plan, folder, trained, shards, progress)
+            return _build(vectors, plan, trained, shards, mergeable, progress)
     except JournalBusyError:
         raise BitextmineError(
             f"{folder}: another process is building this index; wait for it or stop it"
@@ -282,66 +297,71 @@ def build_on_disk(
         ) from None
 
 
-def _build_shards(
+def _build(
     vectors: Vectors,
     plan: Plan,
-    folder: Path,
     trained: Path,
     shards: list[tuple[int, int]],
+    mergeable: bool,
     progress: Callable[[int], object] | None,
 ) -> Built:
-    files, resumed = [], 0
-    for number, (start, stop) in enumerate(shards):
-        file = folder / f"shard-{number:05d}.faiss"
-        files.append(file)
-        if _whole(file, stop - start):
-            resumed += 1
-            if progress is not None:
-                progress(stop - start)
-            continue
-        index = faiss.read_index(str(trained))
+    """Build shard by shard and merge; an index that cannot be merged grows, and is saved after each shard."""
+    folder = trained.parent
+    name = "shard" if mergeable else "grown"
+    files = [folder / f"{name}-{number:05d}.faiss" for number in range(len(shards))]
+    rows = [stop - start if mergeable else stop for start, stop in shards]
+    there = [number for number, file in enumerate(files) if _whole(file, rows[number])]
+    if there and not mergeable:
+        there = list(range(there[-1] + 1))
+    if there and progress is not None:
+        progress(sum(shards[number][1] - shards[number][0] for number in there))
+    index: Any = None
+    for number in sorted(set(range(len(files))) - set(there)):
+        start, stop = shards[number]
+        if mergeable or index is None:
+            index = None  # freed before the next one is read
+            index = faiss.read_index(str(trained if mergeable or not number else files[number - 1]))
         _add(index, vectors, plan.chosen[start:stop], progress)
-        write_index(index, file)
-        del index
-    if len(files) == 1:
-        return Built(files[0], None, 1, resumed)
+        write_index(index, files[number])
+        if number and not mergeable:
+            files[number - 1].unlink()
+    if len(files) == 1 or not mergeable:
+        return Built(files[-1], None, len(files), len(there))
     merged, lists = folder / "merged.faiss", folder / "merged.lists"
     index = faiss.read_index(str(trained))
     lists.unlink(missing_ok=True)
-    try:
-        merge_shards(index, files, lists)
-    except RuntimeError as error:
-        raise _full(folder, error) from None
+    _merge_shards(index, files, lists)
     write_index(index, merged)
-    return Built(merged, lists, len(files), resumed)
+    return Built(merged, lists, len(files), len(there))
 
 
-def _grow(
-    vectors: Vectors,
-    plan: Plan,
-    folder: Path,
-    trained: Path,
-    shards: list[tuple[int, int]],
-    progress: Callable[[int], object] | None,
-) -> Built:
-    """Build an index that cannot be merged, and save it after each part."""
-    grown = (
-        n for n in range(len(shards), 0, -1) if _whole(folder / f"grown-{n:05d}.faiss", shards[n - 1][1])
-    )
-    done = next(grown, 0)
-    last = trained if not done else folder / f"grown-{done:05d}.faiss"
-    if progress is not None and done:
-        progress(shards[done - 1][1])
-    index = faiss.read_index(str(last)) if done < len(shards) else None
-    for number in range(done, len(shards)):
-        start, stop = shards[number]
-        _add(index, vectors, plan.chosen[start:stop], progress)
-        file = folder / f"grown-{number + 1:05d}.faiss"
-        write_index(index, file)
-        if last != trained:
-            last.unlink()
-        last = file
-    return Built(last, None, len(shards), done)
+def _merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
+    """Move the inverted lists of the shards into an empty trained index, in one new file.
+
+    The file is in the format of FAISS's OnDiskInvertedLists: list by list, in a list shard by shard, codes then ids.
+    faiss.contrib.ondisk does the same but prints, and writes through a memory map, where a full disk is a signal.
+    """
+    # The indexes are kept: they own the lists.
+    opened: list[Any] = [faiss.read_index(str(shard), faiss.IO_FLAG_MMAP) for shard in shards]
+    parts: list[Any] = [faiss.extract_index_ivf(shard).invlists for shard in opened]
+    ivf: Any = faiss.extract_index_ivf(index)
+    each = [[part.list_size(i) for part in parts] for i in range(ivf.nlist)]
+    sizes = np.array(each, dtype=np.uint64).sum(axis=1)
+    with file.open("wb") as out:
+        for number in range(ivf.nlist):
+            for part in parts:
+                out.write(list_codes(part, number).data)
+            for part in parts:
+                out.write(list_ids(part, number).data)
+        sync_file(out)
+        total = out.tell()
+    lists: Any = faiss.OnDiskInvertedLists(ivf.nlist, ivf.code_size, str(file))
+    lists.set_all_lists_sizes(faiss.swig_ptr(sizes))
+    lists.totsize = total
+    lists.do_mmap()
+    index.ntotal = ivf.ntotal = int(sizes.sum())
+    ivf.replace_invlists(lists, True)
+    lists.this.disown()
 
 
 def bytes_each(plan: Plan) -> int:
@@ -366,16 +386,6 @@ def bytes_each(plan: Plan) -> int:
         ) from None
 
 
-def _check_room(folder: Path, needed: int) -> None:
-    there = sum(path.stat().st_size for path in folder.iterdir())
-    free = shutil.disk_usage(folder).free
-    if free + there < needed:
-        raise BitextmineError(
-            f"{folder}: the index takes about {needed:,} bytes, and {free + there:,} are to be had on that disk; "
-            "free some space, or use a smaller kind (index --type pq)"
-        )
-
-
 def _whole(file: Path, rows: int) -> bool:
     """Tell if a file of an earlier run holds an index of so many rows."""
     if not file.exists():
@@ -394,13 +404,9 @@ def write_index(index: Any, file: Path) -> None:
     except RuntimeError as error:
         with contextlib.suppress(OSError):
             staged.unlink()
-        raise _full(file.parent, error) from None
+        free = shutil.disk_usage(file.parent).free
+        raise BitextmineError(
+            f"{file.parent}: cannot write the index ({reason(error)}; {free:,} bytes are free there); is the disk "
+            "full? What is done is kept: free some space and run index again to go on"
+        ) from None
     put_in_place(staged, file)
-
-
-def _full(folder: Path, error: RuntimeError) -> BitextmineError:
-    free = shutil.disk_usage(folder).free
-    return BitextmineError(
-        f"{folder}: cannot write the index ({reason(error)}; {free:,} bytes are free there); is the disk full? What is "
-        "done is kept: free some space and run index again to go on"
-    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import faiss
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import folder_head
 from bitextmine.indexing.faiss_index import FLAT_UP_TO, factory_string
 from bitextmine.indexing.lists import (
     ROUNDS,
@@ -82,12 +80,9 @@ def choose(
             if fast is not None:  # in mining the lists are compared as they are, whatever the codes
                 scan = seconds["ivf"]["search"] if mining else asked * probes * fast[1]
                 seconds["pq"] = {"build": build + n * fast[0], "search": scan}
-            few, many = rest.graph(_SMALL), rest.graph(4 * _SMALL)
-            grown = n / (4 * _SMALL)
-            adding, searching = (
-                b * grown ** max(0.0, float(np.log(b / a) / np.log(4)))
-                for a, b in zip(few, many, strict=True)
-            )
+            small, large = rest.graph(_SMALL), rest.graph(4 * _SMALL)
+            growth = (max(0.0, float(np.log(b / a) / np.log(4))) for a, b in zip(small, large, strict=True))
+            adding, searching = (b * (n / (4 * _SMALL)) ** g for b, g in zip(large, growth, strict=True))
             seconds["hnsw"] = {"build": n * adding, "search": asked * searching}
     each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
     fits = [kind for kind in seconds if _fits(kind, n * each[kind], memory, disk)]
@@ -109,15 +104,6 @@ def choose(
         for kind, parts in seconds.items()
     }
     return {**result, "kind": best, "reason": reason, "bytes_each": each[best]}
-
-
-def resumed_choice(part: Path, embedding: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the choice that the unfinished index in `part` was begun with, if it is of these vectors."""
-    head = folder_head(part)
-    if head is None or head.identity.get("embedding") != embedding:
-        return None
-    found = head.identity.get("auto")
-    return found if isinstance(found, dict) and "kind" in found else None
 
 
 def _fits(kind: str, needed: int, memory: int, disk: int) -> bool:
@@ -160,7 +146,6 @@ def _probes(vectors: Vectors, chosen: NDArray[np.int64], lists: int, options: In
     queries, others = queries[other >= 0], np.ascontiguousarray(vectors[other[other >= 0]])
     if not len(queries):
         return 1.0
-
     needed = rank_lists(queries, centres, nearest_centre(others, centres))
     if options.queries is None:
         needed = np.minimum(needed, rank_lists(others, centres, nearest_centre(queries, centres)))
@@ -171,70 +156,66 @@ class _Rates:
     """Seconds per elementary step, measured on a part whose lists are as long as those of all n vectors."""
 
     def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
-        self._mining = mining
-        self._part = part
+        faiss.omp_set_num_threads(processors())
+        self._part, self._mining = part, mining
         self._queries = np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
-        self.lists = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
-        self._centres = find_centres(part, self.lists, seed=seed, rounds=4)
+        self._some = part[: min(len(part), 1024)].astype(np.float32)  # in place of centres
+        self._count = max(2, round(len(part) * _lists_of(n, part.shape[1]) / n))
+        self._probes = max(1, self._count // 4)
+        self._centres = find_centres(part, self._count, seed=seed, rounds=4)
         of = nearest_centre(part, self._centres)
         order = np.argsort(of, kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self.lists))]).astype(np.int64)
-        self._ordered = np.ascontiguousarray(part[order])
-        self._lists = Lists(order, bounds, lambda i: self._ordered[bounds[i] : bounds[i + 1]])
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self._count))]).astype(np.int64)
+        ordered = np.ascontiguousarray(part[order])
+        self._lists = Lists(order, bounds, lambda i: ordered[bounds[i] : bounds[i + 1]])
 
     def exact(self, n: int) -> float:
         """Return the seconds of a query against all n rows."""
-        if self._mining:
-            took = _time(lambda: search_both(self._queries, self._part, _K)) / 2
-        else:
-            took = _time(lambda: search_one(self._queries, self._part, _K))
+        search = search_both if self._mining else search_one
+        took = _time(lambda: search(self._queries, self._part, _K)) / (2 if self._mining else 1)
         return took / len(self._queries) / len(self._part) * n
 
     def centre(self) -> float:
         """Return the seconds of a row against a centre."""
-        centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
-        return _time(lambda: nearest_centre(self._part, centres)) / len(self._part) / len(centres)
+        return _time(lambda: nearest_centre(self._part, self._some)) / len(self._part) / len(self._some)
 
     def route(self) -> float:
         """Return the seconds of a query against a centre, choosing among them."""
-        centres = self._part[: min(len(self._part), 1024)].astype(np.float32)
-        router = Router(centres, 32)
-        return _time(lambda: router.route(self._queries)) / len(self._queries) / len(centres)
+        router = Router(self._some, 32)
+        return _time(lambda: router.route(self._queries)) / len(self._queries) / len(self._some)
 
     def list(self) -> float:
         """Return the seconds of a query against a list."""
-        probes = max(1, self.lists // 4)
         rows = VectorRows(self._queries, self._queries.dtype)
-        which = Pass(rows, self._lists, self._centres, probes, _K, both=self._mining)
+        which = Pass(rows, self._lists, self._centres, self._probes, _K, both=self._mining)
         took = _time(lambda: search_lists(which, Run(memory=1 << 30)))
-        return max(0.0, took / len(self._queries) / probes)
+        return max(0.0, took / len(self._queries) / self._probes)
 
     def fast_scan(self) -> tuple[float, float] | None:
         """Return the seconds to add a row to a list of 4-bit codes, and to search one; None if there can be none."""
         dim = self._part.shape[1]
-        spec = factory_string("pq", len(self._part), dim).partition(",")[2]
-        probes = max(1, self.lists // 4)
-        faiss.omp_set_num_threads(processors())
-        rows = self._part.astype(np.float32)
+        codes = factory_string("pq", len(self._part), dim).partition(",")[2]
         try:
-            index: Any = faiss.index_factory(dim, f"IVF{self.lists},{spec}", faiss.METRIC_INNER_PRODUCT)
+            index: Any = faiss.index_factory(dim, f"IVF{self._count},{codes}", faiss.METRIC_INNER_PRODUCT)
             index.quantizer.add(self._centres)
-            index.train(rows[: 1 << 13])
+            index.train(self._part[: 1 << 13].astype(np.float32))
         except RuntimeError:
             return None
-        adding = _time(lambda: index.add(rows), 1) / len(rows)
-        index.nprobe = probes
-        queries = self._queries.astype(np.float32)
-        return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries) / probes
+        index.nprobe = self._probes
+        adding, searching = _times(index, self._part, self._queries)
+        return adding, searching / self._probes
 
     def graph(self, size: int) -> tuple[float, float]:
         """Return the seconds to add a row to a graph of `size`, and to search it."""
         dim = self._part.shape[1]
-        faiss.omp_set_num_threads(processors())
         index: Any = faiss.index_factory(dim, factory_string("hnsw", size, dim), faiss.METRIC_INNER_PRODUCT)
-        rows = self._part[:size].astype(np.float32)
-        index.train(rows)
-        adding = _time(lambda: index.add(rows), 1) / len(rows)
+        index.train(self._part[:size].astype(np.float32))
         index.hnsw.efSearch = 512  # a million real sentences took 480 for 99% of the nearest
-        queries = self._queries[:1024].astype(np.float32)
-        return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries)
+        return _times(index, self._part[:size], self._queries[:1024])
+
+
+def _times(index: Any, rows: Vectors, queries: Vectors) -> tuple[float, float]:
+    """Return the seconds to add a row, and of a query."""
+    rows, queries = rows.astype(np.float32), queries.astype(np.float32)
+    adding = _time(lambda: index.add(rows), 1) / len(rows)
+    return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries)

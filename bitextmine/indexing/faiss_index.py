@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import distributions
+from pathlib import Path
 from typing import Any
 
 import faiss
@@ -15,7 +18,6 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.lists import Lists, Pass, search_lists
-from bitextmine.indexing.ondisk import MappedLists, list_codes, list_ids
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.options import SearchOptions
@@ -53,6 +55,34 @@ def factory_string(kind: str, rows: int, dim: int) -> str:
     if kind == "hnsw":
         return "HNSW32_SQ8"
     return kind
+
+
+class MappedLists:
+    """The inverted lists of an index read from `file`, which map `lists` (perhaps the same file).
+
+    Indexes without lists, or with lists in memory, have nothing to check.
+    """
+
+    def __init__(self, index: Any, file: Path, lists: Path) -> None:
+        self._file, self._fd = file, -1
+        found: Any = faiss.try_extract_index_ivf(index)
+        mapped: Any = None if found is None else faiss.downcast_InvertedLists(found.invlists)
+        if not isinstance(mapped, faiss.OnDiskInvertedLists) or not mapped.totsize:
+            return
+        try:
+            self._fd = os.open(lists, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BitextmineError(f"{lists}: cannot read: {error.strerror or error}") from None
+        weakref.finalize(self, os.close, self._fd)
+        self._size = os.fstat(self._fd).st_size
+
+    def check(self) -> None:
+        """Raise BitextmineError if the file was truncated or grew since it was opened; costs nothing."""
+        if self._fd >= 0 and os.fstat(self._fd).st_size != self._size:
+            raise BitextmineError(
+                f"{self._file}: the index changed while it was in use, and the results are discarded; run the same "
+                "command again"
+            )
 
 
 @dataclass
@@ -269,6 +299,24 @@ class Index:
             )
         self._lists = pool, rows, found
         return found
+
+
+def list_ids(lists: Any, number: int) -> NDArray[np.int64]:
+    """Return the ids of an inverted list, without a copy."""
+    size = lists.list_size(number)
+    if not size:
+        return np.empty(0, np.int64)
+    ids: NDArray[np.int64] = faiss.rev_swig_ptr(lists.get_ids(number), size)
+    return ids
+
+
+def list_codes(lists: Any, number: int) -> NDArray[np.uint8]:
+    """Return the codes of an inverted list, one after the other, without a copy."""
+    size = lists.list_size(number) * lists.code_size
+    if not size:
+        return np.empty(0, np.uint8)
+    codes: NDArray[np.uint8] = faiss.rev_swig_ptr(lists.get_codes(number), size)
+    return codes
 
 
 def stored_as_they_are(ivf: Any) -> bool:

@@ -9,13 +9,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import faiss
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.embeddings.store import Manifest, open_embedding
@@ -27,11 +27,10 @@ from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
 from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan, write_index
-from bitextmine.indexing.choose import choose, resumed_choice
-from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, factory_string, reason
-from bitextmine.indexing.ondisk import MappedLists, list_ids
+from bitextmine.indexing.choose import choose
+from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, MappedLists, factory_string, list_ids, reason
 from bitextmine.indexing.options import IndexOptions
-from bitextmine.indexing.recall import draw, tune
+from bitextmine.indexing.recall import Recall, draw, tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
@@ -41,7 +40,6 @@ log = logging.getLogger(__name__)
 
 _TIMED = 2048
 _CHEAP = 1 << 28  # bytes of an index whose checksum is compared at each use
-_NO_TIMES = {"queries": 0, "search_seconds": 0.0, "exact_seconds": 0.0}
 
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -78,12 +76,12 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
     manifest, lists = Path(f"{file}.json"), lists_path(file)
     if built.lists is not None:
         merged: Any = _read(built.file)
-        held: Any = faiss.extract_index_ivf(merged)
-        stored: Any = faiss.downcast_InvertedLists(held.invlists)
+        ivf: Any = faiss.extract_index_ivf(merged)
+        stored: Any = faiss.downcast_InvertedLists(ivf.invlists)
         stored.filename = lists.name
         write_index(merged, built.file)
-        del stored, held, merged
-    facts = {**facts, "bytes": built.file.stat().st_size}
+        del stored, ivf, merged
+    facts = {"kind": "index", "version": __version__, **facts, "bytes": built.file.stat().st_size}
     if built.lists is not None:
         facts["lists_bytes"] = built.lists.stat().st_size
     facts["sha256"] = _checksum(built.file, built.lists)
@@ -97,7 +95,7 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
         sync_folder(file.parent)
     except OSError as error:
         raise BitextmineError(f"{file}: cannot write: {error.strerror or error}") from None
-    write_json(manifest, {"kind": "index", "version": __version__, **facts})
+    write_json(manifest, facts)
     return facts
 
 
@@ -152,11 +150,34 @@ def load_index(path: str | os.PathLike[str]) -> Index:
             )
     _check_ids(found, facts["rows"], file)
     mapped.check()
-    index = Index(found, {key: facts[key] for key in facts if key not in ("kind", "version")}, mapped=mapped)
+    index = Index(found, facts, mapped=mapped)
     index.factor = facts.get("rescored_per_neighbour", index.factor)
     for value in facts.get("effort", {}).values():
         index.set_effort(value)
     return index
+
+
+@dataclass
+class _Times:
+    queries: float
+    search_seconds: float
+    exact_seconds: float
+
+
+_Effort = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+
+
+@dataclass
+class _Facts:
+    """The entries of a manifest that are used, with their types."""
+
+    rows: Annotated[int, msgspec.Meta(ge=0)]
+    factory: str
+    recall: Recall
+    rescored_per_neighbour: _Effort = 1
+    effort: dict[str, _Effort] = field(default_factory=dict)
+    measured: _Times | None = None
+    auto: dict[str, Any] | None = None
 
 
 def _read_facts(manifest: Path) -> dict[str, Any]:
@@ -164,28 +185,10 @@ def _read_facts(manifest: Path) -> dict[str, Any]:
     facts = read_json(manifest)
     if facts.get("kind") != "index":
         raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")
-
-    def count(value: object, least: int = 0) -> bool:
-        return type(value) is int and least <= value < 1 << 31
-
-    def table(value: object, numbers: tuple[str, ...]) -> bool:
-        return isinstance(value, dict) and all(type(value.get(name)) in (int, float) for name in numbers)
-
-    effort, recall, auto = facts.get("effort", {}), facts.get("recall", {}), facts.get("auto", {"reason": ""})
-    right = {
-        "rows": type(facts.get("rows")) is int and facts["rows"] >= 0,
-        "factory": isinstance(facts.get("factory"), str),
-        "rescored_per_neighbour": count(facts.get("rescored_per_neighbour", 1), 1),
-        "effort": isinstance(effort, dict) and all(count(value, 1) for value in effort.values()),
-        "recall": table(recall, ("k", "sample", "at_1", "at_k")) and "queries" in recall,
-        "measured": table(facts.get("measured", _NO_TIMES), tuple(_NO_TIMES)),
-        "auto": isinstance(auto, dict) and "reason" in auto,
-    }
-    for key, fits in right.items():
-        if not fits:
-            raise BitextmineError(
-                f"{manifest}: '{key}' is {str(facts.get(key, 'missing'))[:60]}, which no index has; run index again"
-            )
+    try:
+        msgspec.convert(facts, _Facts)
+    except msgspec.ValidationError as error:
+        raise BitextmineError(f"{manifest}: {error}; run index again") from None
     return facts
 
 
@@ -261,11 +264,8 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
     except BitextmineError as error:
         return f"unusable: {error}"
     if _sizes(file, facts) is not None:
-        return (
-            "truncated"
-            if lists_path(file).exists() or "lists_bytes" not in facts
-            else "its lists are missing"
-        )
+        whole = lists_path(file).exists() or "lists_bytes" not in facts
+        return "truncated" if whole else "its lists are missing"
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
     if facts["bytes"] + facts.get("lists_bytes", 0) <= _CHEAP and _damage(file, facts) is not None:
@@ -276,57 +276,40 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
 
 
 def _identity(embedding: Manifest) -> dict[str, Any]:
-    return {
-        "corpus": embedding.corpus,
-        "lang": embedding.lang,
-        "text_sha256": embedding.text_sha256,
-        "model": embedding.model,
-        "model_hash": embedding.model_hash,
-        "vectors_blake2b": embedding.vectors_blake2b,
-    }
+    names = ("corpus", "lang", "text_sha256", "model", "model_hash", "vectors_blake2b")
+    return {name: getattr(embedding, name) for name in names}
 
 
 @dataclass(frozen=True)
 class IndexReport:
-    """The result of `index`: the file, its manifest's facts, and the seconds it took (0 if it was up to date)."""
+    """The result of `index_corpus`: the file, its manifest's facts, and the seconds it took (0 if it was up to date).
+
+    `resumed` counts the parts that an interrupted run had finished.
+    """
 
     path: Path
     facts: dict[str, Any]
-    build_seconds: float
-    measure_seconds: float
-    built: bool
+    seconds: float = 0.0
+    built: bool = False
     resumed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {
-            "path": str(self.path),
-            **self.facts,
-            "build_seconds": round(self.build_seconds, 3),
-            "measure_seconds": round(self.measure_seconds, 3),
-            "built": self.built,
-        }
 
     def to_table(self) -> str:
         """Return a few lines for a person."""
         facts, recall = self.facts, self.facts["recall"]
-        effort = facts.get("effort") or {}
-        turned = "".join(f", {name} {value}" for name, value in effort.items())
-        done = f"built in {self.build_seconds:.1f} s" if self.built else "up to date"
+        turned = "".join(f", {name} {value}" for name, value in facts.get("effort", {}).items())
+        done = f"built in {self.seconds:.1f} s" if self.built else "up to date"
         if self.resumed:
             done += f", {counted(self.resumed, 'part')} of it by a run before"
-        size = facts["bytes"] + facts.get("lists_bytes", 0)
+        size = (facts["bytes"] + facts.get("lists_bytes", 0)) / facts["distinct_rows"]
         k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
         more = f", {100 * recall['at_k']:.2f}% of the {k} best" if k > 1 else ""
         lines = [
             f"{self.path}: {facts['factory']}{turned}, {counted(facts['distinct_rows'], 'distinct vector')} of "
-            f"{counted(facts['dim'], 'number')}, "
-            f"{size / facts['distinct_rows']:,.0f} bytes each; {done}",
+            f"{counted(facts['dim'], 'number')}, {size:,.0f} bytes each; {done}",
             f"recall against exact search for {counted(recall['sample'], 'row')} ({recall['queries']}): "
             f"{100 * recall['at_1']:.2f}% of the best{more}",
         ]
-        if "measured" in facts:
-            times = facts["measured"]
+        if times := facts.get("measured"):
             lines.append(
                 f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the "
                 f"index and {times['exact_seconds']:.3g} s by exact search"
@@ -360,9 +343,7 @@ def index_corpus(
     file, manifest = index_paths(npy_path)
     _check_name(file)
     if not options.force and check_index(npy_path, options.kind) is None:
-        facts = read_json(manifest)
-        del facts["kind"], facts["version"]
-        return IndexReport(file, facts, 0.0, 0.0, False)
+        return IndexReport(file, read_json(manifest))
     check_index_output(npy_path, force=options.force)
     begin = time.perf_counter()
     plan = make_plan(vectors, options.kind, seed=options.seed, shard_rows=options.shard_rows)
@@ -372,56 +353,54 @@ def index_corpus(
         shutil.rmtree(part, ignore_errors=True)
     identity: dict[str, Any] = {"embedding": _identity(embedding)}
     if options.kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
-        # A resumed run keeps its choice, even if the machine is busier now.
-        choice = resumed_choice(part, identity["embedding"]) or choose(
-            vectors, plan.chosen, options, memory=memory, disk=shutil.disk_usage(file.parent).free
-        )
-        identity["auto"] = choice
-        plan = replace(plan, spec=factory_string(choice["kind"], len(plan.chosen), plan.dim))
+        if (
+            head is not None
+            and "auto" in head.identity
+            and head.identity["embedding"] == identity["embedding"]
+        ):
+            identity["auto"] = head.identity[
+                "auto"
+            ]  # a resumed run keeps it, even if the machine is busier now
+        else:
+            disk = shutil.disk_usage(file.parent).free
+            identity["auto"] = choose(vectors, plan.chosen, options, memory=memory, disk=disk)
+        plan = replace(plan, spec=factory_string(identity["auto"]["kind"], len(plan.chosen), plan.dim))
     built = build_on_disk(vectors, plan, part, identity, memory=memory, progress=progress)
-    middle = time.perf_counter()
-    facts = _measured(built, vectors, plan, options)
-    end = time.perf_counter()
-    facts["measured"]["build_seconds"] = round(middle - begin, 3)
-    facts = _put_in_place(built, file, {**plan.facts(), **identity, **facts})
+    seconds = time.perf_counter() - begin
+    facts = {**plan.facts(), **identity, **_measured(built, vectors, plan, options, seconds)}
+    facts = _put_in_place(built, file, facts)
     shutil.rmtree(part, ignore_errors=True)
-    return IndexReport(file, facts, middle - begin, end - middle, True, built.resumed)
+    return IndexReport(file, facts, seconds, True, built.resumed)
 
 
-def _measured(built: Built, vectors: Vectors, plan: Plan, options: IndexOptions) -> dict[str, Any]:
+def _measured(
+    built: Built, vectors: Vectors, plan: Plan, options: IndexOptions, seconds: float
+) -> dict[str, Any]:
     """Tune an index, and return its effort, recall and times for the manifest."""
     index = Index(_read(built.file), plan.facts())
     sample = draw(vectors, options.k, size=options.recall_sample, seed=options.seed)
     recall = tune(index, vectors, sample, options.recall_target)
     effort = index.effort()
-    through, exact = compare_times(index, vectors, plan.chosen, options.k, options.seed)
+    drawn = np.sort(np.random.default_rng(options.seed).permutation(plan.chosen)[:_TIMED])
+    queries = np.ascontiguousarray(vectors[drawn])
+    index.search(queries[:256], vectors, options.k)  # loads what is loaded once
+    begin = time.perf_counter()
+    index.search(queries, vectors, options.k)
+    middle = time.perf_counter()
+    search_one(queries, vectors, options.k)
     return {
         "effort": {} if effort is None else {effort[0]: effort[1]},
         "rescored_per_neighbour": index.factor,
         "recall": asdict(recall),
         "shards": built.shards,
         "measured": {
-            "build_seconds": 0.0,
-            "queries": min(_TIMED, len(plan.chosen)),
-            "search_seconds": round(through, 4),
-            "exact_seconds": round(exact, 4),
+            "build_seconds": round(seconds, 3),
+            "queries": len(queries),
+            "search_seconds": round(middle - begin, 4),
+            "exact_seconds": round(time.perf_counter() - middle, 4),
         },
         "faiss": faiss.__version__,
     }
-
-
-def compare_times(
-    index: Index, vectors: Vectors, chosen: NDArray[np.int64], k: int, seed: int
-) -> tuple[float, float]:
-    """Return the seconds of a sample of the rows as queries: through the index, and by exact search."""
-    drawn = np.sort(np.random.default_rng(seed).permutation(chosen)[:_TIMED])
-    queries = np.ascontiguousarray(vectors[drawn])
-    index.search(queries[:256], vectors, k)  # loads what is loaded once
-    begin = time.perf_counter()
-    index.search(queries, vectors, k)
-    middle = time.perf_counter()
-    search_one(queries, vectors, k)
-    return middle - begin, time.perf_counter() - middle
 
 
 def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:

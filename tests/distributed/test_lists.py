@@ -15,7 +15,6 @@ from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster
 from bitextmine.indexing.both import Indexed, search_both_indexed
-from bitextmine.indexing.build import build_index
 from bitextmine.indexing.faiss_index import Index
 from bitextmine.indexing.lists import ROUTE_ROWS, Block, block_rows
 from bitextmine.indexing.on_cluster import ClusterSearcher
@@ -23,6 +22,7 @@ from bitextmine.run import Run
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.neighbours import Neighbours
 
+from ..indexing.conftest import build_index
 from ..search.oracle import corpus
 from .conftest import Here
 
@@ -104,8 +104,7 @@ class Stopped(Exception):
     pass
 
 
-@pytest.mark.parametrize("at", [1, 9, 25])
-@pytest.mark.parametrize("saves", [False, True])
+@pytest.mark.parametrize(("at", "saves"), [(1, True), (9, False), (25, True)])
 def test_what_is_finished_is_not_done_again(
     at: int, saves: bool, sides: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

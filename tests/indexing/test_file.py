@@ -123,39 +123,17 @@ def test_damage_is_told(npy):
         load_index(report.path)
 
 
-def test_a_kind_that_cannot_be_leaves_nothing(npy):
-    with pytest.raises(BitextmineError, match="NoSuchIndex"):
-        index_corpus(npy, "NoSuchIndex")
-    assert not list(npy.parent.glob("*.faiss*"))
-
-
-def test_a_folder_that_cannot_be_written(npy, monkeypatch):
-    import faiss
-
-    def full(*_):
-        raise RuntimeError("Error in write at io.cpp:1: write error in x: No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(faiss, "write_index", full)
-        with pytest.raises(
-            BitextmineError, match=r"No space left on device; .* bytes are free .*; is the disk full"
-        ):
-            index_corpus(npy, "ivf")
-    assert [path.name for path in npy.parent.glob("*.faiss*")] == ["corpus.fr.faiss.part"]
-    assert index_corpus(npy, "ivf").built
-    assert not list(npy.parent.glob("*.part"))
-
-
 # --- what the command prints --------------------------------------------------------------------------------------
 
 # Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
 # codes, what refines.
 KINDS = ["flat", "ivf", "pq", "hnsw", "auto"]
 FACTORIES = [
+    "ivf",
     "IVF2,PQ8x4fs",
     "OPQ8_32,IVF4,PQ8x4fs",
     "IVF4_HNSW8,SQ8",
-    "PQ8x4,Refine(PQ16x4)",
+    "PQ4x4,Refine(PQ8x4)",
     "RQ4x4",
     "PRQ2x2x4",
     "HNSW8_2x4+PQ4",
@@ -166,7 +144,7 @@ FACTORIES = [
 def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, kind):
     """FAISS itself writes to the process's standard output and standard error, below Python."""
     names = []
-    for rows in (20 if kind == "pq" else 1, 30, 2000):
+    for rows in (20 if kind == "pq" else 1, 600):
         names.append(f"v{rows}.npy")
         embed(tmp_path / names[-1], oracle.vectors(np.random.default_rng(3), rows, 32))
     done = bitextmine("index", *names, "--type", kind, "--memory", "100M", cwd=tmp_path)
@@ -181,18 +159,16 @@ def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, ki
 
 @pytest.mark.parametrize("kind", FACTORIES)
 def test_factory_strings_make_no_noise(npy, capfd, kind):
-    index_corpus(npy, kind)
+    index_corpus(npy, kind, shard_rows=100 if kind == "ivf" else None)
     load_index(index_paths(npy)[0])
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_kind_that_faiss_cannot_tell_the_size_of_is_refused(npy):
-    with pytest.raises(UsageError, match=r"--type NSG16: .*IndexNSG.* use flat, ivf"):
-        index_corpus(npy, "NSG16")
-    assert check_index(npy) is not None, "nothing was built"
-
-
-def test_merging_and_opening_shards_makes_no_noise(npy, capfd):
-    assert index_corpus(npy, "ivf", shard_rows=100).facts["shards"] > 1
-    load_index(index_paths(npy)[0])
-    assert capfd.readouterr() == ("", "")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("NSG16", r"--type NSG16: .*IndexNSG.* use flat, ivf"), ("NoSuchIndex", "NoSuchIndex")],
+)
+def test_a_kind_that_cannot_be_leaves_nothing(npy, kind, message):
+    with pytest.raises(UsageError, match=message):
+        index_corpus(npy, kind)
+    assert not list(npy.parent.glob("*.faiss*"))

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.indexing.both import Indexed, search_both_indexed
-from bitextmine.indexing.build import build_index
 from bitextmine.indexing.lists import Lists, Pass, Router, find_centres, nearest_centre, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.rows import VectorRows
 
 from ..search import oracle
+from .conftest import build_index
 
 
 def parted(vectors, centres):
