@@ -19,11 +19,6 @@ from bitextmine.mining.options import split_options
 from ..conftest import Command
 
 
-@pytest.mark.parametrize("address", ["auto", "local", "head:6379", "10.0.0.1:6379", "[::1]:6379"])
-def test_addresses(address: str) -> None:
-    assert Ray(address).address == address
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -51,19 +46,20 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
         split_options(given)
 
 
-def test_without_an_address_there_is_no_cluster() -> None:
+def test_the_executor_that_is_asked_for() -> None:
+    for address in ("auto", "local", "head:6379", "10.0.0.1:6379", "[::1]:6379"):
+        assert take_executor({"ray": address}) == Ray(address)
     assert take_executor({}) == LOCAL
     assert split_options({"ray": "auto", "ray_cpus": 2})[1].run.executor == Ray("auto", 2)
 
 
-@pytest.mark.parametrize("command", ["embed", "mine"])
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("command", "args", "message"),
     [
-        (("--ray", "head"), "expected auto, local or HOST:PORT"),
-        (("--ray-cpus", "2"), "is for --ray, which is not given"),
-        (("--ray", "local", "--device", "cuda"), "give each worker a GPU with --ray-gpus 1"),
-        (("--ray", "local", "--ray-gpus", "x"), "'x' is not a valid integer"),
+        ("embed", ("--ray", "head"), "expected auto, local or HOST:PORT"),
+        ("mine", ("--ray-cpus", "2"), "is for --ray, which is not given"),
+        ("embed", ("--ray", "local", "--device", "cuda"), "give each worker a GPU with --ray-gpus 1"),
+        ("mine", ("--ray", "local", "--ray-gpus", "x"), "'x' is not a valid integer"),
     ],
 )
 def test_wrong_usage(
@@ -124,17 +120,12 @@ def test_no_such_cluster(bitextmine: Command, tmp_path: Path) -> None:
 
 
 def test_an_object_store_that_is_too_small() -> None:
-    node = {
-        "NodeID": "a" * 56,
-        "NodeManagerAddress": "10.0.0.1",
-        "Alive": True,
-        "Resources": {"CPU": 1.0, "object_store_memory": 100.0},
-    }
-    workers = RayWorkers(
-        SimpleNamespace(nodes=lambda: [node], remote=lambda **_: lambda function: None), Ray()
-    )
+    node = {"NodeID": "a" * 56, "NodeManagerAddress": "10.0.0.1", "Alive": True}
+    node["Resources"] = {"CPU": 1.0, "object_store_memory": 100.0}
+    ray = SimpleNamespace(nodes=lambda: [node], remote=lambda **_: lambda function: None)
+    workers = RayWorkers(ray, Ray())
     workers.check_fits(50, "the model x")
     with pytest.raises(
-        BitextmineError, match="an object store of 100 bytes, and the model x takes 51; start Ray"
+        BitextmineError, match="an object store of 100 bytes, and the model x takes 51; start"
     ):
         workers.check_fits(51, "the model x")

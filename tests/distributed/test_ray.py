@@ -32,6 +32,7 @@ OUTPUTS = (
     *(f"corpus.{lang}.{kind}" for lang in ("en", "fr") for kind in ("npy", "json")),
 )
 TILES = "corpus.en-corpus.fr.search.tiles"
+QUIET: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +117,7 @@ def test_the_result_is_that_of_the_plain_command_whoever_dies(
 ) -> None:
     """A worker is killed, a node removed, another one added. Driver and worker stand still meanwhile, so that they
     cannot be done before."""
-    tiles = Tiles(folder)
-    run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
 
     try:
         until_running(run, lambda: len(tiles) >= 5)
@@ -148,8 +148,7 @@ def test_the_result_is_that_of_the_plain_command_whoever_dies(
 def test_a_driver_that_is_interrupted_or_killed_goes_on(
     bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes], tmp_path: Path
 ) -> None:
-    tiles = Tiles(folder)
-    run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
     until_running(run, lambda: len(tiles) >= 10)
     run.send_signal(signal.SIGINT)
     _, err = run.communicate()
@@ -162,15 +161,7 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(
 
     hooks = tmp_path / "hooks"
     hooks.mkdir()
-    run = bitextmine.start_to_die(
-        hooks,
-        100,
-        *mine_args(nodes),
-        folder=TILES,
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-    )
+    run = bitextmine.start_to_die(hooks, 100, *mine_args(nodes), folder=TILES, cwd=folder, **QUIET)
     _, err = run.communicate()
     assert run.returncode == -signal.SIGKILL, err.decode()
     until(lambda: not nodes.workers())
@@ -205,7 +196,7 @@ def test_a_search_through_indexes_goes_on_whoever_dies(
     args = (*args, "--ray", nodes.address, "--ray-rows", "200")
     tiles = Tiles(folder)
 
-    run = bitextmine.start(*args, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    run = bitextmine.start(*args, cwd=folder, **QUIET)
     until_running(run, lambda: len(tiles) >= 5)
     kill_one(run, nodes)
     until_running(run, lambda: len(tiles) >= 12)
@@ -216,8 +207,7 @@ def test_a_search_through_indexes_goes_on_whoever_dies(
     until(lambda: not nodes.workers())
     interrupted = len(tiles)
 
-    how = {"folder": TILES, "cwd": folder, "stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
-    run = bitextmine.start_to_die(tmp_path / "hooks", 55, *args, **how)
+    run = bitextmine.start_to_die(tmp_path / "hooks", 55, *args, folder=TILES, cwd=folder, **QUIET)
     _, err = run.communicate()
     assert run.returncode == -signal.SIGKILL, err.decode()
     until(lambda: not nodes.workers())
@@ -299,6 +289,15 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
     assert "filter: " in said and "lost" in said, said
 
 
+def with_package(nodes: Nodes, tmp_path: Path, version: str) -> Any:
+    """Add a node that imports another package of this name."""
+    other = tmp_path / "other" / "bitextmine"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("")
+    (other / "version.py").write_text(version)
+    return nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
+
+
 @pytest.mark.parametrize(
     ("package", "message"),
     [
@@ -309,11 +308,7 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
 def test_a_node_with_another_package_is_told_of(
     package: str, message: str, bitextmine: Command, nodes: Nodes, folder: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other" / "bitextmine"
-    other.mkdir(parents=True)
-    (other / "__init__.py").write_text("")
-    (other / "version.py").write_text(package)
-    node = nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
+    node = with_package(nodes, tmp_path, package)
     try:
         said = bitextmine.fails("embed", "corpus.fr", "--model", "model", "--ray", nodes.address, cwd=folder)
     finally:
@@ -325,15 +320,10 @@ def test_a_node_with_another_package_is_told_of(
 def test_a_node_that_joins_with_another_package_gets_no_tasks(
     bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes], tmp_path: Path
 ) -> None:
-    other = tmp_path / "other" / "bitextmine"
-    other.mkdir(parents=True)
-    (other / "__init__.py").write_text("")
-    (other / "version.py").write_text("__version__ = '0.0.1'")
-    tiles = Tiles(folder)
-    run = bitextmine.start(*mine_args(nodes), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
     until_running(run, lambda: len(tiles) >= 5)
     run.send_signal(signal.SIGSTOP)
-    node = nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
+    node = with_package(nodes, tmp_path, "__version__ = '0.0.1'")
     run.send_signal(signal.SIGCONT)
     try:
         _, err = run.communicate()
@@ -347,20 +337,9 @@ def test_a_node_that_joins_with_another_package_gets_no_tasks(
 def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
     """/proc/self is another folder for each process."""
     (folder / "cache").mkdir()
-    args = (
-        "embed",
-        "corpus.fr",
-        "--model",
-        "model",
-        "--cache",
-        "/proc/self/cwd/cache",
-        "--ray",
-        nodes.address,
-    )
-    said = bitextmine.fails(*args, cwd=folder)
-    assert (
-        "does not see this machine's folder /proc/self/cwd/cache; put the corpora on storage that all" in said
-    )
+    args = ("--cache", "/proc/self/cwd/cache", "--ray", nodes.address)
+    said = bitextmine.fails("embed", "corpus.fr", "--model", "model", *args, cwd=folder)
+    assert "does not see this machine's folder /proc/self/cwd/cache; put the corpora on storage" in said
 
 
 def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) -> None:

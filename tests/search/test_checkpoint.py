@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitextmine.files import journal
 from bitextmine.search import checkpoint
 from bitextmine.search.checkpoint import Checkpoint, remove_checkpoint, state_paths
 from bitextmine.search.exact import search_both, search_one
@@ -99,15 +98,6 @@ def test_one_direction(file):
     assert_same((*got, *want), (*want, *want))
 
 
-def test_a_finished_search_is_read_back(file):
-    x, y = sides()
-    with Checkpoint(file) as saved:
-        search_both(x, y, 4, checkpoint=saved)
-    done, found = done_rows(x, y, 4, file)
-    assert done == len(x)
-    assert_same(found, oracle.both(x, y, 4))
-
-
 @pytest.mark.parametrize("change", ["k", "x", "y", "order"])
 def test_of_another_search_it_is_discarded(file, change, caplog):
     x, y = sides()
@@ -171,14 +161,6 @@ def test_a_damaged_file_is_not_used(file, which, part, caplog):
     assert_same(found, oracle.both(x, y, 4))
 
 
-def test_a_state_without_its_record_is_not_used(file):
-    x, y = sides()
-    killed_after(3, x, y, 4, file, block_rows=50)
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[:-1]))
-    assert_same(done_rows(x, y, 4, file, block_rows=50)[1], oracle.both(x, y, 4))
-
-
 def test_a_folder_that_is_missing(tmp_path, caplog):
     x, y = sides()
     with Checkpoint(tmp_path / "none" / "search.part") as saved:
@@ -233,13 +215,3 @@ def test_a_file_of_another_program_stays(file, caplog):
     assert file.read_text() == "notes"
     assert "the search is not saved" in caplog.text
     assert_same(arrays(found), oracle.both(x, y, 4))
-
-
-def test_its_journal_is_a_journal(file):
-    x, y = sides()
-    killed_after(2, x, y, 4, file, block_rows=50)
-    head = journal.read_head(file)
-    assert head is not None
-    assert head.job == "search"
-    remove_checkpoint(file)
-    assert not list(file.parent.iterdir())

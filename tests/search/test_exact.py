@@ -235,28 +235,13 @@ def test_one_direction_is_half_of_both(method, block):
     assert_same((sim, ids, whole.bwd_sim, whole.bwd_id), arrays(whole))
 
 
-def test_more_neighbours_than_there_are_rows():
-    rng = np.random.default_rng(8)
-    x, y = oracle.vectors(rng, 5, 8), oracle.vectors(rng, 2, 8)
-    got = search_both(x, y, 4)
-    assert (got.fwd_id[:, 2:] == -1).all()
-    assert np.isneginf(got.fwd_sim[:, 2:]).all()
-    assert (got.fwd_id[:, :2] >= 0).all()
-    assert (got.bwd_id >= 0).all()
-
-
-def test_memory_mapped_rows(tmp_path):
+def test_rows_that_are_memory_mapped_or_not_contiguous(tmp_path):
     rng = np.random.default_rng(9)
     x, y = oracle.vectors(rng, 300, 24), oracle.vectors(rng, 200, 24)
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y)
+    for name, rows in (("x.npy", x), ("y.npy", y)):
+        np.save(tmp_path / name, rows)
     x_map, y_map = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
     assert_same(arrays(search_both(x_map, y_map, 3)), oracle.both(x, y, 3))
-
-
-def test_rows_that_are_not_contiguous():
-    rng = np.random.default_rng(10)
-    x, y = oracle.vectors(rng, 60, 24), oracle.vectors(rng, 80, 24)
     assert_same(arrays(search_both(x[::2, ::3], y[::-1, ::3], 3)), oracle.both(x[::2, ::3], y[::-1, ::3], 3))
 
 
