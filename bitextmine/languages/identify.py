@@ -66,7 +66,7 @@ class Languages:
     def guess(self, texts: Sequence[str]) -> list[str]:
         """Return the most probable language of each text, "und" for a text without letters."""
         found: list[str] = []
-        for scores, lettered in self._scores(texts):
+        for scores, lettered in self._scores(texts, range(len(self._labels))):
             best = scores.argmax(axis=1)
             found += [
                 self._labels[i] if some else "und"
@@ -79,63 +79,62 @@ class Languages:
 
         Without ``other`` it is the most probable other language: above 0.5 if the language is the best guess.
         """
-        own = self._labels.index(language)
+        asked = [i for i, label in enumerate(self._labels) if other is None or label in (language, other)]
+        own = asked.index(self._labels.index(language))
         parts = []
-        for scores, lettered in self._scores(texts):
+        for scores, lettered in self._scores(texts, asked):
             mine = scores[:, own].copy()
             if other is None:
                 scores[:, own] = -np.inf
-            rival = scores.max(axis=1) if other is None else scores[:, self._labels.index(other)]
+            rival = scores.max(axis=1) if other is None else scores[:, asked.index(self._labels.index(other))]
             # exp overflows to infinity for a hopeless text, and its share is then 0 as it should be.
             with np.errstate(over="ignore"):
                 share = 1 / (1 + np.exp(rival - mine))
             parts.append(np.where(lettered, share, np.float32(0.5)))
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
-    def _scores(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield log probabilities (n, classes), up to a constant per text, and the texts with letters, by block."""
+    def _scores(self, texts: Sequence[str], asked: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield log probabilities (n, asked), up to a constant per text, and the texts with letters, by block."""
+        whole = len(asked) == len(self._labels)
+        weights = self._weights if whole else np.ascontiguousarray(self._weights[:, asked])
+        prior = self._prior[asked]
+        twins = [(asked.index(one), asked.index(other)) for one, other in self._twins if one in asked]
         for start in range(0, len(texts), BLOCK):
             samples = [_sample(text) for text in texts[start : start + BLOCK]]
             lettered = np.fromiter((any(map(str.isalpha, s)) for s in samples), bool, len(samples))
             raw = [sample.encode("utf-8", "surrogatepass") for sample in samples]
             sizes = np.fromiter(map(len, raw), np.int64, len(raw))
-            scores = self._walk(np.frombuffer(b"".join(raw), dtype=np.uint8), sizes)
+            counts = self._counts(np.frombuffer(b"".join(raw), dtype=np.uint8), sizes)
+            np.log1p(counts.data, out=counts.data)
+            scores = np.asarray(counts @ weights) + prior
+            scores[np.diff(counts.indptr) == 0] = 0  # a text without any feature
             scores *= (1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32)[:, None]
-            for one, other in self._twins:
+            for one, other in twins:
                 scores[:, one] = np.logaddexp(scores[:, one], scores[:, other])
                 scores[:, other] = -np.inf
             yield scores, lettered
 
-    def _walk(self, letters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the model's log posteriors, (n, classes) float32; zero for texts without any feature.
+    def _counts(self, letters: np.ndarray, sizes: np.ndarray) -> Any:
+        """Return how often each text has each feature, a sparse matrix (n, features) float32.
 
         letters: the bytes of all texts, one after another; sizes: (n,) bytes of each.
         """
         from scipy.sparse import csr_matrix
 
-        n = len(sizes)
         order = np.argsort(-sizes, kind="stable")
         starts, falling = (np.cumsum(sizes) - sizes)[order], -sizes[order]
-        state = np.zeros(n, dtype=np.int64)
-        texts, features = [], []
-        for column in range(int(-falling[0]) if n else 0):
+        state = np.zeros(len(sizes), dtype=np.int64)
+        texts, features = [order[:0]], [self._output[:0]]
+        for column in range(int(sizes.max(initial=0))):
             live = int(np.searchsorted(falling, -column, side="left"))  # texts that are longer
             state = self._next[self._row[state[:live]] + letters[starts[:live] + column]].astype(np.int64)
             feature = self._output[state]
             hit = np.flatnonzero(feature >= 0)
-            texts.append(hit)
+            texts.append(order[hit])
             features.append(feature[hit])
-        scores = np.zeros((n, len(self._prior)), dtype=np.float32)
-        if not texts:
-            return scores
-        at = (np.concatenate(texts), np.concatenate(features))
+        at = np.concatenate(texts), np.concatenate(features)
         ones = np.ones(len(at[0]), dtype=np.float32)
-        counts = csr_matrix((ones, at), shape=(n, len(self._weights)))  # adds up repeated places
-        np.log1p(counts.data, out=counts.data)
-        found = np.asarray(counts @ self._weights) + self._prior
-        found[np.diff(counts.indptr) == 0] = 0
-        scores[order] = found
-        return scores
+        return csr_matrix((ones, at), shape=(len(sizes), len(self._weights)))  # adds up repeated places
 
 
 @cache

@@ -240,9 +240,10 @@ def _half_lang(pairs: PairTexts) -> Floats:
         (pairs.src, tools.src_lang, tools.tgt_lang),
         (pairs.tgt, tools.tgt_lang, tools.src_lang),
     ):
-        halves = [_halves(text) for text in texts]
-        for part in (0, 1):
-            least = np.minimum(least, identifier().share([half[part] for half in halves], own, other))
+        halves = list(map(_halves, texts))
+        distinct = list(dict.fromkeys(half for both in halves for half in both))
+        share = dict(zip(distinct, identifier().share(distinct, own, other).tolist(), strict=True))
+        least = np.minimum(least, [min(share[one], share[two]) for one, two in halves])
     return least
 
 

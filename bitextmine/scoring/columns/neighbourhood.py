@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.margin import neighbourhood_mean
+from bitextmine.search.exact import search_both, search_one
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -59,14 +60,25 @@ class WindowNeighbourhood:
         """Return the neighbourhoods of the next pairs of the stream."""
         self.remember(src, tgt, vectors)
         copies = set(self._texts[0]).intersection(self._texts[1])
-        src_pool, tgt_pool = (
-            _distinct(*side, copies) for side in zip(self._texts, self._vectors, strict=True)
+        rows = [_distinct(texts, copies) for texts in self._texts]
+        x, y = (side[list(some.values())] for side, some in zip(self._vectors, rows, strict=True))
+        size = min(len(x), len(y))
+        if len(self._texts[0]) > len(src) or size < self.k:
+            return Around(nearest_mean(vectors[0], y, self.k), nearest_mean(vectors[1], x, self.k), size)
+        # Nearly all queries are in the other side's pool, too: one search has both directions.
+        found = search_both(x, y, self.k)
+        means = (
+            neighbourhood_mean(found.fwd_sim, found.fwd_id),
+            neighbourhood_mean(found.bwd_sim, found.bwd_id),
         )
-        return Around(
-            nearest_mean(vectors[0], tgt_pool, self.k),
-            nearest_mean(vectors[1], src_pool, self.k),
-            min(len(src_pool), len(tgt_pool)),
-        )
+        both = []
+        for texts, queries, pool, mean, some in zip((src, tgt), vectors, (y, x), means, rows, strict=True):
+            number = {text: at for at, text in enumerate(some)}
+            at = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
+            around = mean[at]
+            around[at < 0] = nearest_mean(queries[at < 0], pool, self.k)
+            both.append(around)
+        return Around(both[0], both[1], size)
 
     def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> None:
         """Add pairs to the window."""
@@ -78,15 +90,13 @@ class WindowNeighbourhood:
         ]
 
 
-def _distinct(
-    texts: Sequence[str], vectors: NDArray[np.float32], without: Collection[str]
-) -> NDArray[np.float32]:
-    """Return the vectors of the first of equal texts, without some texts."""
+def _distinct(texts: Sequence[str], without: Collection[str]) -> dict[str, int]:
+    """Return the first row of each text, without some texts."""
     first: dict[str, int] = {}
     for row, text in enumerate(texts):
         if text not in without:
             first.setdefault(text, row)
-    return vectors if len(first) == len(texts) else vectors[list(first.values())]
+    return first
 
 
 def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
@@ -94,8 +104,6 @@ def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int
 
     NaN if the pool is empty.
     """
-    from bitextmine.search.exact import search_one
-
     if not len(pool) or not len(queries):
         return np.full(len(queries), np.nan)
     return neighbourhood_mean(*search_one(queries, pool, min(k, len(pool))))

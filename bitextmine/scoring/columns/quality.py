@@ -119,10 +119,19 @@ class Quality:
             encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
             for texts in sides
         ]
-        best = self._pieces.best_cosines(*pieces)
-        words = [self._lowest(*side) for side in zip(pieces, best, sides, langs, negated, strict=True)]
-        both = np.maximum(words[0][:, 0], words[1][:, 0])
         features = self._pieces.features(*(Sentences(side, np.arange(len(side))) for side in pieces))
+        marked = [
+            _marked_words(texts, code, no) for texts, code, no in zip(sides, langs, negated, strict=True)
+        ]
+        # Only the pieces of pairs with such words are matched.
+        rows = np.array(sorted({row for side in marked for row in side}), dtype=np.int64)
+        some = [side.take(rows) for side in pieces]
+        words = []
+        for part, best, found in zip(some, self._pieces.best_cosines(*some), marked, strict=True):
+            lowest = np.ones((len(cosine), 2))
+            lowest[rows] = self._lowest(part, best, [found.get(row) for row in rows.tolist()])
+            words.append(lowest)
+        both = np.maximum(words[0][:, 0], words[1][:, 0])
         return np.column_stack([cosine, *words, both, features])
 
     @cached_property
@@ -136,9 +145,7 @@ class Quality:
         self,
         pieces: Pieces,
         best: NDArray[np.float32],
-        texts: Sequence[str],
-        code: str,
-        negated: NDArray[np.bool_],
+        marked: Sequence[tuple[int, list[int], list[int]] | None],
     ) -> NDArray[np.float64]:
         """Return (n, 2) the lowest cosine of a name, and of a negating word, with its counterpart; 1 for none."""
         real = pieces.ids < len(self._begins)  # not an n-gram
@@ -148,22 +155,17 @@ class Quality:
         first = begun[pieces.offsets]  # the number of each text's first word; the last: of all words
         counts = np.diff(first)
         at: list[tuple[int, int, int]] = []  # text, kind and word
-        for row, (text, no) in enumerate(zip(texts, negated.tolist(), strict=True)):
-            if not no and text[1:].islower():
-                continue
-            words = text.split()
-            if len(words) != counts[row]:
-                continue  # cut, or normalisation changed the spaces
-            at += [(row, 0, place) for place in evidence.name_places(words)]
-            if no:
-                at += [(row, 1, place) for place in evidence.negation_places(text, words, code)]
+        for row, (found, count) in enumerate(zip(marked, counts.tolist(), strict=True)):
+            # Another number of words: the text was cut, or normalisation changed the spaces.
+            if found is not None and found[0] == count:
+                at += [(row, kind, place) for kind, places in enumerate(found[1:]) for place in places]
         # Pieces before the beginning of a text's first word count as its own.
         row_of = np.repeat(np.arange(len(counts)), pieces.lengths)
         used = real & (counts[row_of] > 0)
         number = np.maximum(begun[1:] - 1, first[row_of])[used]
         total = np.bincount(number, best[used], first[-1])
         means = total / np.maximum(np.bincount(number, minlength=first[-1]), 1)
-        lowest = np.ones((len(texts), 2))
+        lowest = np.ones((len(marked), 2))
         in_text, kind, place = np.array(at, dtype=np.int64).reshape(-1, 3).T
         np.minimum.at(lowest, (in_text, kind), means[first[in_text] + place])
         return lowest
@@ -177,3 +179,18 @@ class Quality:
             inputs, network = np.concatenate([inputs, more], axis=1), self._networks.pieces
         odds = network.score(network.drive(inputs))
         return 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
+
+
+def _marked_words(
+    texts: Sequence[str], code: str, negated: NDArray[np.bool_]
+) -> dict[int, tuple[int, list[int], list[int]]]:
+    """Return, by text, the number of words and the places of names and negating words; without texts that have none."""
+    found = {}
+    for row, (text, no) in enumerate(zip(texts, negated.tolist(), strict=True)):
+        if no or not text[1:].islower():
+            words = text.split()
+            names = evidence.name_places(words)
+            negations = evidence.negation_places(text, words, code) if no else []
+            if names or negations:
+                found[row] = len(words), names, negations
+    return found
