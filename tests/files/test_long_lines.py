@@ -140,7 +140,7 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
     rows = [f"{'a' * rng.randrange(30)}\t{'b' * rng.randrange(30)}" for _ in range(500)]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    monkeypatch.setattr("bitextmine.files.formats.tsv._HEAD_BYTES", 100)
+    monkeypatch.setattr("bitextmine.files.formats.tsv.HEAD_BYTES", 100)
     seen = []
     for block_bytes in (7, 64, 100_000):
         monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", block_bytes)

@@ -71,7 +71,7 @@ class Format:
 
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
-JSONL = Format("jsonl", (".jsonl", ".ndjson"), "jsonl:open_jsonl", "jsonl:JsonWriter")
+JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
 TMX = Format("tmx", (".tmx",), "tmx:open_tmx", "tmx:TmxWriter", needs_languages=True)
 PARQUET = Format(
     "parquet",
@@ -83,11 +83,9 @@ PARQUET = Format(
 )
 
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "xliff:open_xliff")
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "tmx:open_xliff")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
-MOSES = Format(
-    "moses", (".{lang}",), "moses:open_moses", "moses:MosesWriter", lines=True, needs_languages=True
-)
+MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
 FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, DATASET, MOSES)}
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}

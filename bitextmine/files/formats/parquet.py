@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from pyarrow import types
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
-from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
+from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline, SomeRows, Writer
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordBlock, RecordRows, as_float, as_text
 from bitextmine.files.layout import HEAD, Columns, find_layout
 from bitextmine.files.storage import Remote, place
@@ -80,14 +80,14 @@ class ArrowBlock(RecordBlock):
         columns = [column.to_pylist() for column in self.table.columns]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return cells as numbers (see `Block`)."""
+    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
+        """Return cells as numbers."""
         values = self.table.column(column)
         if types.is_floating(values.type) or types.is_integer(values.type):
             return values.cast("float64").to_numpy(zero_copy_only=False)[np.asarray(rows, dtype=np.int64)]
         return super().numbers(column, rows)
 
-    def _column(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[Any]:
+    def _column(self, column: int, rows: SomeRows) -> list[Any]:
         values = self.table.column(column).to_pylist()
         return [values[row] for row in rows]
 
@@ -127,7 +127,7 @@ class ArrowRows:
                 )
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[ArrowBlock]:
-        """Yield the rows in blocks (see `Rows`); `most` does not apply."""
+        """Yield the rows in blocks; `most` does not apply."""
         start = 1
         parts = (part for part in self._parts(rows or 8192) if part.num_rows)
         waiting = next(parts, None)
@@ -191,19 +191,18 @@ def _as_text(column: Any) -> Any:
     return column
 
 
-class ArrowWriter:
+class ArrowWriter(Writer):
     """Writes rows to a Parquet file with the schema of the first block: that of a Parquet file that is read.
 
     Texts that were read from a `translation` are written as a struct, the feature Translation of the library datasets.
     """
 
     def __init__(self, out: Any, outline: Outline) -> None:
-        self._out = out
-        self._outline = outline
+        self._out, self._outline = out, outline
         self._writer: Any = None
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write rows of a block (see `Writer`)."""
+        """Write rows of a block."""
         if isinstance(block, ArrowBlock):
             table = block.table.rename_columns(list(self._outline.names))
         else:
@@ -221,24 +220,20 @@ class ArrowWriter:
 
         A row of too many cells has the last ones in one.
         """
-        outline = self._outline
-        last = len(outline.names) - 1
+        outline, width = self._outline, len(self._outline.names)
+        rows = [[*row[: width - 1], " ".join(row[width - 1 :])] if len(row) > width else row for row in rows]
         arrays = []
         for at, name in enumerate(outline.names):
             cells = [row[at] if at < len(row) else None for row in rows]
-            if at == last:
-                cells = [
-                    " ".join(row[at:]) if len(row) > len(outline.names) else cell
-                    for row, cell in zip(rows, cells, strict=True)
-                ]
-            if name in outline.floats:
-                arrays.append(pyarrow.array(list(map(_number, cells)), pyarrow.float64()))
-            elif name in outline.integers:
-                arrays.append(pyarrow.array(list(map(_whole, cells)), pyarrow.int64()))
-            else:
-                texts = [None if cell is None else as_text(cell) for cell in cells]
-                arrays.append(pyarrow.array(texts, pyarrow.string()))
+            convert, kind = self._kind(name)
+            arrays.append(pyarrow.array(list(map(convert, cells)), kind))
         return pyarrow.table(arrays, names=list(outline.names))
+
+    def _kind(self, name: str) -> tuple[Callable[[Any], Any], Any]:
+        """Return the function that makes values of a column of its cells, and their type."""
+        if name in self._outline.floats:
+            return _number, pyarrow.float64()
+        return (_whole, pyarrow.int64()) if name in self._outline.integers else (_text, pyarrow.string())
 
     def _joined(self, table: Any) -> Any:
         """Return a table with source and target in a struct by language, if they were read so."""
@@ -260,9 +255,7 @@ class ArrowWriter:
         if self._writer is None:
             outline = self._outline
             kept = [name for name in outline.names if name not in outline.added]
-            floats = dict.fromkeys(outline.floats, pyarrow.float64())
-            kinds = {**floats, **dict.fromkeys(outline.integers, pyarrow.int64())}
-            columns = {name: kinds.get(name, pyarrow.string()) for name in [*kept, *outline.added]}
+            columns = {name: self._kind(name)[1] for name in [*kept, *outline.added]}
             self._write(self._joined(pyarrow.schema(columns).empty_table()))
         self._writer.close()
 
@@ -270,6 +263,10 @@ class ArrowWriter:
 def _number(value: Any) -> float | None:
     number = as_float(value)
     return None if math.isnan(number) else number
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else as_text(value)
 
 
 def _whole(value: Any) -> int | None:

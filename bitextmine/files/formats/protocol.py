@@ -14,23 +14,31 @@ from bitextmine.files.cells import Added
 from bitextmine.files.layout import Layout
 
 BLOCK_BYTES = 1 << 28
+# Rows so long that the first ones, read to find the columns, would be more than this are fewer: memory stays bounded.
+HEAD_BYTES = 1 << 25
+SomeRows = Sequence[int] | NDArray[np.int64]
 
 
 class Block(Protocol):
-    """Consecutive rows; columns are counted from 0."""
+    """Consecutive rows; columns are counted from 0.
 
-    start: int  # the number of the first row in the stream, from 1; a header does not count
-    width: int  # how many columns a row should have
+    Attributes:
+        start: the number of the first row in the stream, from 1; a header does not count.
+        width: how many columns a row should have.
+    """
+
+    start: int
+    width: int
 
     def __len__(self) -> int: ...
 
     def bad(self) -> dict[int, str]:
         """Return the rows that cannot be read, by their place in the block, and the reasons."""
 
-    def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
+    def texts(self, column: int, rows: SomeRows) -> list[str]:
         """Return the cells of a column in some rows, none of them bad."""
 
-    def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
         """Return such cells as numbers; NaN for a cell that is empty or not a number."""
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
@@ -100,26 +108,13 @@ class Outline:
             raise BitextmineError(self.unknown)
         return self.src, self.tgt
 
-    def others(self) -> list[tuple[int, str]]:
-        """Return the columns, from 0, and names of the columns that hold no text and are not replaced."""
-        sides = self.sides()
-        return [
-            (at, name) for at, name in enumerate(self.names) if at not in sides and at not in self.replaced
-        ]
 
-    def places(self, names: Collection[str]) -> set[int]:
-        """Return the columns, from 0, that have one of these names."""
-        return {at for at, name in enumerate(self.names) if name in names}
-
-
-class Writer(Protocol):
+class Writer:
     """The output of rows."""
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write some rows of a block (None: all), with the values of the added columns.
-
-        An added column has one value per row of the block.
-        """
+        """Write some rows of a block (None: all); an added column has one value per row of the block."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Write the end of the format; the file itself stays open."""
+        """Write the end of the format, if it has one; the file itself stays open."""

@@ -1,4 +1,9 @@
-"""Rows of values with names, such as JSON objects and translation units: blocks, a reader and a writer of them."""
+"""Rows of values with names, such as JSON objects and translation units; JSON Lines.
+
+A line of JSON Lines is an object, ``{"translation": {"en": ..., "fr": ...}, "score": ...}``, as in data sets of the
+library datasets (https://huggingface.co/docs/datasets, the feature Translation). Objects without a translation are read
+by the names of their keys.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,23 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import Added, cell_text
-from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
+from bitextmine.files.cells import DECIMALS, Added, cell_text
+from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
+from bitextmine.files.jsonfile import parse_json
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, is_position
-from bitextmine.files.streams import display_name
+from bitextmine.files.streams import display_name, raw_lines
 
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
-_HEAD_BYTES = 1 << 25
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Record(NamedTuple):
@@ -37,41 +44,39 @@ class Record(NamedTuple):
 
 
 class RecordBlock:
-    """Rows of values; a row that cannot be read may have fewer than there are names."""
+    """A `Block` of rows of values; a row that cannot be read may have fewer than there are names."""
 
     def __init__(
         self,
         names: Sequence[str],
         rows: Sequence[list[Any]],
         start: int = 1,
-        bad: Mapping[int, str] | None = None,
+        bad: dict[int, str] | None = None,
     ) -> None:
-        self._names, self._rows = names, rows
-        self.start = start
-        self.width = len(names)
-        self._bad = dict(bad or {})
+        self._names, self._rows, self._bad = names, rows, bad or {}
+        self.start, self.width = start, len(names)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def bad(self) -> dict[int, str]:
-        """Return the bad rows (see `Block`)."""
+        """Return the bad rows."""
         return self._bad
 
-    def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        """Return cells as texts (see `Block`)."""
+    def texts(self, column: int, rows: SomeRows) -> list[str]:
+        """Return cells as texts."""
         return [as_text(value) for value in self._column(column, rows)]
 
-    def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return cells as numbers (see `Block`)."""
+    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
+        """Return cells as numbers."""
         return np.array([as_float(value) for value in self._column(column, rows)], dtype=np.float64)
 
-    def _column(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[Any]:
+    def _column(self, column: int, rows: SomeRows) -> list[Any]:
         """Return a column, None for a bad row without such a value."""
         return [row[column] if column < len(row) else None for row in (self._rows[at] for at in rows)]
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Return rows as lines (see `Block`)."""
+        """Return rows as lines."""
         return [
             "\t".join(
                 cell_text(self._names[at], _readable(value))
@@ -82,7 +87,7 @@ class RecordBlock:
         ]
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Return rows as values (see `Block`)."""
+        """Return rows as values."""
         return [list(row) for row in self._rows]
 
 
@@ -108,7 +113,7 @@ def as_float(value: Any) -> float:
 
 
 class RecordRows:
-    """A stream of records.
+    """A stream of records (see `Rows`).
 
     The first ones are read at once, to find the columns in them: a value that none of the first 200 records has a
     name for is left out. With a translation, an object of texts by language, source and target are its two languages;
@@ -133,40 +138,32 @@ class RecordRows:
         for record in self._records:
             self._ahead.append(record)
             size += record.size
-            if len(self._ahead) == HEAD or size > _HEAD_BYTES:
+            if len(self._ahead) == HEAD or size > HEAD_BYTES:
                 break
         self.empty = not self._ahead
-        self.translations = False
-        self._langs: tuple[str, ...] = ()
-        self._others: tuple[str, ...] = ()
-        self.layout = Layout(width=0)
-        if self.empty:
-            return
         read = [record.content for record in self._ahead if record.content is not None]
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
         self.translations = bool(translations)
+        self._langs: tuple[str, ...] = ()
         others = dict.fromkeys(key for content in read for key in content)
-        names: list[str] = []
+        names, unknown = [], ""
         if translations:
             del others[TRANSLATION]
-            langs = dict.fromkeys([*(lang for t in translations for lang in t)])
-            ordered = [
-                *(lang for lang in first if lang in langs),
-                *(lang for lang in langs if lang not in first),
-            ]
-            self._langs, columns, unknown = _sides(ordered, columns, name)
-            names = [*(() if unknown else ("src", "tgt")), *self._langs[0 if unknown else 2 :]]
+            langs = list(dict.fromkeys(lang for t in translations for lang in t))
+            langs.sort(key=lambda lang: lang not in first)
+            self._langs, columns, unknown = _sides(langs, columns, name)
+            names = list(self._langs) if unknown else ["src", "tgt", *self._langs[2:]]
             if twice := [key for key in others if key in names]:
                 raise BitextmineError(
                     f"{name}: the key '{twice[0]}' stands beside '{TRANSLATION}', whose texts have that name; rename it"
                 )
-        else:
-            unknown = ""
         self._others = tuple(others)
         names += others
-        if not names:  # not one row can be read
-            self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})
-            self._langs = ("src", "tgt")
+        if not names:
+            self.layout = Layout(width=0)
+            if self._ahead:  # not one row can be read
+                self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})
+                self._langs = ("src", "tgt")
             return
         head = [[as_text(value) for value in self._row(content)] for content in read]
         layout = find_layout(head, columns, name, names)
@@ -184,10 +181,9 @@ class RecordRows:
         return [*(texts.get(lang) for lang in self._langs), *(content.get(key) for key in self._others)]
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
-        """Yield the rows in blocks (see `Rows`)."""
-        start = 1
+        """Yield the rows in blocks."""
+        start, size = 1, 0
         waiting: list[Record] = []
-        size = 0
         for record in itertools.chain(self._ahead, self._records):
             waiting.append(record)
             size += record.size
@@ -199,23 +195,18 @@ class RecordRows:
             yield self._block(waiting, start)
 
     def _block(self, records: Sequence[Record], start: int) -> RecordBlock:
-        names = self.layout.names
         places = [self.layout.places[role] for role in ("src", "tgt") if role in self.layout.places]
         codes = [*self._langs, *self._others]
         found, bad = [], {}
         for at, record in enumerate(records):
+            row = [record.raw] if record.content is None else self._row(record.content)
             if record.content is None:
-                found.append([record.raw])
                 bad[at] = record.bad
-                continue
-            row = self._row(record.content)
-            for place in places:
-                if not isinstance(row[place], str):
-                    bad.setdefault(
-                        at, f"no {codes[place]}" if row[place] is None else f"{codes[place]} is no text"
-                    )
+            elif wrong := [place for place in places if not isinstance(row[place], str)]:
+                code = codes[wrong[0]]
+                bad[at] = f"no {code}" if row[wrong[0]] is None else f"{code} is no text"
             found.append(row)
-        return RecordBlock(names, found, start, bad)
+        return RecordBlock(self.layout.names, found, start, bad)
 
 
 def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str, ...], Columns, str]:
@@ -225,32 +216,30 @@ def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str
         BitextmineError: a language is not there.
     """
     chosen: list[str | None] = []
-    for option, value, at in (("--scol", columns.src, 0), ("--tcol", columns.tgt, 1)):
-        if value is None:
+    for option, value, role in (("--scol", columns.src, "src"), ("--tcol", columns.tgt, "tgt")):
+        if value is None or (value == role and value not in langs and len(langs) == 2):
             chosen.append(None)
         elif value in langs or (is_position(value) and 0 < int(value[:9]) <= len(langs)):
             chosen.append(value if value in langs else langs[int(value) - 1])
-        elif value == ("src", "tgt")[at] and len(langs) == 2:
-            chosen.append(None)
         else:
             raise BitextmineError(
                 f"{name}: {option} {value}: the translations are in {', '.join(langs)[:200]}"
             )
     rest = [lang for lang in langs if lang not in chosen]
+    columns = dataclasses.replace(columns, src=None, tgt=None)
     if len(langs) < 2 or (len(rest) != chosen.count(None) and None in chosen):
-        return (
-            tuple(langs),
-            dataclasses.replace(columns, src=None, tgt=None),
+        unknown = (
             f"{name}: a pair is in two languages, and the translations are in {', '.join(langs)[:200] or 'none'}; "
-            "say which two with --scol and --tcol",
+            "say which two with --scol and --tcol"
         )
+        return tuple(langs), columns, unknown
     sides = [lang if lang is not None else rest.pop(0) for lang in chosen]
     if sides[0] == sides[1]:
         raise BitextmineError(f"{name}: source and target are both '{sides[0]}'; give two languages")
-    return (*sides, *rest), dataclasses.replace(columns, src=None, tgt=None), ""
+    return (*sides, *rest), columns, ""
 
 
-class RecordWriter:
+class RecordWriter(Writer):
     """The frame of a writer of one unit of text per row.
 
     A subclass says how a unit looks, and which values an added column has. `numbers`: the format has numbers, so
@@ -259,10 +248,10 @@ class RecordWriter:
 
     numbers = False
 
-    def __init__(self, out: Any, outline: Outline) -> None:
-        self._out, self._outline = out, outline
-        self._floats = outline.places(outline.floats) if self.numbers else ()
-        self._integers = outline.places(outline.integers) if self.numbers else ()
+    def __init__(self, out: Any, outline: Outline, langs: tuple[str, str]) -> None:
+        self._out, self._outline, self._langs = out, outline, langs
+        numbers = (outline.floats, outline.integers) if self.numbers else ((), ())
+        self._numbers = [{at for at, name in enumerate(outline.names) if name in some} for some in numbers]
 
     def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
         """Return a row as text.
@@ -277,27 +266,87 @@ class RecordWriter:
         """Return the values of an added column."""
         raise NotImplementedError
 
-    def langs(self) -> tuple[str, str]:
-        """Return the languages, or the names that stand for them."""
-        return self._outline.langs
-
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write rows of a block (see `Writer`)."""
-        sides, others, langs = self._outline.sides(), self._outline.others(), self.langs()
+        """Write rows of a block."""
+        names, sides = self._outline.names, self._outline.sides()
+        others = set(range(len(names))).difference(sides, self._outline.replaced)
         columns = [(column.name, self.column(column)) for column in added]
-        values = block.values(self._floats, self._integers)
+        values = block.values(*self._numbers)
         units = []
         for row in range(len(block)) if rows is None else rows.tolist():
-            cells = values[row]
-            texts = [
-                (lang, cells[at])
-                for lang, at in zip(langs, sides, strict=True)
-                if at < len(cells) and cells[at] is not None
-            ]
-            named = {name: cells[at] if at < len(cells) else None for at, name in others}
+            cells = values[row] + [None] * len(names)  # a bad row may have fewer
+            texts = [(lang, cells[at]) for lang, at in zip(self._langs, sides, strict=True)]
+            texts = [(lang, text) for lang, text in texts if text is not None]
+            named = {names[at]: cells[at] for at in sorted(others)}
             units.append(self.unit(texts, {**named, **{name: column[row] for name, column in columns}}))
         self._out.write("".join(units).encode("utf-8", "replace"))
         self._out.flush()  # who reads the pipe need not wait for a full buffer
 
-    def close(self) -> None:
-        """Write nothing: most formats have no end."""
+
+# --- JSON Lines ---
+
+
+def open_jsonl(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+    """Return the rows of a file; a line without a JSON object is a bad row."""
+    return RecordRows(path, map(_record, itertools.chain.from_iterable(raw_lines(path))), columns)
+
+
+def _record(line: bytes) -> Record:
+    try:
+        text = line.decode("utf-8")
+        content = parse_json(text)
+        bad = "" if isinstance(content, dict) else "not a JSON object"
+    except UnicodeDecodeError:
+        bad = "invalid UTF-8"
+    except ValueError as e:
+        bad = f"not valid JSON ({e})"
+    if bad:
+        return Record(None, len(line), bad, line.decode("utf-8", "replace").removesuffix("\r"))
+    if "\\u" in text:  # half a pair of surrogates is no character
+        content = _mapped(
+            content, lambda value: _SURROGATES.sub("\ufffd", value) if isinstance(value, str) else value
+        )
+    return Record(content, len(line))
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a value with a function applied to all that is in it, keys included."""
+    if isinstance(value, list):
+        return [_mapped(inner, change) for inner in value]
+    if isinstance(value, dict):
+        return {change(key): _mapped(inner, change) for key, inner in value.items()}
+    return change(value)
+
+
+class JsonWriter(RecordWriter):
+    """Writes an object per row: the texts by language, then the other columns by name.
+
+    An empty cell in a column of numbers is null. Line breaks in a text stay.
+    """
+
+    numbers = True
+
+    def __init__(self, out: Any, outline: Outline) -> None:
+        super().__init__(out, outline, outline.keys())
+        if TRANSLATION in [*outline.names, *outline.added]:
+            raise BitextmineError(
+                f"a column is called '{TRANSLATION}', as what holds the texts in JSON Lines; rename it, or write TSV"
+            )
+
+    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+        """Return a row as an object in a line."""
+        content = {TRANSLATION: dict(sides), **others}
+        try:
+            return json.dumps(content, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+        except ValueError:  # a number that JSON has no way to write
+            return json.dumps(_mapped(content, _finite), ensure_ascii=False, default=str) + "\n"
+
+    def column(self, added: Added) -> Sequence[Any]:
+        """Return the values of an added column, None for NaN."""
+        if isinstance(added.values, np.ndarray):
+            return [round(v, DECIMALS) if math.isfinite(v) else None for v in added.values.tolist()]
+        return added.values
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

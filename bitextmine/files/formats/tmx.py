@@ -1,4 +1,4 @@
-"""Translation memories: TMX 1.4b (https://www.gala-global.org/tmx-14b), a ``tu`` per pair, a ``tuv`` per side.
+"""Files of translation tools: TMX 1.4b (https://www.gala-global.org/tmx-14b); XLIFF 1.2 and 2.0 (OASIS), to read.
 
 Read as a stream, by expat: nothing outside the file is opened, no entity is declared in it, and the memory for an
 element is bounded.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
@@ -30,51 +30,33 @@ _ELEMENT_BYTES = 64  # what an element counts for, beside its text
 # Inside a segment: what stands in these is markup of another program, and no text.
 _NATIVE = {"bpt", "ept", "it", "ph", "ut"}
 
-TMX_TAIL = "</body>\n</tmx>\n"
-
-
-def tmx_head(src_lang: str) -> str:
-    """Return the text before the first unit; src_lang: the language that the units are translations of."""
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
-        f'<header creationtool="bitextmine" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
-        f'o-tmf="plain" adminlang="en" srclang={quoteattr(src_lang)} datatype="plaintext"/>\n<body>\n'
-    )
-
-
-def tmx_unit(props: Iterable[tuple[str, str]], sides: Iterable[tuple[str, str]]) -> str:
-    """Return a unit: properties (type, value), then texts (language, text).
-
-    Line breaks of any kind become spaces, and characters that XML cannot hold U+FFFD.
-    """
-    named = "".join(f"<prop type={quoteattr(_plain(kind))}>{_text(value)}</prop>" for kind, value in props)
-    texts = "".join(f"<tuv xml:lang={quoteattr(lang)}><seg>{_text(text)}</seg></tuv>" for lang, text in sides)
-    return f"<tu>{named}{texts}</tu>\n"
-
-
-def _plain(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", one_cell(text))
-
-
-def _text(text: str) -> str:
-    return escape(_plain(text))
-
 
 class TmxWriter(RecordWriter):
     """Writes a unit per row; other columns are its properties, as the cells of TSV.
 
-    A side without a text is left out.
+    A side without a text is left out. Line breaks of any kind become spaces, and characters that XML cannot hold
+    U+FFFD.
     """
 
     def __init__(self, out: Any, outline: Outline) -> None:
-        super().__init__(out, outline)
+        super().__init__(out, outline, outline.langs)
         TMX.check_languages(outline.langs)
-        out.write(tmx_head(outline.langs[0]).encode())
+        head = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
+            f'<header creationtool="bitextmine" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
+            f'o-tmf="plain" adminlang="en" srclang={quoteattr(outline.langs[0])} datatype="plaintext"/>\n<body>\n'
+        )
+        out.write(head.encode())
 
     def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
         """Return a row as a unit."""
         props = ((name, cell_text(name, value)) for name, value in others.items())
-        return tmx_unit(((n, v) for n, v in props if v), ((lang, str(text)) for lang, text in sides))
+        named = (f"<prop type={quoteattr(_plain(n))}>{escape(_plain(v))}</prop>" for n, v in props if v)
+        texts = (
+            f"<tuv xml:lang={quoteattr(lang)}><seg>{escape(_plain(str(text)))}</seg></tuv>"
+            for lang, text in sides
+        )
+        return f"<tu>{''.join(named)}{''.join(texts)}</tu>\n"
 
     def column(self, added: Added) -> Sequence[Any]:
         """Return the values of an added column as cells."""
@@ -82,7 +64,11 @@ class TmxWriter(RecordWriter):
 
     def close(self) -> None:
         """Write the end of the document."""
-        self._out.write(TMX_TAIL.encode())
+        self._out.write(b"</body>\n</tmx>\n")
+
+
+def _plain(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", one_cell(text))
 
 
 # --- reading ---
@@ -97,19 +83,22 @@ def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
         BitextmineError: here or while reading: not well-formed, no TMX, declared entities, or a unit larger than
             `longest_line`.
     """
-    return units_as_rows(Units(path), path, columns)
+    return _Units(path).rows(columns)
 
 
-def units_as_rows(units: Units, path: str | os.PathLike[str], columns: Columns) -> RecordRows:
-    """Return the rows of a document, whose first unit is read now: it tells the source language."""
-    records = units.records()
-    first = next(records, None)
-    return RecordRows(
-        path, records if first is None else itertools.chain([first], records), columns, units.source
-    )
+def open_xliff(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+    """Return the rows of a file: source and target of each segment that has a source, by language.
+
+    Segments of 1.2 are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
+    are left out. A segment without a target is a bad row.
+
+    Raises:
+        BitextmineError: as for `open_tmx`.
+    """
+    return _Segments(path).rows(columns)
 
 
-class Units:
+class _Units:
     """The units of a document; `begin` and `finish` know the elements of TMX.
 
     Attributes:
@@ -119,9 +108,7 @@ class Units:
     root, unit, kind = "tmx", "tu", "TMX"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path
-        self._name = display_name(path)
-        self._most = longest_line()
+        self._path, self._name, self._most = path, display_name(path), longest_line()
         self._header = ""
         self._open: list[str] = []  # elements, from the outermost
         self._found: list[Record] = []
@@ -141,12 +128,17 @@ class Units:
         parser.SkippedEntityHandler = self._skipped
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
 
-    @property
+    def rows(self, columns: Columns) -> RecordRows:
+        """Return the rows of the document, whose first unit is read now: it tells the source language."""
+        records = self._records()
+        first = list(itertools.islice(records, 1))
+        return RecordRows(self._path, itertools.chain(first, records), columns, self.source())
+
     def source(self) -> list[str]:
-        """The source language as the units have it, once the header has been read."""
+        """Return the source language as the units have it, once the header has been read."""
         return [self._spelled[self._header]] if self._header in self._spelled else []
 
-    def records(self) -> Iterator[Record]:
+    def _records(self) -> Iterator[Record]:
         """Yield the units as they are read."""
         fed = 0
         try:
@@ -194,8 +186,7 @@ class Units:
             self._texts, self._props, self._bad, self._size = {}, {}, "", 0
         if self._texts is not None:
             self._count(_ELEMENT_BYTES + sum(map(len, attributes.values())))
-        if tag in _NATIVE:
-            self._native += 1
+        self._native += tag in _NATIVE
         self.begin(tag, attributes)
 
     def begin(self, tag: str, attributes: dict[str, str]) -> None:
@@ -218,35 +209,27 @@ class Units:
 
     def _end(self, tag: str) -> None:
         tag = tag.rpartition(":")[2]
-        if tag in _NATIVE:
-            self._native -= 1
+        self._native -= tag in _NATIVE
         if self._texts is not None:
-            self.finish(tag)
+            self.finish(tag, self._texts)
             if tag == self.unit:
                 self._texts = None
         self._open.pop()
 
-    def finish(self, tag: str) -> None:
-        """Take the end of an element of a unit."""
-        assert self._texts is not None
-        texts = self._texts
-        if tag == "seg" and self._part is not None:
-            texts.setdefault(self._key, "".join(self._part))
-            self._part = None
-        elif tag == "prop" and self._part is not None:
-            self._props.setdefault(self._key, "".join(self._part))
+    def finish(self, tag: str, texts: dict[str, str]) -> None:
+        """Take the end of an element of a unit, whose texts so far are given."""
+        if tag in ("seg", "prop") and self._part is not None:
+            (texts if tag == "seg" else self._props).setdefault(self._key, "".join(self._part))
             self._part = None
         elif tag == "tu":
-            props = {kind: value for kind, value in self._props.items() if kind != TRANSLATION}
-            self.found(texts, props)
+            self._props.pop(TRANSLATION, None)
+            self.found(texts)
 
-    def found(self, texts: Mapping[str, str], props: Mapping[str, str]) -> None:
-        """Take a unit: texts by language, and properties."""
-        content = {TRANSLATION: dict(texts), **props}
-        raw = " ".join(texts.values())
-        self._found.append(
-            Record(None, self._size, self._bad, raw) if self._bad else Record(content, self._size)
-        )
+    def found(self, texts: Mapping[str, str]) -> None:
+        """Take a unit with its texts by language."""
+        content = {TRANSLATION: dict(texts), **self._props}
+        bad = Record(None, self._size, self._bad, " ".join(texts.values()))
+        self._found.append(bad if self._bad else Record(content, self._size))
 
     def _characters(self, text: str) -> None:
         if self._part is not None:
@@ -260,3 +243,48 @@ class Units:
             raise self._wrong(
                 f"a unit larger than {self._most:,} bytes, which no sentence is; allow larger ones with --max-line"
             )
+
+
+class _Segments(_Units):
+    """The segments of XLIFF. The texts of a unit are by side, and by side and mark."""
+
+    root, unit, kind = "xliff", "trans-unit", "XLIFF"
+    _langs = ("", "")
+    _side = ""
+
+    def source(self) -> list[str]:
+        return [self._langs[0]]
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "xliff" and attributes.get("version", "").startswith("2"):
+            self.unit = "segment"
+            self._langs = attributes.get("srcLang") or "src", attributes.get("trgLang") or "tgt"
+        elif tag == "file" and self.unit == "trans-unit":
+            src, tgt = (attributes.get(f"{side}-language") for side in ("source", "target"))
+            self._langs = src or "src", tgt or "tgt"
+        elif self._texts is None:
+            return
+        elif self._is_side(tag):
+            self._side, self._part, self._native = tag, [], 0
+        elif tag == "mrk" and attributes.get("mtype") == "seg" and self._part is not None:
+            self._key, self._part = f"{self._side} {attributes.get('mid', '')}", []
+
+    def _is_side(self, tag: str) -> bool:
+        return tag in ("source", "seg-source", "target") and self._open[-2] in ("trans-unit", "segment")
+
+    def finish(self, tag: str, texts: dict[str, str]) -> None:
+        if tag == "mrk" and self._key and self._part is not None:
+            texts[self._key] = "".join(self._part).strip()
+            self._key, self._part = "", []
+        elif self._is_side(tag) and self._part is not None:
+            texts[tag] = "".join(self._part).strip()
+            self._part = None
+        elif tag == self.unit:
+            marks = [key.partition(" ")[2] for key in texts if key.startswith("seg-source ")]
+            sides = [(f"seg-source {mark}", f"target {mark}") for mark in marks]
+            if not sides or not all(target in texts for _, target in sides):
+                sides = [("source", "target")] if "source" in texts else []
+            for pair in sides:
+                self.found(
+                    {lang: texts[key] for lang, key in zip(self._langs, pair, strict=True) if texts.get(key)}
+                )

@@ -1,82 +1,84 @@
-"""Tab-separated text as a stream of rows, byte for byte.
+"""Pairs as lines of text, byte for byte: tab-separated, or in two files.
 
 Tab-separated as for `cut` and `paste`: a line feed ends a row, a tab ends a cell, and nothing else is special, quotes
-included.
+included. In two files, as Moses and OPUS have them, line i of one translates line i of the other.
 """
 
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import itertools
 import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.console import counted
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added, cells_of, one_cell
-from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline
+from bitextmine.files.formats.names import TwoFiles
+from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
 from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.lines import decode_lines
 from bitextmine.files.streams import display_name, raw_lines
 
-# Rows so long that HEAD of them, or a block, would be more than this are fewer: memory stays bounded.
-_HEAD_BYTES = 1 << 25
 Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row
 _INTEGER = re.compile(r"-?\d{1,18}")
+_TWO_FILES_ROWS = 8192
 
 
 class TextBlock:
-    """Lines of bytes, decoded and cut into cells on demand."""
+    """A `Block` of lines of bytes, decoded and cut into cells on demand.
+
+    least: cells of a row that may have more or fewer than `width`.
+    """
 
     def __init__(
-        self, raw: list[bytes], start: int, width: int, decode: Decode | None = None, least: int | None = None
+        self, raw: list[bytes], start: int, width: int, decode: Decode | None, least: int | None
     ) -> None:
-        self._raw = raw
-        self.start = start
-        self.width = width
-        self._least = least  # cells of a row that may have more or fewer than `width`
-        self._decode = decode
-        self._cells: list[list[str] | None] | None = None
-        self._bad: dict[int, str] | None = None
+        self._raw, self._decode, self._least = raw, decode, least
+        self.start, self.width = start, width
 
     def __len__(self) -> int:
         return len(self._raw)
 
-    def cells(self) -> list[list[str] | None]:
+    @cached_property
+    def _cells(self) -> list[list[str] | None]:
         """Return the cells of each row, without the carriage return of a line; None for invalid UTF-8."""
-        if self._cells is None:
-            raw = b"\n".join(self._raw)
-            try:
-                text = self._decode(raw, self.start) if self._decode else raw.decode("utf-8")
-                rows: list[str | None] = list(text.split("\n"))
-            except UnicodeDecodeError:
-                rows = [_decoded(line) for line in self._raw]
-            self._cells = [None if row is None else row.removesuffix("\r").split("\t") for row in rows]
-        return self._cells
+        raw = b"\n".join(self._raw)
+        rows: Sequence[str | None]
+        try:
+            rows = (self._decode(raw, self.start) if self._decode else raw.decode("utf-8")).split("\n")
+        except UnicodeDecodeError:
+            rows = [_decoded(line) for line in self._raw]
+        return [None if row is None else row.removesuffix("\r").split("\t") for row in rows]
+
+    @cached_property
+    def _bad(self) -> dict[int, str]:
+        width, least = self.width, self._least
+        return {
+            row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {least or width}"
+            for row, cells in enumerate(self._cells)
+            if cells is None or (len(cells) != width if least is None else len(cells) < least)
+        }
 
     def bad(self) -> dict[int, str]:
-        """Return the bad rows (see `Block`)."""
-        if self._bad is None:
-            width, least = self.width, self._least
-            self._bad = {
-                row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {least or width}"
-                for row, cells in enumerate(self.cells())
-                if cells is None or (len(cells) != width if least is None else len(cells) < least)
-            }
+        """Return the bad rows."""
         return self._bad
 
-    def texts(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        """Return cells as texts (see `Block`)."""
-        cells: Any = self.cells()
+    def texts(self, column: int, rows: SomeRows) -> list[str]:
+        """Return cells as texts."""
+        cells: Any = self._cells
         return [cells[row][column] for row in rows]
 
-    def numbers(self, column: int, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return cells as numbers (see `Block`)."""
+    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
+        """Return cells as numbers."""
         texts = self.texts(column, rows)
         try:
             return np.array([float(text) for text in texts], dtype=np.float64)
@@ -84,35 +86,36 @@ class TextBlock:
             return np.array([as_number(text) for text in texts], dtype=np.float64)
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Return rows as lines (see `Block`)."""
+        """Return rows as lines; of another width as they are."""
         if not without:
             return self._raw
         kept = [at for at in range(self.width) if at not in without]
-        return [_without(line, self.width, kept) for line in self._raw]
+        lines = []
+        for line in self._raw:
+            cells = line.removesuffix(b"\r").split(b"\t")
+            if len(cells) == self.width:
+                line = b"\t".join([cells[at] for at in kept]) + (b"\r" if line.endswith(b"\r") else b"")
+            lines.append(line)
+        return lines
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Return rows as values (see `Block`), with U+FFFD for invalid UTF-8.
+        """Return rows as values, with U+FFFD for invalid UTF-8.
 
         A cell without a number in a column of numbers stays text, an empty one there is None.
         """
         rows: list[list[Any]] = [
             line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else list(cells)
-            for line, cells in zip(self._raw, self.cells(), strict=True)
+            for line, cells in zip(self._raw, self._cells, strict=True)
         ]
         for row in rows:
             for at in floats:
                 if at < len(row):
-                    row[at] = _finite(row[at])
+                    number = as_number(row[at])
+                    row[at] = number if math.isfinite(number) else row[at] or None
             for at in integers:
                 if at < len(row):
-                    cell = row[at]
-                    row[at] = int(cell) if _INTEGER.fullmatch(cell) else cell or None
+                    row[at] = int(row[at]) if _INTEGER.fullmatch(row[at]) else row[at] or None
         return rows
-
-
-def _finite(cell: str) -> float | str | None:
-    number = as_number(cell)
-    return number if math.isfinite(number) else cell or None
 
 
 def _decoded(line: bytes) -> str | None:
@@ -122,15 +125,8 @@ def _decoded(line: bytes) -> str | None:
         return None
 
 
-def _without(line: bytes, width: int, kept: Sequence[int]) -> bytes:
-    """Return a line without some of its cells; a line of another width as it is."""
-    ending = b"\r" if line.endswith(b"\r") else b""
-    cells = line.removesuffix(b"\r").split(b"\t")
-    return line if len(cells) != width else b"\t".join([cells[at] for at in kept]) + ending
-
-
 class TextRows:
-    """A tab-separated stream, ``-`` for stdin; its first rows are read at once, to find the columns.
+    """A tab-separated stream, ``-`` for stdin (see `Rows`); its first rows are read at once, to find the columns.
 
     lines: instead of those of the file.
     """
@@ -151,7 +147,7 @@ class TextRows:
         self._ahead: list[bytes] = []
         size = 0
         while (
-            len(self._ahead) <= HEAD and size < _HEAD_BYTES and (more := next(self._lines, None)) is not None
+            len(self._ahead) <= HEAD and size < HEAD_BYTES and (more := next(self._lines, None)) is not None
         ):
             self._ahead += more
             size += sum(map(len, more))
@@ -161,10 +157,8 @@ class TextRows:
             if columns.header:
                 raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
             return
-        head = [
-            line.decode("utf-8", "replace").removesuffix("\r").split("\t")
-            for line in self._ahead[: _head(self._ahead)]
-        ]
+        many = min(HEAD, _fill(self._ahead, HEAD_BYTES))  # the same however a pipe is cut
+        head = [line.decode("utf-8", "replace").removesuffix("\r").split("\t") for line in self._ahead[:many]]
         self.layout = find_layout(head, columns, name)
         if self.layout.names:
             if _decoded(self._ahead[0]) is None:
@@ -175,36 +169,30 @@ class TextRows:
         places = self.layout.places
         self._least = 1 + max(places.get("src", 0), places.get("tgt", 1)) if columns.ragged else None
 
-    def _block(self, lines: list[bytes], start: int) -> TextBlock:
-        return TextBlock(lines, start, self.layout.width, self._decode, self._least)
-
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
-        """Yield the rows in blocks (see `Rows`)."""
-        start = 1
+        """Yield the rows in blocks."""
+        start, size = 1, 0
         waiting: list[bytes] = []
-        source = itertools.chain([self._ahead] if self._ahead else [], self._lines)
-        self._ahead = []
-        size = 0
-        for lines in source:
+
+        def block(lines: list[bytes]) -> TextBlock:
+            nonlocal start
+            start += len(lines)
+            return TextBlock(lines, start - len(lines), self.layout.width, self._decode, self._least)
+
+        ahead, self._ahead = [self._ahead] if self._ahead else [], []
+        for lines in itertools.chain(ahead, self._lines):
             if rows is None:
-                yield self._block(lines, start)
-                start += len(lines)
+                yield block(lines)
                 continue
             waiting.extend(lines)
             size += sum(map(len, lines))
             while len(waiting) >= rows or size >= most:
                 many = min(rows, _fill(waiting[:rows], most))
-                yield self._block(waiting[:many], start)
-                start += many
+                yield block(waiting[:many])
                 size -= sum(map(len, waiting[:many]))
                 del waiting[:many]
         if waiting:
-            yield self._block(waiting, start)
-
-
-def _head(lines: Sequence[bytes]) -> int:
-    """Return how many of the first lines to look at; the same however a pipe is cut."""
-    return min(HEAD, _fill(lines, _HEAD_BYTES))
+            yield block(waiting)
 
 
 def _fill(lines: Sequence[bytes], size: int) -> int:
@@ -212,20 +200,18 @@ def _fill(lines: Sequence[bytes], size: int) -> int:
     return bisect.bisect_left(list(itertools.accumulate(map(len, lines))), size) + 1
 
 
-class TextWriter:
+class TextWriter(Writer):
     """Writes rows as they were read, without some cells, with others added before the line end."""
 
     def __init__(self, out: Any, outline: Outline) -> None:
-        self._out = out
-        self._only_added = outline.only_added
-        self._without = outline.replaced
+        self._out, self._only_added, self._without = out, outline.only_added, outline.replaced
         if outline.header:
             kept = [name for at, name in enumerate(outline.names) if at not in outline.replaced]
             names = [*([] if outline.only_added else kept), *outline.added]
             out.write(("\t".join(map(one_cell, names)) + "\n").encode("utf-8", "replace"))
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
-        """Write rows of a block (see `Writer`)."""
+        """Write rows of a block."""
         if not len(block) or (rows is not None and not len(rows)):
             return
         lines = [] if self._only_added else block.lines(self._without)
@@ -234,10 +220,7 @@ class TextWriter:
             columns = [cells_of(column.values) for column in added]
             tails = "\n".join(map("\t".join, zip(*columns, strict=True))).encode("utf-8").split(b"\n")
         if rows is not None:
-            lines, tails = (
-                [lines[i] for i in rows] if lines else [],
-                [tails[i] for i in rows] if tails else [],
-            )
+            lines, tails = ([some[i] for i in rows] if some else [] for some in (lines, tails))
         if self._only_added:
             lines = tails
         elif tails:
@@ -248,5 +231,64 @@ class TextWriter:
         self._out.write(b"\n".join(lines) + b"\n")
         self._out.flush()  # who reads the pipe need not wait for a full buffer
 
-    def close(self) -> None:
-        """Write nothing: the format has no end."""
+
+# --- two files ---
+
+
+def open_moses(path: TwoFiles | str, columns: Columns) -> TextRows:
+    """Return the rows of two files: a column each, named by the language that ends the file's name.
+
+    A tab in a text becomes a space.
+
+    Raises:
+        UsageError: one name, of a file to write.
+        BitextmineError: a file cannot be read, or, while reading, one has more lines.
+    """
+    if not isinstance(path, TwoFiles):
+        raise UsageError(f"{path}: {{lang}} stands in names to write; to read, name both files, source first")
+    names = "\t".join(path.langs() or ("src", "tgt")).encode()
+    lines = itertools.chain([[names]], _joined(path))
+    rows = TextRows(path, dataclasses.replace(columns, header=True), lines)
+    rows.header_line = False  # no line of a file
+    return rows
+
+
+def _joined(path: TwoFiles) -> Iterator[list[bytes]]:
+    """Yield the lines of both files with a tab between them."""
+    sides = [itertools.chain.from_iterable(raw_lines(file)) for file in path.files]
+    done = 0
+    while True:
+        src, tgt = (list(itertools.islice(side, _TWO_FILES_ROWS)) for side in sides)
+        if len(src) != len(tgt):
+            one, other = (
+                done + len(part) + sum(1 for _ in rest) for part, rest in zip((src, tgt), sides, strict=True)
+            )
+            raise BitextmineError(
+                f"{path.files[0]} has {counted(one, 'line')}, but {path.files[1]} has {other:,}: "
+                "they are not translations line by line"
+            )
+        if not src:
+            return
+        done += len(src)
+        yield [b"%b\t%b" % (_cell(a), _cell(b)) for a, b in zip(src, tgt, strict=True)]
+
+
+def _cell(line: bytes) -> bytes:
+    return line.removesuffix(b"\r").replace(b"\t", b" ")
+
+
+class MosesWriter(Writer):
+    """Writes the texts of rows, a line each; an empty line on both sides for a row that cannot be read."""
+
+    def __init__(self, out: Sequence[Any], outline: Outline) -> None:
+        self._out, self._sides = out, outline.sides()
+
+    def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
+        """Write rows of a block."""
+        wanted = np.arange(len(block)) if rows is None else rows
+        bad = block.bad()
+        good = [row for row in wanted.tolist() if row not in bad]
+        for out, side in zip(self._out, self._sides, strict=True):
+            texts = dict(zip(good, block.texts(side, good), strict=True))
+            lines = (one_cell(texts.get(row, "")) + "\n" for row in wanted.tolist())
+            out.write("".join(lines).encode("utf-8", "replace"))
