@@ -32,7 +32,7 @@ def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineErro
     return BitextmineError(f"{where}; name another place")
 
 
-# --- files that are whole under their names ------------------------------------------------------------------
+# --- files that are whole under their names ---
 
 
 @contextlib.contextmanager
@@ -59,7 +59,7 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
     A killed process leaves its file behind; the next one to write `path` removes it. Processes that write the same
     `path` at once have a file each (``.NAME.2.tmp`` and so on): a lock tells which of them are alive.
     """
-    temporary, fd = _claim(Path(path), ending)
+    temporary, fd = _claim(Path(path), ending, folder=False)
     file = open(fd, "wb")  # noqa: SIM115 (closed below)
     try:
         yield temporary, file
@@ -83,43 +83,33 @@ def staging_folder(path: str | os.PathLike[str], ending: str = "tmp") -> Iterato
         os.close(fd)
 
 
-def _new_file(name: Path) -> int:
-    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-
-
-def _new_folder(name: Path) -> int:
-    name.mkdir()
-    try:
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:  # another process took it for one left behind
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(name)) from None
-
-
-def _claim(path: Path, ending: str, *, folder: bool = False) -> tuple[Path, int]:
+def _claim(path: Path, ending: str, *, folder: bool) -> tuple[Path, int]:
     """Create and lock a file or a folder; return its name and descriptor."""
-    for number in itertools.count(1):
-        name = _staged_name(path, ending, number)
+    numbers = itertools.chain([""], (f".{number}" for number in itertools.count(2)))
+    names = (path.with_name(f".{path.name}{number}.{ending}") for number in numbers)
+    for name in names:
         if os.path.lexists(name):
             remove_left(name, folder=folder)
+        # Between two of these calls another process may take the file or folder for one left behind.
         try:
-            fd = _new_folder(name) if folder else _new_file(name)
+            if folder:
+                name.mkdir()
+                fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            else:
+                fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
             continue
-        # Between the two calls another process may have taken the file for one left behind.
+        except FileNotFoundError:
+            if folder and path.parent.is_dir():
+                continue
+            raise
         if _flock(fd) is not False and _is_at(fd, name):
             break
         os.close(fd)
     with contextlib.suppress(OSError):
-        for above in itertools.count(number + 1):
-            left = _staged_name(path, ending, above)
-            if not os.path.lexists(left):
-                break
+        for left in itertools.takewhile(os.path.lexists, names):
             remove_left(left, folder=folder)
     return name, fd
-
-
-def _staged_name(path: Path, ending: str, number: int) -> Path:
-    return path.with_name(f".{path.name}.{ending}" if number == 1 else f".{path.name}.{number}.{ending}")
 
 
 def remove_left(name: Path, *, folder: bool = False) -> None:
@@ -164,7 +154,7 @@ def sync_folder(folder: Path) -> None:
             os.close(fd)
 
 
-# --- locks ---------------------------------------------------------------------------------------------------
+# --- locks ---
 
 
 def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
@@ -228,7 +218,7 @@ def _is_at(fd: int, path: Path) -> bool:
         return False
 
 
-# --- space ---------------------------------------------------------------------------------------------------
+# --- space ---
 
 
 def allocate(fd: int, size: int) -> None:

@@ -52,27 +52,27 @@ class Remote(os.PathLike[str]):
 
     @property
     def scheme(self) -> str:
-        """The part before the colon, in small letters."""
+        """Return the part before the colon, in small letters."""
         return self.url.partition(":")[0].lower()
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
+        """Return the last part of the URL."""
         return self.url.partition("://")[2].rstrip("/").rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        """The last suffix of the name."""
+        """Return the last suffix of the name."""
         return Path(self.name).suffix
 
     @property
     def stem(self) -> str:
-        """The name without its last suffix."""
+        """Return the name without its last suffix."""
         return Path(self.name).stem
 
     @property
     def parent(self) -> Remote:
-        """The folder."""
+        """Return the folder."""
         return Remote(self.url.rstrip("/").rpartition("/")[0])
 
     def with_name(self, name: str) -> Remote:
@@ -104,8 +104,7 @@ class Remote(os.PathLike[str]):
 
     def iterdir(self) -> Iterator[Remote]:
         """Yield the contents of this folder."""
-        found = self._ask("list", lambda fs, path: fs.ls(path, detail=False))
-        for path in found:
+        for path in self._ask("list", lambda fs, path: fs.ls(path, detail=False)):
             if name := str(path).rstrip("/").rpartition("/")[2]:
                 yield self / name
 
@@ -132,8 +131,8 @@ class Remote(os.PathLike[str]):
         error names it: no work is lost.
         """
         digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-        folder = Path(tempfile.gettempdir())
-        with staging(folder / f"bitextmine-{digest}-{self.name[-80:]}", "sending") as (temporary, file):
+        place = Path(tempfile.gettempdir(), f"bitextmine-{digest}-{self.name[-80:]}")
+        with staging(place, "sending") as (temporary, file):
             yield file
             file.flush()
             try:
@@ -147,16 +146,14 @@ class Remote(os.PathLike[str]):
         """Raise BitextmineError for problems visible without writing: no driver, no bucket, a folder there."""
         if self.url.endswith("/") or not self.name or (self.scheme not in _OBJECT_STORES and self.is_dir()):
             raise BitextmineError(f"{self}: cannot write: it is a directory; name a file")
-        if self._bucket_is_missing():
-            raise self._no_bucket()
+        self._check_bucket()
 
     # --- how it is asked ---
 
     def _ask(self, what: str, ask: Callable[[Any, str], T]) -> T:
         """Return the driver's answer, with its errors as sentences; what: read, write, list, look there."""
         try:
-            fs, path = self._driver()
-            return ask(fs, path)
+            return ask(*self._driver())
         except BitextmineError:
             raise
         except Exception as e:  # each driver has errors of its own
@@ -178,53 +175,40 @@ class Remote(os.PathLike[str]):
         fs.invalidate_cache()  # of listings, which other processes make stale
         return fs, path
 
-    def _bucket_is_missing(self) -> bool:
-        if self.scheme not in _OBJECT_STORES:
-            return False
+    def _check_bucket(self) -> None:
+        """Raise BitextmineError if an object store has no such bucket."""
 
-        def missing(fs: Any, path: str) -> bool:
-            try:
-                fs.info(path.strip("/").partition("/")[0])
-            except FileNotFoundError:
-                return True
-            except PermissionError:  # one may be allowed to write into what one may not look at
-                return False
-            return False
+        def check(fs: Any, path: str) -> None:
+            bucket = path.strip("/").partition("/")[0]
+            with contextlib.suppress(PermissionError):  # one may write into what one may not look at
+                try:
+                    fs.info(bucket)
+                except FileNotFoundError:
+                    raise BitextmineError(
+                        f"{self}: there is no bucket '{bucket}', or not for these credentials; check its name"
+                    ) from None
 
-        return self._ask("look there", missing)
-
-    def _no_bucket(self) -> BitextmineError:
-        bucket = self.url.partition("://")[2].partition("/")[0]
-        return BitextmineError(
-            f"{self}: there is no bucket '{bucket}', or not for these credentials; check its name"
-        )
+        if self.scheme in _OBJECT_STORES:
+            self._ask("look there", check)
 
     def error(self, e: Exception, what: str) -> BitextmineError:
         """Return the message for an error of the driver."""
         if isinstance(e, FileNotFoundError):
-            with contextlib.suppress(BitextmineError):
-                if self._bucket_is_missing():
-                    return self._no_bucket()
+            try:
+                self._check_bucket()
+            except BitextmineError as missing:
+                return missing
             return BitextmineError(f"{self}: no such file; check the bucket and the name")
-        if isinstance(e, PermissionError):
-            return BitextmineError(
-                f"{self}: cannot {what}: permission denied; check the credentials, and what they allow"
-            )
         if isinstance(e, IsADirectoryError):
             return BitextmineError(f"{self}: is a directory; name a file in it")
-        if isinstance(e, NotImplementedError):
-            return BitextmineError(
-                f"{self}: cannot {what}: {self.scheme}:// has no way to; name another place"
-            )
-        reason = next(
-            (
-                line
-                for line in (e.strerror if isinstance(e, OSError) and e.strerror else str(e)).splitlines()
-                if line
-            ),
-            "",
-        )
-        return BitextmineError(f"{self}: cannot {what}: {reason or type(e).__name__}")
+        if isinstance(e, PermissionError):
+            reason = "permission denied; check the credentials, and what they allow"
+        elif isinstance(e, NotImplementedError):
+            reason = f"{self.scheme}:// has no way to; name another place"
+        else:
+            said = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+            reason = next(filter(None, said.splitlines()), type(e).__name__)
+        return BitextmineError(f"{self}: cannot {what}: {reason}")
 
 
 Place = Path | Remote

@@ -6,6 +6,7 @@ import bz2
 import codecs
 import contextlib
 import errno
+import gzip
 import io
 import lzma
 import os
@@ -87,14 +88,13 @@ def read_once(path: str | os.PathLike[str]) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
-# --- reading ---------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def read_blocks(path: str | os.PathLike[str], seen: Callable[[int], object] | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, or of stdin for ``-``, in non-empty blocks.
 
-    All members of a ``.gz``, streams of a ``.bz2`` or ``.xz`` and frames of a ``.zst`` are read. `seen` is told the
-    place in the file before each block, if it has one: a pipe has none.
+    `seen` is told the place in the file before each block, if it has one: a pipe has none.
 
     Raises:
         BitextmineError: while iterating: an unreadable file, a damaged or truncated archive.
@@ -204,7 +204,7 @@ def cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
     return BitextmineError(f"{name}: cannot read: {e.strerror or e}")
 
 
-# --- writing ---------------------------------------------------------------------------------------------
+# --- writing ---
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -221,9 +221,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     if not folder.is_dir():
         raise _cannot_write(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     try:
-        os.lstat(
-            target.with_name(f".{target.name}.tmp")
-        )  # its name until it is complete, which may be too long
+        os.lstat(target.with_name(f".{target.name}.tmp"))  # its name until it is complete may be too long
     except FileNotFoundError:
         pass
     except OSError as e:
@@ -244,50 +242,42 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         BitextmineError: a missing or read-only folder, a full disk, storage that does not take the file.
         BrokenPipeError: the reader of stdout is gone; stdout then points at /dev/null, so nothing complains at exit.
     """
-    if os.fspath(path) in ("-", "/dev/stdout"):
-        try:
-            yield from _stdout()
-        except OSError as e:
-            _mute_stdout(e)
-            if e.errno in FULL_DISK:
-                raise BitextmineError(f"<stdout>: cannot write: {e.strerror}; free some space") from None
-            raise
-        return
-
-    if isinstance(remote := place(path), Remote):
-        yield from _sent(remote)
-        return
-    in_place = _written_in_place(path)
-    # Through a symbolic link, so that the link stays one.
-    target = Path(path if in_place else os.path.realpath(path))
-    if target.is_dir():
-        raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
+    stdout, remote = os.fspath(path) in ("-", "/dev/stdout"), place(path)
+    where = ""
     try:
         with contextlib.ExitStack() as stack:
-            try:
-                raw = stack.enter_context(target.open("ab") if in_place else replacing(target))
-            except OSError as e:
-                raise _cannot_write(path, e) from None
-            yield stack.enter_context(_packed(raw, compression(path)))
+            if stdout:
+                yield from _stdout()
+            elif isinstance(remote, Remote):
+                where = f" in {tempfile.gettempdir()}, where it is made before it is sent"
+                remote.check_writable()
+                raw: IO[bytes] = stack.enter_context(remote.writing())
+                yield stack.enter_context(_packed(raw, compression(path)))
+            else:
+                yield stack.enter_context(_packed(stack.enter_context(_opened(remote)), compression(path)))
     except OSError as e:
-        if e.errno in FULL_DISK:
-            raise BitextmineError(f"{path}: cannot write: {e.strerror}; free some space") from None
-        raise
+        if stdout:
+            _mute_stdout(e)
+        if e.errno not in FULL_DISK:
+            raise
+        remedy = "free some space, or name another folder with $TMPDIR" if where else "free some space"
+        name = "<stdout>" if stdout else os.fspath(path)
+        raise BitextmineError(f"{name}: cannot write: {e.strerror}{where}; {remedy}") from None
 
 
-def _sent(remote: Remote) -> Iterator[Any]:
-    remote.check_writable()
-    try:
-        with remote.writing() as raw, _packed(raw, compression(remote)) as packed:
-            yield packed
-    except OSError as e:
-        if e.errno in FULL_DISK:
-            folder = tempfile.gettempdir()
-            raise BitextmineError(
-                f"{remote}: cannot write: {e.strerror} in {folder}, where it is made before it is sent; free some "
-                "space, or name another folder with $TMPDIR"
-            ) from None
-        raise
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    in_place = _written_in_place(path)
+    # Through a symbolic link, so that the link stays one.
+    target = path if in_place else Path(os.path.realpath(path))
+    if target.is_dir():
+        raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(target.open("ab") if in_place else replacing(target))
+        except OSError as e:
+            raise _cannot_write(path, e) from None
+        yield file
 
 
 def _written_in_place(path: str | os.PathLike[str]) -> bool:
@@ -339,8 +329,6 @@ def _packed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
         return
     packed: Any
     if suffix == ".gz":
-        import gzip
-
         # No name and no time in the header, so that the same text gives the same bytes.
         packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0)
     elif suffix == ".bz2":

@@ -14,7 +14,6 @@ import pytest
 
 from bitextmine.files import atomic
 from bitextmine.files.atomic import allocate, locked_folder, open_locked, replacing, staging, staging_folder
-from bitextmine.files.jsonfile import write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -36,26 +35,6 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
     assert names(tmp_path) == ["out"]
-
-
-def test_an_exception_leaves_what_was_there(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    for before in ([], ["out"]):
-        with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-            file.write(b"half")
-            raise KeyboardInterrupt
-        assert names(tmp_path) == before
-        path.write_bytes(b"old")
-    assert path.read_bytes() == b"old"
-
-
-def test_new_files_have_the_permissions_that_the_umask_leaves(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        write_json(tmp_path / "a.json", {})
-    finally:
-        os.umask(before)
-    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_path: Path) -> None:

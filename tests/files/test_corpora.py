@@ -48,14 +48,16 @@ def touch(folder: Path, *names: str) -> None:
 def test_the_one_corpus_of_a_language_is_found(tmp_path: Path) -> None:
     touch(
         tmp_path,
-        "c.en",
-        "c.fr.gz",
-        "c.en.npy",
-        "c.en.json",
-        "c.en.faiss",
-        "c.en.npy.part",
-        ".c.fr.12.tmp",
-        "README.md",
+        *[
+            "c.en",
+            "c.fr.gz",
+            "c.en.npy",
+            "c.en.json",
+            "c.en.faiss",
+            "c.en.npy.part",
+            ".c.fr.12.tmp",
+            "README.md",
+        ],
     )
     (tmp_path / "folder.en").mkdir()
     assert find_corpus(tmp_path, "en") == tmp_path / "c.en"
@@ -66,16 +68,13 @@ def test_the_one_corpus_of_a_language_is_found(tmp_path: Path) -> None:
 
 def test_one_of_several_corpora_is_chosen_by_name(tmp_path: Path) -> None:
     touch(tmp_path, "a.fr", "b.fr.gz", "b.c.fr")
-    with pytest.raises(
-        BitextmineError, match=r"3 corpora in language 'fr': a\.fr, b\.c\.fr, b\.fr\.gz; .*--name a"
-    ):
+    words = r"3 corpora in language 'fr': a\.fr, b\.c\.fr, b\.fr\.gz; .*--name a"
+    with pytest.raises(BitextmineError, match=words):
         find_corpus(tmp_path, "fr")
     assert find_corpus(tmp_path, "fr", "b").name == "b.fr.gz"
     assert find_corpus(tmp_path, "fr", "b.fr").name == "b.fr.gz"
     assert find_corpus(tmp_path, "fr", "b.c").name == "b.c.fr"
-    with pytest.raises(
-        BitextmineError, match=r"no corpus 'x' in language 'fr'; names seen there: a, b, b\.c"
-    ):
+    with pytest.raises(BitextmineError, match=r"no corpus 'x' in language 'fr'; .* a, b, b\.c"):
         find_corpus(tmp_path, "fr", "x")
 
 

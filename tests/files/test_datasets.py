@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,11 @@ def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path: Pa
     features = datasets.Features(
         {"id": datasets.Value("string"), "translation": datasets.Translation(languages=["en", "de"])}
     )
+
+    def load(kind: str, name: str, **options: Any) -> Any:
+        there, cache = str(tmp_path / name), str(tmp_path / "cache")
+        return datasets.load_dataset(kind, data_files=there, split="train", cache_dir=cache, **options)
+
     made = datasets.Dataset.from_dict(ROWS, features=features)
     made.save_to_disk(tmp_path / "saved")
     assert pairs(tmp_path / "saved") == PAIRS
@@ -59,33 +65,16 @@ def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path: Pa
         pairs(tmp_path / "splits")
     assert pairs(tmp_path / "splits/train") == PAIRS
     bitextmine(
-        "score",
-        "saved",
-        "--scol",
-        "en",
-        "--tcol",
-        "de",
-        "--columns",
-        "numbers",
-        "-o",
-        "out.jsonl",
+        *["score", "saved", "--scol", "en", "--tcol", "de", "--columns", "numbers", "-o", "out.jsonl"],
         cwd=tmp_path,
     )
     wanted = datasets.Features({**features, "numbers": datasets.Value("float64")})
-    again = datasets.load_dataset(
-        "json",
-        data_files=str(tmp_path / "out.jsonl"),
-        features=wanted,
-        split="train",
-        cache_dir=str(tmp_path / "cache"),
-    )
+    again = load("json", "out.jsonl", features=wanted)
     assert [(row["translation"]["en"], row["translation"]["de"]) for row in again] == PAIRS
     assert again["id"][:] == ["a", "b", "c"] and again["numbers"][0] == 1.0
     # The structs of the input, and of JSON Lines, are those of Parquet.
     bitextmine("filter", "out.jsonl", "--preset", "none", "-o", "kept.parquet", cwd=tmp_path)
-    kept = datasets.load_dataset(
-        "parquet", data_files=str(tmp_path / "kept.parquet"), split="train", cache_dir=str(tmp_path / "cache")
-    ).cast_column("translation", features["translation"])
+    kept = load("parquet", "kept.parquet").cast_column("translation", features["translation"])
     assert [(row["translation"]["en"], row["translation"]["de"]) for row in kept] == PAIRS
     assert kept["id"][:] == ["a", "b", "c"] and kept["numbers"][0] == 1.0
     bitextmine("filter", "out.jsonl", "--min", "numbers=2", "-o", "none.parquet", cwd=tmp_path)

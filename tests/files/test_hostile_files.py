@@ -20,14 +20,9 @@ def written(path: Path, columns: dict[str, object]) -> Path:
 
 
 def test_bytes_in_parquet_are_text(bitextmine, tmp_path):
-    path = written(
-        tmp_path / "x.parquet", {"src": [b"Hello", "Caf\u00e9".encode()], "tgt": [b"Salut", b"Bar"]}
-    )
-    assert bitextmine(*SCORE, path).out.splitlines() == [
-        "src\ttgt\tlength_ratio",
-        "Hello\tSalut\t1.0000",
-        "Caf\u00e9\tBar\t1.3333",
-    ]
+    texts = {"src": [b"Hello", "Caf\u00e9".encode()], "tgt": [b"Salut", b"Bar"]}
+    said = bitextmine(*SCORE, written(tmp_path / "x.parquet", texts)).out
+    assert said == "src\ttgt\tlength_ratio\nHello\tSalut\t1.0000\nCaf\u00e9\tBar\t1.3333\n"
 
 
 def parquet_columns(case: str) -> dict[str, object]:
@@ -110,20 +105,8 @@ def test_a_file_name_that_is_not_utf8_has_its_manifest(bitextmine, tiny_model, p
     except OSError:
         pytest.skip("the file system takes no such name")
     parallel_text(Path(folder), 60)
-    bitextmine(
-        "mine",
-        "--src",
-        "en",
-        "--tgt",
-        "fr",
-        "--dir",
-        folder,
-        "--model",
-        tiny_model,
-        "-o",
-        "x.tsv",
-        cwd=tmp_path,
-    )
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "-o", "x.tsv")
+    bitextmine(*mine, "--dir", folder, cwd=tmp_path)
     manifest = json.loads((tmp_path / "x.tsv.json").read_text(encoding="utf-8"))
     assert manifest["pairs"] == len((tmp_path / "x.tsv").read_text(encoding="utf-8").splitlines())
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,74 +41,35 @@ def write_bomb(path: Path, first: bytes = b"one\tun\n", size: int = BOMB) -> Pat
     return path
 
 
-@pytest.fixture(scope="session")
-def bombs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("bombs")
-    return {suffix: write_bomb(folder / f"corpus.fr{suffix}") for suffix in (".gz", ".xz", ".zst")}
-
-
-@pytest.fixture
-def measured(bitextmine: Any) -> Callable[..., tuple[int, str]]:
-    """Runs the real command to an error; the peak memory in bytes, and the message."""
-
-    def run(*args: str | os.PathLike[str]) -> tuple[int, str]:
-        command = [*bitextmine.argv, *map(os.fspath, args)]
-        done = subprocess.run(
-            [sys.executable, "-c", _MEASURED, *command],
-            capture_output=True,
-            check=True,
-            env=bitextmine.environment(),
-        )
-        peak, code, err = json.loads(done.stdout)
-        assert code == 1, err
-        assert "Traceback" not in err
-        return peak, err
-
-    return run
-
-
-@pytest.mark.parametrize(
-    ("command", "suffix"), [("filter", ".gz"), ("info", ".xz"), ("report", ".zst"), ("report", ".gz")]
-)
+@pytest.mark.parametrize(("command", "suffix"), [("filter", ".gz"), ("info", ".xz"), ("report", ".zst")])
 def test_a_packed_bomb_is_refused_with_its_line_in_little_memory(
-    bombs: dict[str, Path],
-    measured: Callable[..., tuple[int, str]],
-    tmp_path: Path,
-    command: str,
-    suffix: str,
+    bitextmine: Any, tmp_path: Path, command: str, suffix: str
 ) -> None:
+    bomb = write_bomb(tmp_path / f"corpus.fr{suffix}")
     options = {"filter": ["-o", tmp_path / "out.tsv"], "info": [], "report": ["-o", tmp_path / "out.html"]}
-    peak, err = measured(command, bombs[suffix], *options[command])
-    assert f"{bombs[suffix]}: line 2: longer than 10,485,760 bytes" in err
-    assert "--max-line" in err
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *bitextmine.argv, command, bomb, *options[command]],
+        capture_output=True,
+        check=True,
+        env=bitextmine.environment(),
+    )
+    peak, code, err = json.loads(done.stdout)
+    assert code == 1 and "Traceback" not in err
+    assert f"{bomb}: line 2: longer than 10,485,760 bytes" in err and "--max-line" in err
     assert peak < BOMB / 2  # Python with its packages takes some 100 MiB, two copies of the line 1,200
-    assert not list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == [bomb]
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-def test_max_line_sets_where_it_ends(bitextmine: Any, tmp_path: Path, suffix: str) -> None:
+def test_max_line_sets_where_it_ends(bitextmine: Any, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.fr.zst"
     text = b"a\n" * 300 + b"b" * 2048 + b"\n" + b"c" * 2049 + b"\nd\n"
-    packed = {
-        "": text,
-        ".gz": gzip.compress(text),
-        ".xz": lzma.compress(text),
-        ".zst": zstandard.ZstdCompressor().compress(text),
-    }
-    path = tmp_path / f"corpus.fr{suffix}"
-    path.write_bytes(packed[suffix])
+    path.write_bytes(zstandard.ZstdCompressor().compress(text))
     assert "line 302: longer than 2,048 bytes" in bitextmine.fails("info", path, "--max-line", "2K")
     assert "303" in bitextmine("info", path, "--max-line", "3K").out
-    assert "303" in bitextmine("info", path).out
-
-
-def test_a_last_line_without_a_line_feed_is_no_exception(bitextmine: Any) -> None:
+    assert "--max-line" in bitextmine("info", path, "--max-line", "2000", code=2).err
+    # A last line without a line feed is no exception.
     message = bitextmine.fails("info", "-", "--max-line", "2K", stdin=b"a\nb\n" + b"c" * 2049)
     assert "<stdin>: line 3: longer than 2,048 bytes" in message
-    assert "lines" in bitextmine("info", "-", "--max-line", "2K", stdin=b"a\nb\n" + b"c" * 2048).out
-
-
-def test_a_longest_line_without_a_unit_is_wrong_usage(bitextmine: Any) -> None:
-    assert "--max-line" in bitextmine("info", "-", "--max-line", "2000", code=2).err
 
 
 @pytest.mark.parametrize("name", ["corpus.fr.gz", "corpus.fr.xz", "corpus.fr.zst"])

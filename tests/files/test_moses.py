@@ -46,18 +46,14 @@ def test_two_files_through_score_and_filter(bitextmine, corpus: Path) -> None:
 
 
 def test_the_header_tells_languages_whatever_the_columns(bitextmine, corpus: Path) -> None:
-    for columns in ("length_ratio", "numbers,key", "tgt_lang,cosine"):
-        scored = bitextmine("score", "a.en", "a.de", "--columns", columns, cwd=corpus).out
-        bitextmine(
-            "filter", "-", "--duplicates", "exact", "-o", "b.{lang}", cwd=corpus, stdin=scored.encode()
-        )
+    for columns in ("length_ratio", "tgt_lang,cosine"):
+        scored = bitextmine("score", "a.en", "a.de", "--columns", columns, cwd=corpus).out.encode()
+        bitextmine(*["filter", "-", "--duplicates", "exact", "-o", "b.{lang}"], cwd=corpus, stdin=scored)
         assert len((corpus / "b.de").read_text().splitlines()) == 4
     plain = bitextmine("filter", "a.en", "a.de", "--duplicates", "exact", cwd=corpus).out
     assert plain.startswith("en\tde\nThe museum")
-    again = bitextmine(
-        "score", "-", "--columns", "copy", "--score-only", cwd=corpus, stdin=plain.encode()
-    ).out
-    assert len(again.splitlines()) == 5
+    again = bitextmine("score", "-", "--columns", "copy", "--score-only", cwd=corpus, stdin=plain.encode())
+    assert len(again.out.splitlines()) == 5
 
 
 def test_other_commands_take_two_files(bitextmine, corpus: Path) -> None:
@@ -68,25 +64,11 @@ def test_other_commands_take_two_files(bitextmine, corpus: Path) -> None:
 
 
 def test_align_and_mine_write_two_files(bitextmine, corpus: Path) -> None:
-    bitextmine("align", "a.en", "a.de", "-o", "aligned.{lang}", cwd=corpus)
-    sides = [(corpus / f"aligned.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de")]
-    assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
-    bitextmine(
-        "mine",
-        "--src",
-        "en",
-        "--tgt",
-        "de",
-        "--name",
-        "a",
-        "--threshold",
-        "none",
-        "-o",
-        "mined.{lang}",
-        cwd=corpus,
-    )
-    sides = [(corpus / f"mined.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de")]
-    assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
+    mine = "mine --src en --tgt de --name a --threshold none -o out.{lang}"
+    for command in ("align a.en a.de -o out.{lang}", mine):
+        bitextmine(*command.split(), cwd=corpus)
+        sides = [(corpus / f"out.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de")]
+        assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
 
 
 def test_train_joins_the_two_names() -> None:
@@ -125,9 +107,8 @@ def test_any_text_goes_round(pairs: list[tuple[str, str]], tmp_path_factory: pyt
         for block in table.rows.blocks():
             out.write(block, None, ())
     for lang in ("en", "de"):
-        assert (folder / f"b.{lang}").read_bytes() == (folder / f"a.{lang}").read_bytes().removeprefix(
-            b"\xef\xbb\xbf"
-        )
+        before, after = ((folder / f"{name}.{lang}").read_bytes() for name in "ab")
+        assert after == before.removeprefix(b"\xef\xbb\xbf")
 
 
 def test_languages_for_the_output_are_no_useless_options(bitextmine, tmp_path: Path) -> None:
@@ -143,8 +124,3 @@ def test_unequal_files_are_an_error_while_reading(tmp_path: Path) -> None:
     table = open_table(TwoFiles((str(tmp_path / "a.en"), str(tmp_path / "a.de"))))
     with pytest.raises(BitextmineError, match="has 9,000 lines, but"):
         list(table.rows.blocks())
-
-
-def test_files_without_a_suffix(bitextmine, tmp_path: Path) -> None:
-    (tmp_path / "pairs").write_text("a\tb\nc\td\n")
-    assert len(bitextmine("filter", "pairs", "--duplicates", "exact", cwd=tmp_path).out.splitlines()) == 2

@@ -152,9 +152,8 @@ def test_storage_that_fails_while_it_is_read_is_told_of(broken: type[Broken], su
     with open_output(f"broken://bucket/corpus.de{suffix}") as out:
         out.write(TEXT.encode())
     broken.error = ConnectionResetError("reset by peer")
-    with pytest.raises(
-        BitextmineError, match=rf"^broken://bucket/corpus\.de{suffix}: cannot read: reset by peer$"
-    ):
+    words = rf"^broken://bucket/corpus\.de{suffix}: cannot read: reset by peer$"
+    with pytest.raises(BitextmineError, match=words):
         read_lines(f"broken://bucket/corpus.de{suffix}")
 
 
@@ -178,17 +177,12 @@ def test_storage_that_nobody_knows_and_a_driver_that_is_missing() -> None:
             ask("undriven://x/y")
 
 
-def test_a_folder_of_that_name_is_no_place_for_a_file(folder: str) -> None:
-    with open_output(f"{folder}/inner/corpus.de") as out:
-        out.write(TEXT.encode())
-    with pytest.raises(BitextmineError, match="cannot write: it is a directory"):
-        check_writable(f"{folder}/inner")
-
-
 def test_corpora_are_found_by_language(folder: str) -> None:
     for name in ("news.en", "news.fr.zst", "books.fr"):
         with open_output(f"{folder}/{name}") as out:
             out.write(TEXT.encode())
+    with pytest.raises(BitextmineError, match="cannot write: it is a directory"):
+        check_writable(folder)
     assert find_corpus(folder, "en") == Remote(f"{folder}/news.en")
     assert find_corpus(folder, "fr", "news") == Remote(f"{folder}/news.fr.zst")
     with pytest.raises(BitextmineError, match=r"2 corpora in language 'fr': books\.fr, news\.fr\.zst"):

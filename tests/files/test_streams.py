@@ -92,8 +92,6 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, suffix: str) -> None:
 
 def test_a_missing_file_is_named_and_another_suffix_proposed(tmp_path: Path) -> None:
     path = tmp_path / "c.fr"
-    with pytest.raises(BitextmineError, match=r"c\.fr: no such file; check"):
-        read(path)
     (tmp_path / "c.fr.gz").write_bytes(b"")
     with pytest.raises(BitextmineError, match=r"c\.fr: no such file; did you mean c\.fr\.gz\?"):
         read(path)
@@ -141,15 +139,6 @@ def test_an_output_appears_only_when_complete(tmp_path: Path, suffix: str) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-@packed
-def test_compressed_outputs_are_the_same_bytes_every_time(tmp_path: Path, suffix: str) -> None:
-    paths = [tmp_path / f"{name}.tsv.{suffix}" for name in "ab"]
-    for path in paths:
-        with open_output(path) as file:
-            file.write("é\n".encode() * 1000)
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
 def test_an_output_keeps_links_and_permissions(tmp_path: Path) -> None:
     target, link = tmp_path / "target.tsv", tmp_path / "link.tsv"
     target.write_bytes(b"old")
@@ -160,17 +149,6 @@ def test_an_output_keeps_links_and_permissions(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert target.read_bytes() == b"new\n"
     assert target.stat().st_mode & 0o777 == 0o640
-
-
-def test_outputs_that_cannot_be_are_refused_before_any_work(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    for path, words in (
-        (tmp_path / "no" / "out.tsv", "there is no folder .*no; create it"),
-        (tmp_path / "file" / "out.tsv", "there is no folder"),
-        (tmp_path, "it is a directory"),
-    ):
-        with pytest.raises(BitextmineError, match=words), open_output(path):
-            pytest.fail("must not get here")
 
 
 def test_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
@@ -186,17 +164,12 @@ def test_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def limit_file_size(size: int) -> tuple[int, int]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    return before
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.tsv{suffix}"
     path.write_bytes(b"old")
-    before = limit_file_size(50_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
     try:
         with (
             pytest.raises(BitextmineError, match=r"out\.tsv.*: cannot write: File too large"),
@@ -240,27 +213,23 @@ except BrokenPipeError:
 """
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-def test_a_reader_that_stops_early_leaves_no_complaint(name: str) -> None:
+def test_a_reader_that_stops_early_leaves_no_complaint() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", WRITE_MUCH, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", WRITE_MUCH, "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+        assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == b"line 0\n"
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 7
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-def test_a_full_stdout_is_told_once(name: str) -> None:
+def test_a_full_stdout_is_told_once() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
+    command = [sys.executable, "-c", WRITE_MUCH, "/dev/stdout"]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", WRITE_MUCH, name], stdout=full, stderr=subprocess.PIPE, check=False
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 1
     message = done.stderr.decode().splitlines()
     assert len(message) == 1, message
