@@ -16,8 +16,7 @@ from bitextmine.version import __version__
 if TYPE_CHECKING:
     from bitextmine.adaptation.run import adapt
     from bitextmine.alignment.run import align
-    from bitextmine.documents.api import split
-    from bitextmine.documents.run import Sentence
+    from bitextmine.documents.run import Sentence, split
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluation.ranking import RetrievalReport
     from bitextmine.evaluation.retrieval import evaluate_retrieval
@@ -78,7 +77,7 @@ _LAZY = {
     "score": "bitextmine.scoring.api",
     "train": "bitextmine.training.api",
     "Sentence": "bitextmine.documents.run",
-    "split": "bitextmine.documents.api",
+    "split": "bitextmine.documents.run",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from bitextmine.embeddings.store import manifest_path
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpora import corpus_language
+from bitextmine.files.corpus import corpus_language
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
 from bitextmine.files.storage import Place, Remote

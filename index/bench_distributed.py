@@ -24,7 +24,7 @@ from pathlib import Path
 
 from _nodes import started
 
-from bitextmine.files.corpora import corpus_language
+from bitextmine.files.corpus import corpus_language
 from bitextmine.files.lines import iter_lines
 
 STORE = 256 << 20

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from _child import bitextmine
 
-from bitextmine.files.corpora import corpus_language
+from bitextmine.files.corpus import corpus_language
 from bitextmine.files.lines import iter_lines
 
 

@@ -38,7 +38,7 @@ from bitextmine.encoder.foreign import is_sentence_transformers
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE, read_weights, restore_rows
-from bitextmine.files.corpora import corpus_language
+from bitextmine.files.corpus import corpus_language
 from bitextmine.files.lines import iter_lines
 
 

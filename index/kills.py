@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bitextmine.files.corpora import corpus_language
+from bitextmine.files.corpus import corpus_language
 from bitextmine.files.lines import iter_lines
 
 SAVE_SOONER = """

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bitextmine.files.corpora import corpus_language
+from bitextmine.files.corpus import corpus_language
 from bitextmine.files.lines import read_lines
 
 COLUMNS = ("true pairs", "threshold", "pairs", "correct", "precision", "estimated precision", "recall")

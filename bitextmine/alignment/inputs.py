@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bitextmine.console import counted
+from bitextmine.documents.document import paragraphs
 from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
 from bitextmine.documents.run import split_all
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import language_of
-from bitextmine.documents.text import paragraphs
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import iter_lines, read_lines
 from bitextmine.files.storage import place

@@ -1,14 +1,19 @@
-"""A document, whatever it comes from."""
+"""A document, whatever it comes from; plain text as paragraphs."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.streams import longest_line
+from bitextmine.languages.scripts import is_spaced
+
+_WRAPPED = 120  # characters: text with longer lines is not wrapped, and each of them is a paragraph
+_RAGGED = 0.9  # of the width: a shorter line with room for the next word was ended on purpose
 
 
 class NoDocument(BitextmineError):
@@ -50,3 +55,51 @@ def library(name: str, extra: str) -> Any:
             f"these documents need the package {name.partition('.')[0]}; install it with pip install "
             f"'bitextmine[{extra}]'"
         ) from None
+
+
+# --- plain text ---
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the paragraphs of a text: blank lines part them, and so do line breaks that no margin forced.
+
+    A line break within a block of short lines is that of wrapped text if the next word would hardly have fitted on the
+    line. Blocks are bounded, as `streams.longest_line` bounds lines, so a file without blank lines is no harm.
+    """
+    width = 0  # of the widest block of short lines so far: a block of two lines does not show the margin
+    for block in _blocks(lines):
+        longest = max(map(len, block))
+        if longest > _WRAPPED:
+            yield from block
+        else:
+            width = max(width, longest)
+            yield from _unwrapped(block, width)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    most = longest_line()
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        line = line.strip()
+        if block and (not line or size > most):
+            yield block
+            block, size = [], 0
+        if line:
+            block.append(line)
+            size += len(line)
+    if block:
+        yield block
+
+
+def _unwrapped(block: list[str], width: int) -> Iterator[str]:
+    parts: list[str] = []
+    for line, following in zip(block, [*block[1:], ""], strict=True):
+        parts.append(line)
+        spaced = is_spaced(line, following)
+        word = following.split(" ", 1)[0] if spaced else following[:1]
+        if not following or len(line) + len(word) + spaced <= _RAGGED * width:
+            yield "".join(parts)
+            parts = []
+        elif spaced:
+            parts.append(" ")

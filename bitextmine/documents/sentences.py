@@ -33,53 +33,10 @@ _LABEL = re.compile(r"\W*(?:\d{1,3}|[IVXivx]{1,4}|\w)(?:\.\d{1,3})*\W*")
 _LONGEST_OPENING = 10
 _LONGEST_ABBREVIATION = 8  # characters, the full stop aside
 # Languages that write ordinal numbers with a full stop before words in upper case.
-_ORDINALS = frozenset(
-    [
-        "de",
-        "lb",
-        "cs",
-        "sk",
-        "hu",
-        "pl",
-        "fi",
-        "et",
-        "lv",
-        "da",
-        "nb",
-        "nn",
-        "is",
-        "fo",
-        "sl",
-        "hr",
-        "sr",
-        "bs",
-        "tr",
-    ]
-)
+_ORDINALS = re.compile(r"de|lb|cs|sk|hu|pl|fi|et|lv|da|nb|nn|is|fo|sl|hr|sr|bs|tr")
 # Abbreviations that stand at the end of a sentence as often as inside.
-_MAY_END = frozenset(
-    [
-        "etc",
-        "usw",
-        "osv",
-        "itd",
-        "atd",
-        "stb",
-        "vb",
-        "vs",
-        "jne",
-        "enz",
-        "ff",
-        "m.m",
-        "o.l",
-        "т.д",
-        "т.п",
-        "a.m",
-        "p.m",
-        "κ.λπ",
-        "κτλ",
-        "κ.ά",
-    ]
+_MAY_END = re.compile(
+    r"etc|usw|osv|itd|atd|stb|vb|vs|jne|enz|ff|m\.m|o\.l|т\.д|т\.п|a\.m|p\.m|κ\.λπ|κτλ|κ\.ά"
 )
 
 
@@ -114,7 +71,7 @@ def _is_short(word: str, lang: str) -> bool:
     """Return True if a full stop after `word` shows that it is an abbreviation, an initial or an ordinal number."""
     if _INITIAL.fullmatch(word):
         return True
-    if lang in _ORDINALS and _NUMBER.fullmatch(word):
+    if _ORDINALS.fullmatch(lang) and _NUMBER.fullmatch(word):
         return True
     return 0 < len(word) <= _LONGEST_ABBREVIATION and not word.isdigit() and _is_abbreviation(word, lang)
 
@@ -122,7 +79,7 @@ def _is_short(word: str, lang: str) -> bool:
 @lru_cache(maxsize=1 << 16)
 def _is_abbreviation(word: str, lang: str) -> bool:
     """Return True for an abbreviation that is in the table of languages or known to sentencex."""
-    if word.lower() in _MAY_END:
+    if _MAY_END.fullmatch(word.lower()):
         return False
     row = language(lang)
     if row is not None and word in row.abbreviations:

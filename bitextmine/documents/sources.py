@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bitextmine.documents.document import Document, NoDocument, library
+from bitextmine.documents.document import Document, NoDocument, library, paragraphs
 from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
-from bitextmine.documents.text import paragraphs
 from bitextmine.documents.web import crawled, page_file
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import parse_json

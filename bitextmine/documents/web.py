@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from bitextmine.documents.document import Document, NoDocument, library
-from bitextmine.documents.text import paragraphs
+from bitextmine.documents.document import Document, NoDocument, library, paragraphs
 from bitextmine.files.storage import open_bytes
 from bitextmine.files.streams import cannot_read, compression, longest_line, read_blocks
 

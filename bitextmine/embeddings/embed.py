@@ -25,8 +25,7 @@ from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import wait_for_lock
-from bitextmine.files.corpora import corpus_language
-from bitextmine.files.corpus import Corpus, Spool
+from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
 from bitextmine.files.storage import Remote, local
 from bitextmine.files.streams import read_once

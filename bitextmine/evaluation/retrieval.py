@@ -37,8 +37,7 @@ from bitextmine.evaluation.ranking import (
     results_of,
 )
 from bitextmine.evaluation.report import FileName
-from bitextmine.files.corpora import corpus_language
-from bitextmine.files.corpus import Corpus
+from bitextmine.files.corpus import Corpus, corpus_language
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import place
 from bitextmine.mining.dedup import Unique, unique_lines

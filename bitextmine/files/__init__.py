@@ -5,7 +5,10 @@ streams     bytes in and out, plain or compressed; ``-`` for stdin and stdout; o
 unpacking   what streams decompress with, in bounded steps
 lines       corpora as lines, and digests of them
 urls        what is a URL
-corpora     corpora by name: their language, the one of a language in a folder
+corpus      the lines of a text, read once; corpora by name
+journal     the progress of work that resumes
+ours        files that this program made
+storage     files by URL
 tables      rows of sentence pairs, in any of the formats of formats/ (TSV, JSON Lines, TMX, Parquet)
 layout      which column of them holds what
 cells       cells of tab-separated lines

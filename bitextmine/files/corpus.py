@@ -1,4 +1,6 @@
-"""A corpus in one language, opened, decoded and hashed once per command.
+"""A corpus in one language: opened, decoded and hashed once per command; found by its language in a folder.
+
+``corpus.fr`` and ``corpus.fr.gz`` are in French.
 
 Every later stage (embedding, cleaning, rescoring, output) takes the lines from here, so that a file that changes
 meanwhile cannot give a wrong pair. The text is packed as UTF-8, in memory up to a limit and in a temporary file above.
@@ -10,7 +12,7 @@ import hashlib
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,10 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK
-from bitextmine.files.corpora import corpus_language
 from bitextmine.files.lines import line_digest, text_blocks
 from bitextmine.files.storage import Place, place
-from bitextmine.files.streams import strip_compression
+from bitextmine.files.streams import compression, read_blocks, strip_compression
+from bitextmine.languages.codes import is_code, same_code
 
 # ISO 639-2 for an unknown language.
 UNDETERMINED = "und"
@@ -134,19 +136,19 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """The name for messages and manifests."""
+        """Return the name for messages and manifests."""
         return self._name or (self.path.name if self.path is not None else "lines")
 
     @property
     def lang(self) -> str:
-        """The code of the language; BitextmineError if a file's name does not tell it."""
+        """Return the code of the language; BitextmineError if a file's name does not tell it."""
         if self.path is None:
             return self._language or UNDETERMINED
         return corpus_language(self.path, self._language, self._option)
 
     @property
     def sha256(self) -> str:
-        """The digest of the lines (`line_digest`)."""
+        """Return the digest of the lines (`line_digest`)."""
         if self._sentences is None:
             self._read()
         elif self._sha256 is None:
@@ -226,3 +228,108 @@ class Corpus:
             self._ends = np.frombuffer(ends, dtype=np.int64)
             self._sha256, self._spool = digest.hexdigest(), spool
         return self._spool
+
+
+# --- corpora by name ---
+
+# Suffixes that fit the shape of a language code and never are one in practice.
+_TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "yaml", "yml", "md", "log"}
+NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
+
+
+def corpus_language(path: str | os.PathLike[str], override: str | None = None, option: str = "--lang") -> str:
+    """Return the language of a corpus: `override`, else the last suffix before any compression suffix.
+
+    Raises BitextmineError, which names the `option` of the override, when the name tells no language.
+    """
+    if override:
+        return override
+    if os.fspath(path) == "-":
+        raise BitextmineError(f"<stdin>: stdin has no name to take a language from; pass {option}")
+    stem = strip_compression(path)
+    language = _language_suffix(stem)
+    if language is None:
+        found = f"'{stem.suffix}' is not a language code" if stem.suffix else "the name has no suffix"
+        raise BitextmineError(
+            f"{path}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
+        )
+    return language
+
+
+def _language_suffix(stem: Place) -> str | None:
+    suffix = stem.suffix[1:]
+    if not is_code(suffix) or suffix.lower() in NOT_LANGUAGES:
+        return None
+    return suffix
+
+
+def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Place:
+    """Return the one corpus of a language in a folder, without its subfolders.
+
+    If no file has that code, a file with another code of the same language counts: fr, fra and fr-FR. `name` chooses
+    among several. Of ``corpus.fr`` and ``corpus.fr.gz`` with the same text, the plain one is taken.
+
+    Raises:
+        BitextmineError: there is none, or more than one.
+    """
+    directory = place(directory)
+    by_language = _corpora(directory)
+    # The very code first: a folder may hold pt-BR and pt-PT.
+    found = by_language.get(lang, [])
+    if not found:
+        found = [p for code, some in by_language.items() if same_code(code) == same_code(lang) for p in some]
+    if not found:
+        seen = ", ".join(sorted(by_language)) or "none"
+        raise BitextmineError(
+            f"{directory}: no corpus in language '{lang}' (no file NAME.{lang} or NAME.{lang}.gz|bz2|xz|zst); "
+            f"languages seen there: {seen}"
+        )
+    if name is not None:
+        named = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
+        if not named:
+            seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
+            raise BitextmineError(
+                f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
+            )
+        found = [p for p in named if p.name == name] or named
+    names = ", ".join(p.name for p in found)
+    if len({strip_compression(p) for p in found}) > 1:
+        raise BitextmineError(
+            f"{directory}: {len(found)} corpora in language '{lang}': {names}; "
+            f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
+        )
+    if len(found) > 1 and not _same_bytes(found):
+        raise BitextmineError(
+            f"{directory}: {names} are one corpus by their names, but hold different texts; remove what is old, or "
+            "name the file itself, with --src-file or --tgt-file"
+        )
+    return min(found, key=lambda p: bool(compression(p)))
+
+
+def _same_bytes(paths: Iterable[Place]) -> bool:
+    """Return True if files hold the same text once decompressed; False if one is damaged."""
+    digests = set()
+    for path in paths:
+        digest = hashlib.sha256()
+        try:
+            for block in read_blocks(path):
+                digest.update(block)
+        except BitextmineError:
+            return False
+        digests.add(digest.digest())
+    return len(digests) == 1
+
+
+def _corpora(directory: Place) -> dict[str, list[Place]]:
+    """Return the files of a folder whose names tell a language, by language, sorted."""
+    by_language: dict[str, list[Place]] = {}
+    try:
+        for path in sorted([*directory.iterdir()], key=os.fspath):
+            language = _language_suffix(strip_compression(path))
+            if language and not path.name.startswith(".") and path.is_file():
+                by_language.setdefault(language, []).append(path)
+    except OSError as e:
+        raise BitextmineError(
+            f"{directory}: cannot list the folder: {e.strerror or e}; check --dir"
+        ) from None
+    return by_language

@@ -14,9 +14,8 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import open_locked
@@ -30,8 +29,7 @@ class JournalBusyError(BitextmineError):
     """Another process holds the journal."""
 
 
-@dataclass(frozen=True)
-class JournalHead:
+class JournalHead(NamedTuple):
     """The first line of a journal: the job and the identity of its inputs."""
 
     job: str
@@ -203,7 +201,7 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-# --- folders of finished parts, with a journal that says of which work --------------------------------------------
+# --- folders of finished parts, with a journal that says of which work ---
 
 
 @contextlib.contextmanager

@@ -22,20 +22,12 @@ _LONG_KEY = re.compile(r"""(?:(?:[\w-]{1,100}|"[^"\n]{0,100}"|'[^'\n]{0,100}')[ 
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        ValueError: not JSON, nested more than a hundred deep, or an integer of thousands of digits.
-    """
+    """Return the value of a JSON text; ValueError if it is not JSON, or nested more than a hundred deep."""
     return _parsed(json.loads, text)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the table of a TOML text.
-
-    Raises:
-        ValueError: not TOML, larger than 256 KiB, or nested too deep.
-    """
+    """Return the table of a TOML text; ValueError if it is not TOML, larger than 256 KiB, or nested too deep."""
     if len(text) > _LARGEST_TOML:
         raise ValueError(f"more than {_LARGEST_TOML:,} characters")
     if _LONG_KEY.search(text):

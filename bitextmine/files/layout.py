@@ -77,17 +77,17 @@ class Layout:
 
     @property
     def score(self) -> int | None:
-        """The column of the score; None for pairs without scores."""
+        """Return the column of the score; None for pairs without scores."""
         return self.places.get("score")
 
     @property
     def src(self) -> int:
-        """The column of the source; BitextmineError if it could not be found."""
+        """Return the column of the source; BitextmineError if it could not be found."""
         return self._text("src")
 
     @property
     def tgt(self) -> int:
-        """The column of the target, likewise."""
+        """Return the column of the target, likewise."""
         return self._text("tgt")
 
     def _text(self, role: str) -> int:
@@ -150,11 +150,7 @@ def find_layout(
         BitextmineError: a column is not there. Unknown source and target raise only when they are used (`Layout.src`).
     """
     columns = columns or Columns()
-    given = {
-        role: value
-        for role, value in (("score", columns.score), ("src", columns.src), ("tgt", columns.tgt))
-        if value is not None
-    }
+    given = {role: value for role in _TELLING if (value := getattr(columns, role)) is not None}
     by_name = [value for value in given.values() if not is_position(value)]
     header, body = True, head
     if not names:
@@ -174,7 +170,10 @@ def find_layout(
     width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
     for role, at in chosen.items():
         if at >= width:
-            raise BitextmineError(_no_column(at + 1, role, names, width, name))
+            there = f"the header names {width}: {', '.join(names)[:200]}"
+            least = f"no line has so many among the first, most of them have {width}"
+            number = f"{at + 1}" if names else f"{at + 1} ({_OPTIONS[role]})"
+            raise BitextmineError(f"{name}: there is no column {number}: {there if names else least}")
     # Where names tell which the texts are, a column of numbers is a score only if it is called so.
     told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
     places = {**({} if told else _by_shape(body, width, len(columns.last))), **found}
@@ -233,15 +232,6 @@ def _position(value: str, role: str, names: Sequence[str], name: str) -> int:
     raise BitextmineError(
         f"{name}: no column is called '{value}'; there are {', '.join(names)[:200]} in its first line; if that is no "
         "header, give positions, from 1"
-    )
-
-
-def _no_column(number: int, role: str, names: Sequence[str], width: int, name: str) -> str:
-    if names:
-        return f"{name}: there is no column {number}: the header names {width}: {', '.join(names)[:200]}"
-    return (
-        f"{name}: there is no column {number} ({_OPTIONS[role]}): no line has so many among the first, most of them "
-        f"have {width}"
     )
 
 

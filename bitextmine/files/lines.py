@@ -29,25 +29,15 @@ MAGIC = (
 
 
 def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
-    """Yield the lines of a corpus, without their line ends, reading no more than a block ahead.
+    """Yield the lines of a corpus (``-``: stdin), without their line ends, reading no more than a block ahead.
 
     One carriage return before the line feed goes, as does a byte order mark at the start; a missing final newline
-    does not matter; an empty file has no lines.
-
-    Args:
-        path: a file (``.gz``, ``.bz2``, ``.xz`` and ``.zst`` are decompressed) or ``-`` for stdin.
-        errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD and keeps the number of lines.
+    does not matter; an empty file has no lines. Of invalid UTF-8, errors="replace" makes U+FFFD.
 
     Raises:
         BitextmineError: while iterating: an unreadable file, a damaged or truncated archive, invalid UTF-8, or a line
             longer than `streams.longest_line`.
     """
-    if errors not in ("strict", "replace"):
-        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
-    return _lines(path, errors)
-
-
-def _lines(path: str | os.PathLike[str], errors: str) -> Iterator[str]:
     for text in text_blocks(path, errors):
         yield from text[:-1].split("\n")
 
@@ -98,9 +88,6 @@ def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
             some, size = [], 0
     if some:
         yield some
-
-
-# --- digests ---------------------------------------------------------------------------------------------
 
 
 class LineHasher:

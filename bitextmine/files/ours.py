@@ -19,35 +19,26 @@ from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Place, Remote, open_bytes, place
 
 _HEAD = 256
-_LARGEST_JSON = 64 << 20  # no manifest is larger
 _VECTORS = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \((\d+), (\d+)\), \}", re.S
 )
 _ROWS = 1000  # of vectors without a manifest are looked at
 
 
-def _json(told: Callable[[Mapping[str, Any]], bool]) -> Callable[[Place, bytes], bool]:
-    def is_such(path: Place, head: bytes) -> bool:
-        if (path.size() if isinstance(path, Remote) else path.stat().st_size) > _LARGEST_JSON:
-            return False
-        try:
-            return told(read_json(path))
-        except BitextmineError:
-            return False
-
-    return is_such
+def _json(path: Place) -> Mapping[str, Any]:
+    """Return the JSON object of a file; empty if it is none, or larger than any manifest."""
+    try:
+        return read_json(path)
+    except BitextmineError:
+        return {}
 
 
 def _kind(name: str) -> Callable[[Place, bytes], bool]:
-    return _json(lambda content: content.get("kind") == name)
+    return lambda path, head: _json(path).get("kind") == name
 
 
-def _keys(*names: str) -> Callable[[Place, bytes], bool]:
-    return _json(lambda content: set(names) <= content.keys())
-
-
-def _begins(*beginnings: bytes) -> Callable[[Place, bytes], bool]:
-    return lambda path, head: head.startswith(beginnings)
+def _begins(beginning: bytes) -> Callable[[Place, bytes], bool]:
+    return lambda path, head: head.startswith(beginning)
 
 
 class Made(Enum):
@@ -65,7 +56,10 @@ class Made(Enum):
     SEARCH = "the journal of a search", _begins(b'{"journal": 1, "job": "search"')
     MODEL = "the configuration of an encoder", _kind("bitextmine-encoder")
     CARD = "the card of an encoder", _begins(b"# A bitextmine encoder")
-    RECIPE = "the recipe of a training", _keys("data", "model", "train", "vocabulary")
+    RECIPE = (
+        "the recipe of a training",
+        lambda path, head: {"data", "model", "train", "vocabulary"} <= _json(path).keys(),
+    )
     LOG = "the log of a training", _begins(b'{"step": ')
 
     def __init__(self, words: str, test: Callable[[Place, bytes], bool]) -> None:

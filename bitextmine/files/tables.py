@@ -36,7 +36,7 @@ class Table:
 
     @property
     def layout(self) -> Layout:
-        """The places of the columns."""
+        """Return the places of the columns."""
         return self.rows.layout
 
     def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
@@ -123,11 +123,8 @@ class Malformed:
     def _check(self) -> None:
         if self.count > _NEARLY_ALL * self.rows:
             good = self.rows - self.count
-            check = (
-                "that tabs separate the cells, and --scol, --tcol and --header"
-                if self._text
-                else "what the file is"
-            )
+            check = "that tabs separate the cells, and --scol, --tcol and --header"
+            check = check if self._text else "what the file is"
             raise BitextmineError(
                 f"{self.first}; {'not one' if not good else f'only {good:,}'} of {self.rows:,} rows can be read as a "
                 f"pair: check {check}"
@@ -139,10 +136,7 @@ def check_pairs_output(
 ) -> Format:
     """Return the format of a file to write, and check its place; ask before the work.
 
-    Args:
-        path: the output.
-        option: the option that names it.
-        only_added: only added columns are to be written, which lines of text alone can hold.
+    `option` names it; with `only_added`, added columns alone are written, which only lines of text can hold.
 
     Raises:
         UsageError: the suffix names no format.

@@ -24,12 +24,8 @@ ZSTD_BYTES = 1 << 9
 def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
     """Yield the content of a compressed file in blocks of bounded size, however much a byte expands to.
 
-    All members are read, and the end of the last one is required.
-
-    Args:
-        file: the compressed bytes.
-        name: its name, for messages.
-        suffix: its compression suffix.
+    All members are read, and the end of the last one is required. The file has this name in messages, and this
+    compression suffix.
 
     Raises:
         BitextmineError: an empty, damaged or truncated archive.
@@ -48,18 +44,12 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
                 if not packed:
                     continue
             member = new()
-        blocks = member.blocks(packed)
-        while True:
-            try:
-                block = next(blocks, None)
-            except member.damage as e:
-                raise BitextmineError(
-                    f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
-                ) from None
-            if block is None:
-                break
-            if block:
-                yield block
+        try:
+            yield from filter(None, member.blocks(packed))
+        except member.damage as e:
+            raise BitextmineError(
+                f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
+            ) from None
         if member.rest is not None:
             waiting = member.rest
             member = None

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from bitextmine.arguments import language_code
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.corpora import find_corpus
-from bitextmine.files.corpus import Corpus
+from bitextmine.files.corpus import Corpus, find_corpus
 from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 

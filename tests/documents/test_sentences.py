@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bitextmine.documents.document import paragraphs
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.text import paragraphs
 
 # Paragraphs, their sentences parted by |.
 PARAGRAPHS = {

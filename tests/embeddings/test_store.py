@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings.npy import open_vectors
@@ -32,18 +33,10 @@ SETTINGS = {"batch_tokens": 4096, "max_pieces": [128, None]}
 @pytest.fixture
 def npy(tmp_path: Path) -> Path:
     path = tmp_path / "c.fr.npy"
+    text = {"lang": "fr", "corpus": "c.fr.gz", "text_sha256": "a" * 64}
     with EmbeddingWriter(path, ROWS, DIM, {}) as writer:
         writer.write(0, np.eye(ROWS, DIM))
-        writer.finish(
-            Manifest(
-                lang="fr",
-                corpus="c.fr.gz",
-                text_sha256="a" * 64,
-                model="small",
-                model_hash="0123456789abcdef",
-                settings=SETTINGS,
-            )
-        )
+        writer.finish(Manifest(**text, model="small", model_hash="0123456789abcdef", settings=SETTINGS))
     return path
 
 
@@ -79,11 +72,6 @@ def test_every_truncation_is_found(npy: Path) -> None:
         npy.write_bytes(whole[:size])
         with pytest.raises(BitextmineError, match=r"c\.fr\.npy: .*embed again"):
             open_embedding(npy)
-    npy.write_bytes(whole[:-1])
-    with pytest.raises(
-        BitextmineError, match="truncated: it has 167 bytes, but 5 rows of 4 numbers need 168"
-    ):
-        open_vectors(npy)
     npy.write_bytes(whole + b"x")
     with pytest.raises(BitextmineError, match="damaged: it has 169 bytes"):
         open_vectors(npy)
@@ -107,21 +95,13 @@ def test_no_damage_to_a_header_goes_past_the_error_type(
     assert vectors.size == ROWS * DIM
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.zeros((5, 4), np.float32),
-        np.zeros((5, 4), ">f2"),
-        np.zeros(20, np.float16),
-        np.zeros((5, 2, 2), np.float16),
-        np.zeros((5, 4), np.float16, order="F"),
-        np.array([[None]], dtype=object),
-    ],
-)
-def test_other_arrays_are_refused(npy: Path, array: np.ndarray) -> None:
-    np.save(npy, array)
-    with pytest.raises(BitextmineError, match=r"c\.fr\.npy: holds .* not float16 of shape \(rows, dim\)"):
-        open_vectors(npy)
+def test_other_arrays_are_refused(npy: Path) -> None:
+    half = np.zeros((5, 4), np.float16)
+    others = half.astype("f4"), half.astype(">f2"), half.ravel(), half[None], np.asfortranarray(half)
+    for array in (*others, np.array([[None]], dtype=object)):
+        np.save(npy, array)
+        with pytest.raises(BitextmineError, match=r"c\.fr\.npy: holds .* not float16 of shape \(rows, dim\)"):
+            open_vectors(npy)
 
 
 def test_numpy_files_of_other_makers_open_without_a_manifest(tmp_path: Path) -> None:
@@ -242,24 +222,20 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-own_keys = {"rows", "dim", "lang", "corpus", "text_sha256", "model", "model_hash", "settings"}
-own_keys |= {"vectors_blake2b", "dtype", "kind", "version"}
+own_keys = {field.name for field in dataclasses.fields(Manifest)} - {"extra"}
+texts = ("lang", "text_sha256", "model", "model_hash", "vectors_blake2b", "version")
 manifests = st.builds(
     Manifest,
     rows=st.integers(0),
     dim=st.integers(0),
-    lang=st.text(),
     corpus=st.text(st.characters()),  # lone surrogates too: a file name that is not UTF-8
-    text_sha256=st.text(),
-    model=st.text(),
-    model_hash=st.text(),
+    **dict.fromkeys(texts, st.text()),
     settings=st.dictionaries(st.text(), json_values, max_size=4),
-    vectors_blake2b=st.text(),
-    version=st.text(),
     extra=st.dictionaries(st.text().filter(lambda key: key not in own_keys), json_values, max_size=3),
 )
 
 
+@settings(max_examples=40)
 @given(manifests)
 def test_a_manifest_comes_back_whole(tmp_path_factory: pytest.TempPathFactory, manifest: Manifest) -> None:
     path = tmp_path_factory.mktemp("manifest") / "c.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpora import corpus_language, find_corpus
+from bitextmine.files.corpus import corpus_language, find_corpus
 from bitextmine.files.streams import strip_compression
 
 

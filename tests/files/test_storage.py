@@ -14,7 +14,7 @@ fsspec = pytest.importorskip("fsspec")
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 from bitextmine.errors import BitextmineError, UsageError  # noqa: E402
-from bitextmine.files.corpora import corpus_language, find_corpus  # noqa: E402
+from bitextmine.files.corpus import corpus_language, find_corpus  # noqa: E402
 from bitextmine.files.jsonfile import read_json  # noqa: E402
 from bitextmine.files.lines import read_lines  # noqa: E402
 from bitextmine.files.ours import Made, check_ours, is_ours  # noqa: E402
