@@ -59,7 +59,7 @@ class Sentence:
 
     @property
     def origin(self) -> str:
-        """The four columns of its origin, separated by tabs."""
+        """Return the four columns of its origin, separated by tabs."""
         document, url = (text.translate(_BREAKS) for text in (self.document, self.url))
         return f"{document}\t{url}\t{self.paragraph}\t{self.sentence}"
 
@@ -162,11 +162,8 @@ def split_files(
 ) -> SplitReport:
     """Write the sentences of documents, one per line, and their origin; return the counts.
 
-    Args:
-        inputs: files, folders, ``-`` for standard input.
-        output: ``-``, or the name of a corpus, with ``{lang}`` for its language.
-        options: the ways to read and to split.
-        run: treatment of invalid UTF-8, progress.
+    The inputs are files, folders or ``-``; the output is ``-``, or the name of a corpus, with ``{lang}`` for its
+    language.
 
     Raises:
         UsageError: options that contradict each other.
@@ -205,13 +202,7 @@ def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: Split
 
 
 class Splitter:
-    """Splits files, counting what it does.
-
-    Args:
-        files: the files, in order.
-        options: the ways to read and to split.
-        run: treatment of invalid UTF-8, progress.
-    """
+    """Splits files, in order, counting what it does."""
 
     def __init__(self, files: Sequence[File], options: SplitOptions, run: Run) -> None:
         self.report = SplitReport()
@@ -223,7 +214,7 @@ class Splitter:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything the output depends on: the options, and names and sizes of the files."""
+        """Return everything the output depends on: the options, and names and sizes of the files."""
         listing = hashlib.sha256()
         for file in self._files:
             listing.update(f"{Path(file.path).absolute()}\0{file.size}\0".encode("utf-8", "surrogateescape"))

@@ -120,11 +120,7 @@ def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
 
 
 def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
-    """Return the BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes, without the header.
-
-    Raises:
-        BitextmineError: as for `vectors_layout`.
-    """
+    """Return the BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes, without the header (see `vectors_layout`)."""
     _, offset = vectors_layout(npy_path)
     digest = hashlib.blake2b(digest_size=32)
     block = memoryview(bytearray(BLOCK_BYTES))

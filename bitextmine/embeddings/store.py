@@ -56,9 +56,7 @@ class Manifest:
     def from_json(cls, content: Mapping[str, Any], where: str | os.PathLike[str] = "manifest") -> Manifest:
         """Return the manifest in a dictionary; unknown keys go to ``extra``.
 
-        Raises:
-            BitextmineError: kind, rows or dim are missing, a value has the wrong type, or the dictionary describes
-                something else than an embedding. The message names ``where``.
+        BitextmineError, which names ``where``, if it is not that of an embedding, or a value has the wrong type.
         """
         fields = {field.name for field in dataclasses.fields(cls)} - {"extra"}
         try:
@@ -184,10 +182,7 @@ def open_embedding(
 
 
 def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
-    """Raise BitextmineError if an embedding with vectors of `dim` numbers cannot go to its place.
-
-    Files of other programs are not written over, and the folder must be writable.
-    """
+    """Raise BitextmineError for a folder that is not writable, or a file of another program in an embedding's place."""
     place = Path(npy_path)
     if not place.exists():
         check_writable(npy.part_path(place))
@@ -222,11 +217,7 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
 
 
 def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return facts about an embedding, finished or not, by name, in the order to show them.
-
-    Raises:
-        BitextmineError: it cannot be used (`open_embedding`).
-    """
+    """Return facts about an embedding, finished or not, by name; BitextmineError if it cannot be used."""
     path = Path(npy_path)
     head = read_head(npy.journal_path(path))
     if not path.exists() and head is not None and head.job == npy.JOB:

@@ -40,13 +40,7 @@ def adopt_vectors(
     Row i belongs to line i, and is scaled to length 1, in float16; a blank line has the zero row. `mine` and `index`
     use it as that of the model "precomputed".
 
-    Args:
-        corpus: the text.
-        vectors: as for `open_precomputed`.
-        run: the resources.
-        options: `out` and `force` count.
-        dim: as for `open_precomputed`.
-        lang: the language, if the corpus' name does not tell it.
+    `vectors` and `dim` are as for `open_precomputed`; of the options `out` and `force` count.
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or

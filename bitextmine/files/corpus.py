@@ -40,11 +40,7 @@ def origin_path(corpus: str | os.PathLike[str]) -> Place:
 
 
 class Spool:
-    """Bytes appended in order and read from anywhere: in memory, or in a temporary file above a limit.
-
-    Args:
-        in_memory: the most bytes to hold in memory.
-    """
+    """Bytes appended in order and read from anywhere: in memory, above a limit in a temporary file."""
 
     def __init__(self, in_memory: int | None = None) -> None:
         self._limit = IN_MEMORY if in_memory is None else in_memory
@@ -163,11 +159,7 @@ class Corpus:
         return len(self._ends) - 1
 
     def lines(self, start: int = 0) -> Iterator[str]:
-        """Yield the lines from number `start` on.
-
-        Raises:
-            BitextmineError: the file cannot be read or decoded.
-        """
+        """Yield the lines from number `start` on; BitextmineError if the file cannot be read or decoded."""
         if self._sentences is not None:
             yield from self._sentences[start:] if start else self._sentences
             return
@@ -195,8 +187,7 @@ class Corpus:
     def origins(self) -> Corpus:
         """Return the lines of NAME.LANG.origin.tsv, which `split` writes beside a corpus: line i is of line i.
 
-        Raises:
-            BitextmineError: there is none, or it has another number of lines.
+        BitextmineError if there is none, or it has another number of lines.
         """
         if self.path is None:
             raise BitextmineError(f"{self.name}: only a corpus in a file has an origin beside it")

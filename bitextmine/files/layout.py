@@ -96,10 +96,7 @@ class Layout:
         return self.places[role]
 
     def column_names(self, last: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return a name for each column: the header, else its content (score, src, tgt ...) or column_N.
-
-        last: names of the last columns, without a header.
-        """
+        """Return a name for each column: the header, else its content (score, src ...), `last` or column_N."""
         if self.names:
             return self.names
         roles = {at: role for role, at in self.places.items()}
@@ -236,10 +233,7 @@ def _position(value: str, role: str, names: Sequence[str], name: str) -> int:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Return True if a first line names two of score, source and target, or two languages and other columns.
-
-    Two languages alone must be in the table of languages.
-    """
+    """Return True if a first line names two of score, source and target, or two languages (alone, known ones)."""
     found, langs = _by_header(cells)
     if langs[0] and len(cells) == 2:
         return langs[0] != langs[1] and all(map(language, langs))

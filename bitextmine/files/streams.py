@@ -47,10 +47,9 @@ def display_name(path: str | os.PathLike[str], standard: str = "<stdin>") -> str
 
 
 def keep_apart(source: str | os.PathLike[str], outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Raise UsageError if an output would overwrite the source, or two outputs each other.
+    """Raise UsageError if an output (option: path, None for nowhere) would overwrite the source, or another one.
 
-    outputs: from the option to its path, ``-`` for stdout, None for nowhere. Other than regular files (/dev/null, a
-    named pipe) may be named as often as one likes.
+    Devices and named pipes may be named as often as one likes.
     """
     taken: dict[str, str] = {}
     if os.fspath(source) != "-":

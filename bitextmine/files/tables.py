@@ -47,11 +47,9 @@ class Table:
         return src, tgt
 
     def outline(self, added: Sequence[str] = (), **other: Any) -> Outline:
-        """Return the outline of an output with these rows.
+        """Return the outline of an output with these rows; an added column replaces one of its name in the header.
 
-        Args:
-            added: names of columns to add; one of them replaces a column of its name in the header.
-            other: further fields of `Outline`; the default of `header` is that of the input.
+        `other` are further fields of `Outline`; the default of `header` is that of the input.
         """
         layout = self.layout
         header = other.pop("header", bool(layout.names)) and bool(self.names)

@@ -54,10 +54,7 @@ class Format:
             ) from None
 
     def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
-        """Raise UsageError if the format needs languages, and these are unknown or the same.
-
-        option: how to give them, for the message.
-        """
+        """Raise UsageError if the format needs languages, and these are unknown or the same; `option` gives them."""
         if not self.needs_languages:
             return
         if not all(langs):
@@ -117,8 +114,7 @@ class TwoFiles(os.PathLike[str]):
 def format_of(path: str | os.PathLike[str]) -> Format:
     """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes, DATASET for a folder.
 
-    Raises:
-        UsageError: a compressed file has the name of a format that compresses itself.
+    UsageError if a compressed file has the name of a format that compresses itself.
     """
     if isinstance(path, TwoFiles):
         return MOSES
@@ -130,14 +126,11 @@ def format_of(path: str | os.PathLike[str]) -> Format:
 
 
 def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
-    """Return the format of a file to write; two languages (``pairs.en-fr``) may stand for TSV.
-
-    Args:
-        path: the file; ``-`` is standard output.
-        option: the option that names it, for the message.
+    """Return the format of a file to write (``-``: stdout); two languages (``pairs.en-fr``) may stand for TSV.
 
     Raises:
-        UsageError: the suffix names no format that can be written, or one that compresses itself, compressed.
+        UsageError: the suffix names no format that can be written, or one that compresses itself, compressed; the
+            message names the `option`.
     """
     from bitextmine.files.streams import COMPRESSION_SUFFIXES, strip_compression
 

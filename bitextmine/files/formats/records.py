@@ -210,11 +210,7 @@ class RecordRows:
 
 
 def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str, ...], Columns, str]:
-    """Return the languages with source and target first, the remaining column options, and why the two are unknown.
-
-    Raises:
-        BitextmineError: a language is not there.
-    """
+    """Return the languages with source and target first, the remaining column options, and why the two are unknown."""
     chosen: list[str | None] = []
     for option, value, role in (("--scol", columns.src, "src"), ("--tcol", columns.tgt, "tgt")):
         if value is None or (value == role and value not in langs and len(langs) == 2):
@@ -254,12 +250,7 @@ class RecordWriter(Writer):
         self._numbers = [{at for at, name in enumerate(outline.names) if name in some} for some in numbers]
 
     def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
-        """Return a row as text.
-
-        Args:
-            sides: language and text of each side that has a text.
-            others: the other columns by name, None for nothing.
-        """
+        """Return a row as text: language and text of each side that has one; the other columns by name."""
         raise NotImplementedError
 
     def column(self, added: Added) -> Sequence[Any]:

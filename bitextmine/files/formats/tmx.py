@@ -75,9 +75,7 @@ def _plain(text: str) -> str:
 
 
 def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
-    """Return the rows of a file: the texts of each unit by language, and its properties by type.
-
-    A unit without both sides is a bad row.
+    """Return the rows of a file: texts of units by language, properties by type; bad rows for units without both sides.
 
     Raises:
         BitextmineError: here or while reading: not well-formed, no TMX, declared entities, or a unit larger than
@@ -91,9 +89,6 @@ def open_xliff(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
 
     Segments of 1.2 are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
     are left out. A segment without a target is a bad row.
-
-    Raises:
-        BitextmineError: as for `open_tmx`.
     """
     return _Segments(path).rows(columns)
 
