@@ -259,26 +259,27 @@ def _dressed(line: str, rng: random.Random) -> str:
     return line.upper() if chance < 0.125 else line.lower() if chance < 0.15 else line
 
 
+def _all_dirty(start: str, half: int) -> dict[str, Callable[[Data, int], Mixture]]:
+    return {
+        f"{start}dirty, {kind}": lambda data, seed, kind=kind: dirty(data, kind, half, seed)
+        for kind in ("copies", "junk", "languages", "all")
+    }
+
+
 # To choose rules on, and to report.
 CORPORA: dict[str, Callable[[Data, int], Mixture]] = {
     "choose: news en-de 1%": lambda data, seed: share(data, "de", 8000, 80, 0, seed),
     "choose: news en-de 10%": lambda data, seed: share(data, "de", 8000, 800, 0, seed),
     "choose: Europarl 50%": lambda data, seed: share(data, "fr", 10_000, 5000, 0, seed),
     "choose: Europarl 1%": lambda data, seed: share(data, "fr", 20_000, 200, 0, seed),
-    **{
-        f"choose: dirty, {kind}": lambda data, seed, kind=kind: dirty(data, kind, 0, seed)
-        for kind in ("copies", "junk", "languages", "all")
-    },
+    **_all_dirty("choose: ", 0),
     "choose: crawl en-de": lambda data, seed: crawl(data, "de", seed),
     "choose: crawl en-it": lambda data, seed: crawl(data, "it", seed),
     "benchmark": benchmark,
     "Europarl 1%": lambda data, seed: share(data, "fr", 20_000, 200, 1, seed),
     "Europarl 10%": lambda data, seed: share(data, "fr", 20_000, 2000, 1, seed),
     "news en-es 50%": lambda data, seed: share(data, "es", 5000, 2500, 1, seed),
-    **{
-        f"dirty, {kind}": lambda data, seed, kind=kind: dirty(data, kind, 1, seed)
-        for kind in ("copies", "junk", "languages", "all")
-    },
+    **_all_dirty("", 1),
     "crawl en-fr": lambda data, seed: crawl(data, "fr", seed),
     "crawl en-es": lambda data, seed: crawl(data, "es", seed),
 }

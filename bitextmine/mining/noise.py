@@ -53,7 +53,7 @@ from bitextmine.mining.margin import (
 )
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
-from bitextmine.search.exact import search_both
+from bitextmine.search.exact import search_one
 from bitextmine.search.neighbours import Neighbours
 
 # Fewer lines than this give no rate of a few percent.
@@ -120,10 +120,10 @@ def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Withi
     rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE])
     some = np.ascontiguousarray(vectors[rows])
     n = len(some)
-    found = search_both(some, some, min(k + 1, n))
-    own = found.fwd_id == np.arange(n)[:, None]
+    found = search_one(some, some, min(k + 1, n))
+    own = found[1] == np.arange(n)[:, None]
     own[~own.any(axis=1), -1] = True  # many equal rows: itself is not among them, and the last goes
-    sim, ids = (array[~own].reshape(n, -1) for array in (found.fwd_sim, found.fwd_id))
+    sim, ids = (array[~own].reshape(n, -1) for array in found)
     mean = neighbourhood_mean(sim, ids)
     return Within(rows, Neighbours(sim, ids, sim, ids), best_candidates(sim, ids, mean, mean, margin))
 

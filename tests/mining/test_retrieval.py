@@ -43,8 +43,8 @@ def test_greedy_on_a_chain_that_only_one_pair_at_a_time_can_unravel():
     assert as_list(greedy(pairs, n, n)) == one_by_one(as_list(pairs))
 
 
-def test_millions_of_candidates():
-    n = 1_000_000
+def test_many_candidates():
+    n = 200_000
     rng = np.random.default_rng(0)
     best = BestBothWays(
         BestCandidates(rng.integers(0, n, n), rng.random(n)),

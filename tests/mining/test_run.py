@@ -393,24 +393,10 @@ def test_mine_through_a_flat_index_is_mine(words, tmp_path):
 
 
 def test_mine_refuses(words, tmp_path):
-    with pytest.raises(BitextmineError, match="margin: unknown value 'cosine'"):
-        mine(src="en", tgt="fr", directory=tmp_path, margin="cosine")
-    with pytest.raises(BitextmineError, match="retrieval: unknown"):
-        mine(src="en", tgt="fr", directory=tmp_path, retrieval="best")
-    with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
-        mine(src="en", tgt="fr", directory=tmp_path, k=0)
-    with pytest.raises(BitextmineError, match="fpr="):
-        mine(src="en", tgt="fr", directory=tmp_path, threshold="fpr=1.5")
-    with pytest.raises(BitextmineError, match="gold is for --threshold auto"):
-        mine(src="en", tgt="fr", directory=tmp_path, threshold=1.1, gold="gold.tsv")
     with pytest.raises(BitextmineError, match="both the source and the target"):
         mine(src_corpus=tmp_path / "c.en", tgt_corpus=tmp_path / "c.en")
-    with pytest.raises(BitextmineError, match="standard input"):
-        mine(src_corpus="-", tgt="fr", src="en", directory=tmp_path)
-    with pytest.raises(BitextmineError, match="no source corpus"):
-        mine(tgt="fr", directory=tmp_path)
-    with pytest.raises(BitextmineError, match=r"'nan'"):
-        mine(src="en", tgt="fr", directory=tmp_path, threshold="nan")
+    with pytest.raises(BitextmineError, match=r"gold.tsv: no such file|No such file"):
+        mine(src="en", tgt="fr", directory=tmp_path, gold=tmp_path / "gold.tsv")
     assert not words[0].made, "found out before anything is embedded"
 
 
