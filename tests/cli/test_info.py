@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from .helpers import MINE
 
@@ -112,18 +111,3 @@ def test_impossible_tensors(bm, model, kind):
     text = json.dumps(header).encode()
     (model / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(size))
     assert "model.safetensors" in bm.fails("embed", "corpus.fr", "--model", "model")
-
-
-@pytest.mark.parametrize(
-    "dictionary",
-    [f'{{"a": {row}}}' for row in ("1e400", "NaN", "9" * 400, "9" * 5000, "1.5")]
-    + ['{"a":' * DEEP + "1" + "}" * DEEP],
-    ids=["infinity", "nan", "400 digits", "5000 digits", "fraction", "nested"],
-)
-def test_impossible_dictionaries_of_laser(bm, model, tmp_path, dictionary):
-    folder = tmp_path / "laser"
-    folder.mkdir()
-    shutil.copy(model / "tokenizer.model", folder / "laser.spm")
-    tensors = {"embed_tokens.weight": np.zeros((8, 4), dtype=np.float32)}
-    save_file(tensors, folder / "laser.safetensors", {"dictionary": dictionary})
-    assert "laser.safetensors: the dictionary" in bm.fails("info", "laser")

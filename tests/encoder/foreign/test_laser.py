@@ -52,7 +52,7 @@ def make(tiny_tokenizer: Path, tmp_path: Path) -> Make:
     """Makes a folder with laser2.spm and laser2.safetensors; every seventh piece is not in the dictionary."""
     from safetensors.numpy import save_file
 
-    def write(metadata: bool = True, content: Weights | None = None) -> Path:
+    def write(metadata: bool = True, content: Weights | None = None, said: str | None = None) -> Path:
         folder = tmp_path / "laser"
         folder.mkdir(exist_ok=True)
         shutil.copy(tiny_tokenizer, folder / "laser2.spm")
@@ -60,7 +60,7 @@ def make(tiny_tokenizer: Path, tmp_path: Path) -> Make:
         save_file(
             content or weights(4 + len(found)),
             folder / "laser2.safetensors",
-            {"dictionary": json.dumps(found)} if metadata else None,
+            {"dictionary": said or json.dumps(found)} if metadata else None,
         )
         return folder
 
@@ -210,6 +210,16 @@ def test_a_dictionary_that_does_not_fit(make: Make) -> None:
     rows = len(dictionary(make()))
     with pytest.raises(BitextmineError, match=rf"is row {rows}, but the embedding has {rows} rows"):
         load_encoder(make(content=weights(rows)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [f'{{"a": {row}}}' for row in ("1e400", "NaN", "9" * 400, "9" * 5000, "1.5")] + ['{"a":' * 100_000 + "1"],
+    ids=["infinity", "nan", "400 digits", "5000 digits", "fraction", "nested"],
+)
+def test_impossible_dictionaries(make: Make, said: str) -> None:
+    with pytest.raises(BitextmineError, match=r"laser2\.safetensors: the dictionary"):
+        load_encoder(make(said=said))
 
 
 def test_by_the_commands(bitextmine: Callable[..., object], make: Make, tmp_path: Path) -> None:
