@@ -223,7 +223,7 @@ def stopped(bm, bitextmine, tiny_model, parallel_text, tmp_path):
     args = ("embed", "corpus.en", "--model", tiny_model)
     hooks = tmp_path / "hooks"
     child = bitextmine.start_to_die(
-        hooks, 12, *args, of=signal.SIGSTOP, cwd=tmp_path, stderr=subprocess.DEVNULL
+        hooks, 8, *args, of=signal.SIGSTOP, cwd=tmp_path, stderr=subprocess.DEVNULL
     )
     os.waitpid(child.pid, os.WUNTRACED)
     assert (tmp_path / "corpus.en.npy.part").exists()
