@@ -193,16 +193,6 @@ def test_vectors_that_are_not_the_manifests_are_made_again(npy: Path) -> None:
 # --- describing ---
 
 
-def test_an_embedding_in_words(npy: Path) -> None:
-    facts = describe_embedding(npy)
-    assert list(facts)[:4] == ["what", "rows", "dim", "numbers"]
-    assert facts["rows"] == "5"
-    assert facts["language"] == "fr"
-    assert facts["model"] == "small"
-    assert facts["settings"] == "batch_tokens=4096, max_pieces=[128, null]"
-    assert facts["made by"].startswith("bitextmine ")
-
-
 def test_an_unfinished_embedding_in_words(tmp_path: Path) -> None:
     npy = tmp_path / "c.npy"
     with EmbeddingWriter(npy, 10, 2, {"model": "small", "settings": {"a": 1}}) as writer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import resource
 import shutil
@@ -26,6 +27,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal, JournalBusyError, last_record
 
 ROWS, DIM, BATCH = 7, 3, 2
+FORK = multiprocessing.get_context("fork")
 
 
 def vectors(name: str, rows: int = ROWS, dim: int = DIM) -> np.ndarray:
@@ -319,18 +321,12 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
                 if "is writing" not in str(e):
                     raise
 
-    children = []
-    for name in "ABCD":
-        child = os.fork()
-        if child == 0:
-            try:
-                work(name)
-            except BaseException as e:
-                os.write(2, f"{e!r}\n".encode())
-                os._exit(1)
-            os._exit(0)
-        children.append(child)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    children = [FORK.Process(target=work, args=(name,)) for name in "ABCD"]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0] * 4
     manifest = checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
@@ -340,28 +336,26 @@ def test_the_next_writer_is_refused_until_both_names_are_in_place(
     tmp_path: Path, reference: dict[str, dict[str, bytes]]
 ) -> None:
     npy = tmp_path / "c.fr.npy"
-    child = os.fork()
-    if child == 0:
-        try:
-            replace = Path.replace
+    replace = Path.replace
 
-            def dawdling(self: Path, target: Path) -> None:
-                replace(self, target)
-                if target == npy:
-                    (tmp_path / "between").touch()
-                    time.sleep(0.5)
+    def dawdling(self: Path, target: Path) -> None:
+        replace(self, target)
+        if target == npy:
+            (tmp_path / "between").touch()
+            time.sleep(0.5)
 
-            Path.replace = dawdling  # type: ignore[assignment, method-assign]
-            embed(npy, "A")
-        except BaseException as e:
-            os.write(2, f"{e!r}\n".encode())
-            os._exit(1)
-        os._exit(0)
+    def work() -> None:
+        Path.replace = dawdling  # type: ignore[assignment, method-assign]
+        embed(npy, "A")
+
+    child = FORK.Process(target=work)
+    child.start()
     while not (tmp_path / "between").exists():
         time.sleep(0.01)
     with pytest.raises(JournalBusyError):
         embed(npy, "B")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    child.join()
+    assert child.exitcode == 0
     embed(npy, "B")
     (tmp_path / "between").unlink()
     assert contents(tmp_path) == reference["B"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -125,22 +126,20 @@ def test_without_locks_a_file_that_may_be_in_use_is_not_touched(
 
 def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    children = []
-    for letter in b"abcd":
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                for _ in range(12):
-                    with replacing(path) as file:
-                        file.write(bytes([letter]) * 20_000)
-                        file.flush()
-                        file.write(bytes([letter]) * 20_000)
-                code = 0
-            finally:
-                os._exit(code)
-        children.append(child)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+
+    def write(letter: int) -> None:
+        for _ in range(12):
+            with replacing(path) as file:
+                file.write(bytes([letter]) * 20_000)
+                file.flush()
+                file.write(bytes([letter]) * 20_000)
+
+    children = [multiprocessing.get_context("fork").Process(target=write, args=(c,)) for c in b"abcd"]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0] * 4
     assert names(tmp_path) == ["out"]
     data = path.read_bytes()
     assert len(data) == 40_000 and len(set(data)) == 1

@@ -14,21 +14,24 @@ from bitextmine.files.streams import strip_compression
 
 
 @pytest.mark.parametrize(
-    ("path", "stem", "language"),
-    [
-        ("corpus.fr", "corpus.fr", "fr"),
-        ("a/b.c/corpus.fr.gz", "a/b.c/corpus.fr", "fr"),
-        ("corpus.fr.XZ", "corpus.fr", "fr"),
-        ("europarl-v7.fr-en.fr.zst", "europarl-v7.fr-en.fr", "fr"),
-        ("news.2024.zh-Hans", "news.2024.zh-Hans", "zh-Hans"),
-        ("c.pt_BR", "c.pt_BR", "pt_BR"),
-        ("c.fra_Latn", "c.fra_Latn", "fra_Latn"),
-    ],
+    ("stem", "packed"),
+    zip(
+        (
+            "corpus.fr",
+            "a/b.c/corpus.fr",
+            "europarl-v7.fr-en.fr",
+            "news.2024.zh-Hans",
+            "c.pt_BR",
+            "c.fra_Latn",
+        ),
+        ("", ".gz", ".zst", ".XZ", "", ""),
+        strict=True,
+    ),
 )
-def test_a_name_tells_the_language(path: str, stem: str, language: str) -> None:
-    assert strip_compression(path) == Path(stem)
-    assert corpus_language(path) == language
-    assert corpus_language(path, "xx") == "xx"
+def test_a_name_tells_the_language(stem: str, packed: str) -> None:
+    assert strip_compression(stem + packed) == Path(stem)
+    assert corpus_language(stem + packed) == stem.rpartition(".")[2]
+    assert corpus_language(stem + packed, "xx") == "xx"
 
 
 @pytest.mark.parametrize(
