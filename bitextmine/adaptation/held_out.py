@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.adaptation.mining import MinedPairs
+from bitextmine.adaptation.piles import MinedPairs
 from bitextmine.encoder import Encoder
 
 # The error rate of held-out pairs, relative to that of training: 5 of 100 queries without a right answer would hide
@@ -73,24 +73,23 @@ def half_of(line: str, seed: int) -> str:
     return joint.join(parts[i] for i in kept)
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Held-out pairs of two piles: sentences, lines int64 (p,), and the vectors of all lines, (n, d) and (m, d)."""
+def measure(
+    encoder: Encoder,
+    texts: Sequence[Sequence[str]],
+    lines: Sequence[NDArray[np.int64]],
+    matrices: Sequence[NDArray],
+    seed: int,
+) -> Measured:
+    """Search for held-out pairs of two piles in both directions.
 
-    texts: tuple[Sequence[str], Sequence[str]]
-    lines: tuple[NDArray[np.int64], NDArray[np.int64]]
-    matrices: tuple[NDArray, NDArray]
-
-
-def measure(encoder: Encoder, pairs: HeldOut, seed: int) -> Measured:
-    """Search for held-out pairs in both directions; the vectors must be the encoder's."""
+    For each side: their sentences and lines (p,), and the encoder's vectors of all lines of the pile (n, d).
+    """
     whole, half = [], []
     for side in (0, 1):
-        lines, matrix = pairs.lines[side], pairs.matrices[side]
-        halves = [half_of(line, seed + draw) for draw in range(DRAWS) for line in pairs.texts[side]]
-        queries = np.concatenate([matrix[lines].astype(np.float32), encoder.encode(halves)])
-        right = np.concatenate([pairs.lines[1 - side]] * (1 + DRAWS))
-        found = found_again(queries, right, pairs.matrices[1 - side]).reshape(1 + DRAWS, -1)
+        halves = [half_of(line, seed + draw) for draw in range(DRAWS) for line in texts[side]]
+        queries = np.concatenate([matrices[side][lines[side]].astype(np.float32), encoder.encode(halves)])
+        right = np.concatenate([lines[1 - side]] * (1 + DRAWS))
+        found = found_again(queries, right, matrices[1 - side]).reshape(1 + DRAWS, -1)
         whole.append(found[0])
         half.append(found[1:].sum(axis=0, dtype=np.int64))
     return Measured(np.concatenate(whole), np.concatenate(half))

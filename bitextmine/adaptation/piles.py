@@ -1,16 +1,82 @@
-"""The piles of text that an encoder is adapted to: pairs of corpora."""
+"""The piles of text that an encoder is adapted to, how a round mines them, and the recipe of its training."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.arguments import real_number, whole_number
+from bitextmine.console import counted
+from bitextmine.encoder import Encoder
+from bitextmine.encoder.protocols import PieceRows
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
-from bitextmine.mining.gold import Gold, check_line_numbers, read_gold
+from bitextmine.mining.dedup import unique_lines
+from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
+from bitextmine.mining.noise import MIN_LINES
+from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.mining.run import mine_texts
 from bitextmine.mining.texts import Named, Pair, find_pairs
+from bitextmine.mining.threshold import NoEstimate
+from bitextmine.run import Run
+from bitextmine.training import recipe as recipes
+
+# Chosen on the even rows of Europarl, for an encoder that had seen none of it (train/lab-notes.md). Piece dropout and a
+# margin make the pairs harder: the encoder finds them already.
+BATCH, EPOCHS = 2048, 24
+FEWEST_STEPS, MOST_STEPS = 40, 2000
+TRAINING: dict[str, Any] = {
+    "batch": BATCH,
+    "piece_dropout": 0.2,
+    "margin": 0.1,
+    "embedding_learning_rate": 2e-3,
+}
+
+
+class TooSmall(BitextmineError):
+    """Corpora with too little to learn from."""
+
+
+@dataclass(frozen=True)
+class AdaptOptions:
+    """How an encoder learns from the pairs it mines.
+
+    Attributes:
+        error_rate: estimated share of wrong pairs among those it trains on.
+        rounds: maximum number of rounds of mining and training.
+        k: neighbours per line for the margin.
+        seed: random seed.
+
+    Raises:
+        UsageError: a value has the wrong type or is out of range.
+    """
+
+    error_rate: float = 0.05
+    rounds: int = 4
+    k: int = 4
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error_rate", real_number("error_rate", self.error_rate))
+        if not 0 < self.error_rate < 1:
+            raise UsageError(f"error_rate: expected a rate between 0 and 1, found {self.error_rate:g}")
+        object.__setattr__(self, "rounds", whole_number("rounds", self.rounds))
+        object.__setattr__(self, "k", whole_number("k", self.k))
+        if self.k < 2:
+            raise UsageError("k: with one neighbour there is no margin; take a k of 2 or more")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
+            raise UsageError(f"seed: expected a whole number from 0 to {2**32 - 1}, found {self.seed!r}")
+
+
+# --- piles ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -22,7 +88,7 @@ class Piles:
 
     @property
     def langs(self) -> tuple[str, str]:
-        """The two languages."""
+        """Return the two languages."""
         return self.src.lang, self.tgt.lang
 
     def __str__(self) -> str:
@@ -50,7 +116,6 @@ def find_piles(
 
 def piles_of(pairs: Sequence[Pair]) -> list[Piles]:
     """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
-    piles = []
     for src, tgt in pairs:
         assert src.path is not None
         assert tgt.path is not None
@@ -60,15 +125,12 @@ def piles_of(pairs: Sequence[Pair]) -> list[Piles]:
             raise UsageError(
                 f"{src.path} and {tgt.path} are both in '{src.lang}'; adapting needs two languages"
             )
-        if (one := Piles(src, tgt)) not in piles:
-            piles.append(one)
-    if not piles:
+    if not pairs:
         raise UsageError("both corpora are in the same language; adapting needs two")
-    for one in piles:
-        for text in (one.src, one.tgt):
-            if text.path is not None and not text.path.is_file():
-                raise BitextmineError(f"{text.path}: no such file")
-    return piles
+    for text in (text for pair in pairs for text in pair):
+        if text.path is not None and not text.path.is_file():
+            raise BitextmineError(f"{text.path}: no such file")
+    return list(dict.fromkeys(Piles(*pair) for pair in pairs))
 
 
 def read_golds(
@@ -87,3 +149,113 @@ def check_gold(gold: Gold, piles: Piles) -> None:
     """Raise BitextmineError for line numbers beyond the piles."""
     for known, text in ((gold.src, piles.src), (gold.tgt, piles.tgt)):
         check_line_numbers("--gold", known, text.name, len(text))
+
+
+def check_lines(piles: Piles) -> None:
+    """Raise TooSmall if a corpus has too few different lines to tell pairs from noise."""
+    for text in (piles.src, piles.tgt):
+        lines = len(unique_lines(text.lines()).rows)
+        if lines < MIN_LINES:
+            raise TooSmall(
+                f"{piles}: {text.name} has {counted(lines, 'different line')}, too few to tell pairs from noise: "
+                f"adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the encoder that "
+                "you have"
+            )
+
+
+# --- mining --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MinedPairs:
+    """One-to-one pairs, best first, cut where the estimated error rate reaches that of the options.
+
+    Attributes:
+        src: lines (p,) int64, from 0; of equal lines the first.
+        tgt: likewise.
+        precision: (p,) float64, the estimated share of true pairs among those up to each.
+        interval: the 95% interval of the last of these.
+    """
+
+    src: NDArray[np.int64]
+    tgt: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    interval: tuple[float, float] = (0.0, 1.0)
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def best(self, error_rate: float) -> int:
+        """Return the number of best pairs with at most this share of wrong ones."""
+        good = np.flatnonzero(self.precision >= 1 - error_rate)
+        return int(good[-1]) + 1 if len(good) else 0
+
+
+def mine_piles(
+    piles: Piles, embedded: dict[Corpus, Path], encoder: Encoder, options: AdaptOptions, run: Run
+) -> MinedPairs:
+    """Return the pairs of two cleaned piles; none if no threshold has the precision of the options by estimate."""
+    rescore = isinstance(encoder.network, PieceRows) or None
+    wanted = MiningOptions(k=options.k, threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
+    work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
+    try:
+        found = mine_texts(piles.src, piles.tgt, wanted, work, model=encoder, embedded=embedded)
+    except NoEstimate:
+        nothing = np.zeros(0, dtype=np.int64)
+        return MinedPairs(nothing, nothing, np.zeros(0))
+    found.discard_checkpoint()
+    assert found.estimate is not None
+    assert found.threshold is not None
+    precision = found.estimate.precisions()[: len(found)]
+    return MinedPairs(found.src_index, found.tgt_index, precision, found.estimate.interval(found.threshold))
+
+
+def gold_shares(mined: MinedPairs, piles: Piles, gold: Gold) -> dict[str, float]:
+    """Return precision and recall of the pairs against known ones, in per cent.
+
+    Precision counts pairs whose source line has a known translation. Equal lines are one.
+    """
+    firsts = []
+    for text, lines in ((piles.src, gold.src), (piles.tgt, gold.tgt)):
+        unique = unique_lines(text.lines())
+        firsts.append(np.append(unique.rows, -1)[unique.line_to_row[lines]])
+    src, tgt = firsts
+    width = len(piles.tgt)
+    known = np.unique(pair_codes(src, tgt, width)[(src >= 0) & (tgt >= 0)])
+    about = np.isin(mined.src, src)
+    right = int(np.isin(pair_codes(mined.src, mined.tgt, width), known).sum())
+    return {"precision": 100 * right / max(1, int(about.sum())), "recall": 100 * right / max(1, len(known))}
+
+
+# --- training ------------------------------------------------------------------------------------------------
+
+
+def round_recipe(
+    start: str,
+    folder: Path,
+    corpora: Sequence[tuple[str, tuple[str, str]]],
+    pairs: int,
+    options: AdaptOptions,
+) -> recipes.Recipe:
+    """Return the recipe of a round, which starts from the first encoder: errors of a round do not stay in the weights.
+
+    Args:
+        start: the encoder, as in model.start_from.
+        folder: of the corpora.
+        corpora: TSV files and their languages.
+        pairs: their number of pairs.
+        options: of the run.
+    """
+    steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(EPOCHS * pairs / BATCH)))
+    settings = {**TRAINING, "steps": steps, "seed": options.seed}
+    recipe = recipes.Recipe(
+        recipes.Data(
+            tuple(recipes.Corpus(langs, name) for name, langs in corpora),
+            valid_pairs=0,
+            check_languages=False,
+        ),
+        model=recipes.Model(start_from=start),
+        train=recipes.Training(**settings),
+        base=folder,
+    )
+    return recipes.check_recipe(recipes.with_start(recipe, {f"train.{name}" for name in settings}))

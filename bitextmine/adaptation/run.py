@@ -10,38 +10,36 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bitextmine.adaptation.held_out import (
     DRAWS,
     MOST,
-    HeldOut,
     Measured,
     choose_held_out,
     found_again,
     is_better,
     measure,
 )
-from bitextmine.adaptation.mining import MinedPairs, TooSmall, check_lines, gold_shares, mine_piles
-from bitextmine.adaptation.piles import Piles, check_gold, piles_of, read_golds
-from bitextmine.adaptation.training import AdaptOptions, round_recipe
+from bitextmine.adaptation.piles import (
+    AdaptOptions,
+    Piles,
+    TooSmall,
+    check_gold,
+    check_lines,
+    gold_shares,
+    mine_piles,
+    piles_of,
+    read_golds,
+    round_recipe,
+)
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
-from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import (
-    CONFIG,
-    NGRAMS,
-    SCORER,
-    TOKENIZER,
-    WEIGHTS,
-    folder_hash,
-    read_folder,
-    resolve,
-)
+from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder import folder as files
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.cells import one_cell
@@ -55,9 +53,6 @@ from bitextmine.signature import signature
 from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
 from bitextmine.training.trainer import train
-
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
 
 log = logging.getLogger(__name__)
 
@@ -130,42 +125,27 @@ def adapt(
     for number, pair in enumerate(corpora, 1):
         if isinstance(pair, (str, os.PathLike)) or len(pair) != 2:
             raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
-        texts = [text_of(path, name, None, errors) for path, name in zip(pair, ("src", "tgt"), strict=True)]
-        for text in texts:
-            if text.path is None:
-                raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
-        pairs.append((texts[0], texts[1]))
+        src, tgt = (
+            text_of(path, name, None, errors) for path, name in zip(pair, ("src", "tgt"), strict=True)
+        )
+        if src.path is None or tgt.path is None:
+            raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
+        pairs.append((src, tgt))
     piles = piles_of(pairs)
-    return adapt_piles(piles, out, options, run, model=model, gold=read_golds(gold, piles, errors))
+    return Adaptation(piles, Path(out), options, run, model, read_golds(gold, piles, errors)).adapt()
 
 
-def adapt_piles(
-    piles: Sequence[Piles],
-    out: str | os.PathLike[str],
-    options: AdaptOptions | None = None,
-    run: Run | None = None,
-    *,
-    model: str | os.PathLike[str] = "default",
-    gold: Sequence[Gold] = (),
-) -> Adapted:
-    """Make the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
+class Adaptation:
+    """The making of the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
 
     A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for held-out
     pairs (`held_out`); rounds go on while these are found better. ``out`` gets the encoder of the best round, the
     scorer of ``model`` if it has one, and adapt.jsonl with a line per round. ``gold`` (known pairs for each of the
     piles) adds true figures to the log and changes nothing.
 
-    Calling this again with the same arguments resumes a killed run from ``out/work``, which is removed at the end.
-
-    Raises:
-        BitextmineError: the encoder cannot be trained on, the piles are too small or have no pairs, or no round is
-            better than the first encoder: no model is written then, and the log stays.
+    Each finished step is a record of the journal, and is not repeated: the same adaptation resumes a killed run from
+    ``out/work``, which is removed at the end.
     """
-    return _Adaptation(piles, Path(out), options or AdaptOptions(), run or Run(), model, gold).adapt()
-
-
-class _Adaptation:
-    """A run; each finished step is a record of the journal, and is not repeated."""
 
     journal: Journal
 
@@ -179,15 +159,19 @@ class _Adaptation:
         gold: Sequence[Gold],
     ) -> None:
         self.piles, self.out, self.options, self.run, self.gold = piles, out, options, run, gold
-        self.start = start_name(model)
-        self.folder = resolve(model)
-        self.work = out / "work"
+        self.start, self.folder, self.work = start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
         self.training = round_recipe(self.start, self.work, [("pairs.tsv", ("en", "fr"))], 1, options).train
         self.texts = list(dict.fromkeys(text for one in piles for text in (one.src, one.tgt)))
         self.rounds: list[dict[str, Any]] = []
 
     def adapt(self) -> Adapted:
+        """Run all rounds and write the model.
+
+        Raises:
+            BitextmineError: the encoder cannot be trained on, the piles are too small or have no pairs, or no round is
+                better than the first encoder: no model is written then, and the log stays.
+        """
         try:
             with self._claimed() as self.journal:
                 try:
@@ -219,7 +203,7 @@ class _Adaptation:
         head = read_head(path)
         if head is None:
             begun = [path for folder in (self.out, self.work) if folder.is_dir() for path in folder.iterdir()]
-            if any(there not in (self.work, path, self.out / LOG) for there in begun):
+            if not {*begun} <= {self.work, path, self.out / LOG}:
                 raise BitextmineError(
                     f"{self.out}: the folder is not empty; name another one for the encoder"
                 )
@@ -240,17 +224,17 @@ class _Adaptation:
     def _digest(self) -> str:
         """Identify everything that a run depends on."""
         how = f"{asdict(self.options)} {DRAWS} {asdict(self.training)}"
-        digest = hashlib.sha256(f"{folder_hash(self.folder)} {how}".encode())
+        digest = hashlib.sha256(f"{files.folder_hash(self.folder)} {how}".encode())
         for text in self.texts:
             digest.update(f"{text.lang} {text.sha256}".encode())
-        digest.update(repr([self._sides(one) for one in self.piles]).encode())
+        sides = [(self.texts.index(one.src), self.texts.index(one.tgt)) for one in self.piles]
+        digest.update(repr(sides).encode())
         for known in self.gold:
             digest.update(known.src.tobytes() + known.tgt.tobytes())
         return digest.hexdigest()[:16]
 
     def _record(self, step: str, number: int = 0) -> dict[str, Any] | None:
-        found = (one for one in self.journal if (one["step"], one["round"]) == (step, number))
-        return next(found, None)
+        return next((one for one in self.journal if (one["step"], one["round"]) == (step, number)), None)
 
     def _once(self, step: str, number: int, make: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
         """Return the record of a step, made now if the journal does not have it."""
@@ -309,7 +293,7 @@ class _Adaptation:
     def _train(self, number: int) -> None:
         """Train the encoder of a round on the pairs of the one before."""
         folder = self._encoder_folder(number)
-        if (folder / CONFIG).exists():
+        if (folder / files.CONFIG).exists():
             return
         before = f"round-{number - 1}"
         counts = self._once("mined", number - 1, self._mine)["written"]
@@ -324,25 +308,38 @@ class _Adaptation:
     # --- mining ----------------------------------------------------------------------------------------------
 
     def _mine(self, number: int) -> dict[str, Any]:
-        """Mine with the encoder of a round, and write the pairs that the next one trains on."""
+        """Mine with the encoder of a round, and write the pairs that the next one trains on, none of them held out."""
         folder = self.work / f"round-{number}"
         folder.mkdir(exist_ok=True)
-        encoder = self._encoder(number)
-        found = [
-            mine_piles(one, self._embedded(one, encoder), encoder, self.options, self.run)
-            for one in self.piles
-        ]
-        chosen = self._once("held out", 0, lambda _: {"pairs": self._choose_held_out(found)})["pairs"]
+        encoder = load_encoder(self._encoder_folder(number), self.run.device)
+        how = (encoder, self.options, self.run)
+        found = [mine_piles(one, self._embedded(one, encoder), *how) for one in self.piles]
+
+        def hold_out(_: int) -> dict[str, Any]:
+            chosen = []
+            for one, mined in zip(self.piles, found, strict=True):
+                sources = list(one.src.take(mined.src))
+                at = choose_held_out(mined, sources, self.options.error_rate, MOST // len(self.piles))
+                chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
+            return {"pairs": chosen}
+
+        chosen = self._once("held out", 0, hold_out)["pairs"]
         held_out = {
             line_key(line)
             for one, pairs in zip(self.piles, chosen, strict=True)
             for text, lines in zip((one.src, one.tgt), pairs, strict=True)
-            for line in self._sentences(text, np.array(lines, dtype=np.int64))
+            for line in text.take(np.array(lines, dtype=np.int64))
         }
-        written = [
-            self._write_pairs(folder / self._name(i), one, mined, held_out)
-            for i, (one, mined) in enumerate(zip(self.piles, found, strict=True))
-        ]
+        written = []
+        for i, (one, mined) in enumerate(zip(self.piles, found, strict=True)):
+            rows = [
+                f"{one_cell(src)}\t{one_cell(tgt)}\n"
+                for src, tgt in zip(one.src.take(mined.src), one.tgt.take(mined.tgt), strict=True)
+                if line_key(src) not in held_out and line_key(tgt) not in held_out
+            ]
+            with replacing(folder / self._name(i)) as file:
+                file.write("".join(rows).encode("utf-8", "replace"))
+            written.append(len(rows))
         sizes = np.array([len(mined) for mined in found])
         estimates = [(mined.precision[-1] if len(mined) else 0, *mined.interval) for mined in found]
         shares = 100 * np.average(estimates, axis=0, weights=np.maximum(sizes, 1e-9))
@@ -353,40 +350,16 @@ class _Adaptation:
             "precision_interval": interval,
         }
         if self.gold:
-            by_gold = [
-                gold_shares(mined, one, gold)
-                for mined, one, gold in zip(found, self.piles, self.gold, strict=True)
-            ]
+            by_gold = [gold_shares(*each) for each in zip(found, self.piles, self.gold, strict=True)]
             for key in ("precision", "recall"):
                 entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in by_gold])), 2)
         return {"entry": entry, "written": written}
-
-    def _choose_held_out(self, found: Sequence[MinedPairs]) -> list[list[list[int]]]:
-        chosen = []
-        for one, mined in zip(self.piles, found, strict=True):
-            at = choose_held_out(
-                mined, self._sentences(one.src, mined.src), self.options.error_rate, MOST // len(self.piles)
-            )
-            chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
-        return chosen
-
-    def _write_pairs(self, path: Path, piles: Piles, mined: MinedPairs, held_out: set[str]) -> int:
-        """Write the best pairs without held-out sentences; return their number."""
-        src, tgt = self._sentences(piles.src, mined.src), self._sentences(piles.tgt, mined.tgt)
-        rows = [
-            f"{one_cell(a)}\t{one_cell(b)}\n"
-            for a, b in zip(src, tgt, strict=True)
-            if line_key(a) not in held_out and line_key(b) not in held_out
-        ]
-        with replacing(path) as file:
-            file.write("".join(rows).encode("utf-8", "replace"))
-        return len(rows)
 
     # --- measuring -------------------------------------------------------------------------------------------
 
     def _measure(self, number: int) -> dict[str, Any]:
         """Search for the held-out pairs, and for gold, with the encoder of a round."""
-        encoder = self._encoder(number)
+        encoder = load_encoder(self._encoder_folder(number), self.run.device)
         held_out = self._record("held out")
         assert held_out is not None
         parts: list[Measured] = []
@@ -395,11 +368,8 @@ class _Adaptation:
             src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder).values())
             lines = [np.array(side, dtype=np.int64) for side in held_out["pairs"][i]]
             if len(lines[0]):
-                texts = [
-                    self._sentences(text, at) for text, at in zip((one.src, one.tgt), lines, strict=True)
-                ]
-                pairs = HeldOut((texts[0], texts[1]), (lines[0], lines[1]), (src, tgt))
-                parts.append(measure(encoder, pairs, self.options.seed))
+                texts = list(one.src.take(lines[0])), list(one.tgt.take(lines[1]))
+                parts.append(measure(encoder, texts, lines, (src, tgt), self.options.seed))
             if self.gold:
                 known = self.gold[i]
                 for langs, queries, pool, asked, right in (
@@ -426,55 +396,39 @@ class _Adaptation:
     def _write_model(self, best: int) -> None:
         """Write the best encoder into the output folder, config.json last."""
         folder = self._encoder_folder(best)
-        names = [WEIGHTS, TOKENIZER, NGRAMS, RECIPE, CONFIG]
+        names = [files.WEIGHTS, files.TOKENIZER, files.NGRAMS, RECIPE, files.CONFIG]
         # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
-        scorer = self.folder / SCORER
+        scorer = self.folder / files.SCORER
         with replacing(self.out / CARD) as file:
             file.write(self._card(best, scorer.exists()).encode("utf-8", "replace"))
         for path in (scorer, *(folder / name for name in names)):
             if path.exists():
                 with replacing(self.out / path.name) as file:
                     file.write(path.read_bytes())
-        log.info(
-            "%s: the encoder of round %d: P@1 with half of the words %.1f, %.1f before",
-            self.out,
-            best,
-            self.rounds[best]["p_at_1_half"],
-            self.rounds[0]["p_at_1_half"],
-        )
+        after, before = (self.rounds[number]["p_at_1_half"] for number in (best, 0))
+        said = "%s: the encoder of round %d: P@1 with half of the words %.1f, %.1f before"
+        log.info(said, self.out, best, after, before)
 
     def _card(self, best: int, scorer: bool) -> str:
         """Return the model card as Markdown: origin of the encoder, figures of each round, signature."""
-        config, _ = read_folder(self._encoder_folder(best))
-        name, digest = self.folder.name, folder_hash(self.folder)
+        config, _ = files.read_folder(self._encoder_folder(best))
+        name, digest = self.folder.name, files.folder_hash(self.folder)
+        o = self.options
         made = signature(
-            model=digest,
-            corpora=len(self.piles),
-            error_rate=self.options.error_rate,
-            k=self.options.k,
-            seed=self.options.seed,
-            round=best,
+            model=digest, corpora=len(self.piles), error_rate=o.error_rate, k=o.k, seed=o.seed, round=best
         )
-        rows = []
-        for entry in self.rounds:
-            cells = (entry.get(key, "") for key in COLUMNS)
-            rows.append([_cell(cell) for cell in cells])
+        rows = [[_cell(entry.get(key, "")) for key in COLUMNS] for entry in self.rounds]
+        scored = f" `scorer.safetensors` is that of {name}, which was not fitted again." if scorer else ""
         lines = [
-            f"# A bitextmine encoder for {', '.join(config.languages)}, adapted",
-            "",
+            f"# A bitextmine encoder for {', '.join(config.languages)}, adapted\n",
             f"{name} (hash {digest}), trained further by `bitextmine adapt` on the pairs that it finds in plain text: "
             f"{'; '.join(map(str, self.piles))}. No known pairs were used; the estimates are the encoder's own. This "
-            f"is the encoder of round {best}; round 0 is {name}."
-            + (f" `scorer.safetensors` is that of {name}, which was not fitted again." if scorer else ""),
-            "",
+            f"is the encoder of round {best}; round 0 is {name}.{scored}\n",
             f"| {' | '.join(COLUMNS.values())} |",
             f"|{'---|' * len(COLUMNS)}",
             *(f"| {' | '.join(row)} |" for row in rows),
-            "",
-            "Figures are in %. `adapt.jsonl` has them all, `recipe.json` how a round trains.",
-            "",
-            f"Signature: `{made}`",
-            "",
+            "\nFigures are in %. `adapt.jsonl` has them all, `recipe.json` how a round trains.\n",
+            f"Signature: `{made}`\n",
         ]
         return "\n".join(lines)
 
@@ -485,10 +439,9 @@ class _Adaptation:
             f"with whole sentences {before['p_at_1']:.1f}, then {after['p_at_1']:.1f}",
         ]
         if gold := before.get("gold_p_at_1"):
-            both = (
-                f"{name} {value:.1f}, then {after['gold_p_at_1'][name]:.1f}" for name, value in gold.items()
-            )
-            figures.append(f"by --gold, which decides nothing, {', '.join(both)}")
+            then = after["gold_p_at_1"]
+            both = ", ".join(f"{name} {value:.1f}, then {then[name]:.1f}" for name, value in gold.items())
+            figures.append(f"by --gold, which decides nothing, {both}")
         return (
             f"{self.folder.name} stays: trained on the pairs it finds in these corpora, it was not shown to be better. "
             f"Its gain on the {before['held_out_pairs']:,} held-out pairs is no more than chance, or it lost whole "
@@ -524,32 +477,21 @@ class _Adaptation:
 
     # --- parts -----------------------------------------------------------------------------------------------
 
-    def _sides(self, piles: Piles) -> tuple[int, int]:
-        return self.texts.index(piles.src), self.texts.index(piles.tgt)
-
     def _name(self, pile: int) -> str:
         return f"{pile}.{'-'.join(self.piles[pile].langs)}.tsv"
 
     def _encoder_folder(self, number: int) -> Path:
         return self.work / f"round-{number}" / "encoder" if number else self.folder
 
-    def _encoder(self, number: int) -> Encoder:
-        return load_encoder(self._encoder_folder(number), self.run.device)
-
     def _embedded(self, piles: Piles, encoder: Encoder) -> dict[Corpus, Path]:
         """Embed both sides into the work folder; embeddings beside the corpora stay."""
         folder = self.work / "embeddings"
         folder.mkdir(exist_ok=True)
-        places = {
-            text: folder / f"{self.texts.index(text)}.{text.lang}.npy" for text in (piles.src, piles.tgt)
-        }
-        return {
-            text: embed_corpus(text, encoder, self.run, EmbedOptions(out=place))
-            for text, place in places.items()
-        }
-
-    def _sentences(self, text: Corpus, lines: NDArray[np.int64]) -> list[str]:
-        return list(text.take(lines))
+        found = {}
+        for text in (piles.src, piles.tgt):
+            place = EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy")
+            found[text] = embed_corpus(text, encoder, self.run, place)
+        return found
 
 
 def _measured(record: dict[str, Any]) -> Measured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,34 +89,25 @@ def train(
     tokenizer.model, a model card, the recipe, and a log with a plot. With several GPUs: torchrun --nproc-per-node N -m
     bitextmine train ...
     """
-    from bitextmine.training.recipe.load import join_sides
+    from bitextmine.training.recipe.load import join_sides, load_recipe, recipe_text, start_name
 
     sources, names = join_sides(pairs, names)
     if len(names) > 1:
         raise click.UsageError(f"expected one recipe, found {', '.join(names)}")
     recipe = names[0] if names else None
     if print_recipe is not None:
-        from bitextmine.training.recipe import recipe_text
-
         click.echo(recipe_text(recipe if recipe and print_recipe == "template" else print_recipe), nl=False)
         return
     if out is None:
         raise click.MissingParameter(param_type="option", param_hint="'--out'")
     if recipe is None and not pairs:
         raise click.UsageError("give a recipe, --pairs, or both")
-    from pathlib import Path
-
-    from bitextmine.training.recipe import load_recipe, recipe_from_pairs, start_name
-
     overrides = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     overrides.update(settings)
     if start is not None:
         overrides["model.start_from"] = start_name(start)
     folder = None if data is None else Path(data)
-    if recipe is not None:
-        plan = load_recipe(recipe, overrides, pairs=sources, folder=folder)
-    else:
-        plan = recipe_from_pairs(sources, overrides, folder=folder)
+    plan = load_recipe(recipe, overrides, pairs=sources, folder=folder)
     if plan.model.start_from and not plan.vocabulary.grow:
         for key in overrides:
             if key.startswith("vocabulary."):
@@ -173,13 +165,12 @@ def adapt(corpora: Any, model: str, out: str, gold: tuple[str, ...], run: Run, *
     retrieval of held-out pairs no longer improves. Writes a model folder for --model; adapt.jsonl in it logs each
     round. If no round helps, or there are too few pairs, writes no model and exits with code 1.
     """
-    from bitextmine.adaptation.piles import find_piles, read_golds
-    from bitextmine.adaptation.run import adapt_piles
-    from bitextmine.adaptation.training import AdaptOptions
+    from bitextmine.adaptation.piles import AdaptOptions, find_piles, read_golds
+    from bitextmine.adaptation.run import Adaptation
 
     plan = AdaptOptions(**options)
     piles = find_piles(*corpora)
-    adapt_piles(piles, out, plan, run, model=model, gold=read_golds(gold, piles, run.errors))
+    Adaptation(piles, Path(out), plan, run, model, read_golds(gold, piles, run.errors)).adapt()
 
 
 overwrite_out = options.flag("--force", "Overwrite --out.")
@@ -283,8 +274,6 @@ def fit_scorer_command(
     F1 by margin, the best F1 by a scorer fitted to the other kinds of text (a kind is the corpus name up to the first
     dot; a single kind is halved), and the expected calibration error of that scorer.
     """
-    from pathlib import Path
-
     from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 

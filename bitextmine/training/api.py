@@ -11,7 +11,7 @@ from bitextmine.arguments import a_path
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.run import Run
-from bitextmine.training.recipe import Recipe, load_recipe, recipe_from_pairs, start_name
+from bitextmine.training.recipe import Recipe, load_recipe, start_name
 
 
 def train(
@@ -57,10 +57,9 @@ def train(
     folder = None if data is None else Path(data)
     if isinstance(recipe, Recipe):
         plan = recipe
-    elif recipe is None:
-        plan = recipe_from_pairs(sources, overrides, folder=folder)
     else:
-        plan = load_recipe(os.fspath(recipe), overrides, pairs=sources, folder=folder)
+        name = None if recipe is None else os.fspath(recipe)
+        plan = load_recipe(name, overrides, pairs=sources, folder=folder)
 
     from bitextmine.training import trainer  # loads torch
 

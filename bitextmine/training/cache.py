@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,10 +28,9 @@ from bitextmine.languages import identify as languages
 from bitextmine.run import Run
 from bitextmine.system import processors
 from bitextmine.training.outputs import staged_folder
-from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, sentence_keys
+from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
 from bitextmine.training.pairs import corpus_files, filter_codes, pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
-from bitextmine.training.selection import choose
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +69,10 @@ class PairCache:
     cut: int = 0
 
     def __str__(self) -> str:
-        """Return the counts in words."""
-        said = f"{self.corpus.name}: {self.counts['read']:,} pairs read, {self.counts['kept']:,} kept"
-        why = [f"{self.counts[reason]:,} {reason}" for reason in DROPPED if self.counts[reason]]
-        said += f" ({len(self.valid):,} of them held out)"
-        return said + (f"; dropped: {', '.join(why)}" if why else "")
+        read, kept, held_out = self.counts["read"], self.counts["kept"], len(self.valid)
+        why = ", ".join(f"{self.counts[reason]:,} {reason}" for reason in DROPPED if self.counts[reason])
+        said = f"{self.corpus.name}: {read:,} pairs read, {kept:,} kept ({held_out:,} of them held out)"
+        return said + (f"; dropped: {why}" if why else "")
 
 
 def open_caches(
@@ -112,13 +110,8 @@ def open_caches(
     for cache in caches:
         log.info("%s", cache)
         if cache.cut:
-            most = recipe.model.max_pieces
-            log.warning(
-                "%s: %s cut to %d pieces (model.max_pieces)",
-                cache.corpus.name,
-                counted(cache.cut, "sentence"),
-                most,
-            )
+            found, most = counted(cache.cut, "sentence"), recipe.model.max_pieces
+            log.warning("%s: %s cut to %d pieces (model.max_pieces)", cache.corpus.name, found, most)
         if not len(cache.train):
             raise BitextmineError(
                 f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"
@@ -131,7 +124,7 @@ def open_caches(
 
 @dataclasses.dataclass(frozen=True)
 class _Side:
-    """One side of a chunk of pairs; lengths are those before cutting (as far as they matter)."""
+    """One side of a chunk of pairs; lengths are those before cutting, as far as they matter."""
 
     pieces: Pieces
     lengths: np.ndarray
@@ -206,9 +199,8 @@ class LineFilter:
 # --- token files ---------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class _TokenizedCorpus:
-    """The pairs of a corpus that pass its filters; ``stem`` starts the names of its files."""
+class _Tokenized(NamedTuple):
+    """The pairs of a corpus that pass its filters; ``stem`` starts the names of their files."""
 
     corpus: Corpus
     stem: Path
@@ -219,14 +211,14 @@ class _TokenizedCorpus:
 
 def _tokenized(
     folder: Path, rules: LineFilter, recipe: Recipe, tokenizer: Tokenizer, on_pairs: Callable[[int], object]
-) -> _TokenizedCorpus:
+) -> _Tokenized:
     corpus = rules.corpus
     stem = folder / _key(recipe, corpus, tokenizer)
     manifest = Path(f"{stem}.json")
     if not manifest.exists():
         _build(stem, rules, tokenizer, on_pairs)
     content = read_json(manifest)
-    counts = {key: int(value) for key, value in content["counts"].items()}
+    counts = content["counts"]
     if not counts["kept"]:
         reasons = ", ".join(f"{counts[key]} {key}" for key in FILTERED if counts[key])
         raise BitextmineError(
@@ -234,7 +226,7 @@ def _tokenized(
             + (f" ({reasons}); see min_pieces, max_ratio and language_filter in [data]" if reasons else "")
         )
     pairs = PairFile(Path(f"{stem}.pieces"), Path(f"{stem}.index"), np.dtype(content["dtype"]))
-    return _TokenizedCorpus(corpus, stem, pairs, counts, int(content["cut"]))
+    return _Tokenized(corpus, stem, pairs, counts, content["cut"])
 
 
 def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
@@ -310,7 +302,7 @@ def _ahead(items: Iterator[Item]) -> Generator[Item]:
 # --- training and held-out pairs -----------------------------------------------------------------------------
 
 
-def _select(folder: Path, recipe: Recipe, corpora: list[_TokenizedCorpus], run: Run) -> list[PairCache]:
+def _select(folder: Path, recipe: Recipe, corpora: list[_Tokenized], run: Run) -> list[PairCache]:
     d = recipe.data
     rules = json.dumps([VERSION, d.deduplicate, d.valid_pairs, *(one.stem.name for one in corpora)])
     place = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
@@ -328,15 +320,10 @@ def _select(folder: Path, recipe: Recipe, corpora: list[_TokenizedCorpus], run: 
             content = [dataclasses.asdict(part) for part in chosen]
             write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
     caches = []
-    for i, (one, part) in enumerate(
-        zip(corpora, read_json(place / "selection.json")["corpora"], strict=True)
-    ):
-        counts = {
-            **one.counts,
-            "kept": part["train"] + part["valid"],
-            "repeated": part["repeated"],
-            "sharing a held-out sentence": part["shared"],
-        }
+    parts = read_json(place / "selection.json")["corpora"]
+    for i, (one, part) in enumerate(zip(corpora, parts, strict=True)):
+        lost = {"repeated": part["repeated"], "sharing a held-out sentence": part["shared"]}
+        counts = {**one.counts, "kept": part["train"] + part["valid"], **lost}
         train, valid = (
             PairFile(one.pairs.pieces, place / f"{i}.{name}", one.pairs.dtype) for name in ("train", "valid")
         )

@@ -24,27 +24,20 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 from scipy.optimize import minimize
 from scipy.special import expit
+from torch.nn import functional
 
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
-from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import open_output
+from bitextmine.mining import scorer as scoring
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.margin import candidates
 from bitextmine.mining.piece_features import PieceFeatures, Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
-from bitextmine.mining.scorer import (
-    LOG_RATIO,
-    NEIGHBOURS,
-    SIZE,
-    Network,
-    Scorer,
-    candidate_features,
-    pair_cosines,
-)
+from bitextmine.mining.scorer import LOG_RATIO, NEIGHBOURS, SIZE, Network, Scorer
 from bitextmine.mining.threshold import tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
@@ -183,59 +176,48 @@ def fit_scorer(
         raise BitextmineError(
             f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"
         )
-    corpora = _wanted(fitting, recipe)
+    weights, names = fitting.corpora, [corpus.name for corpus in recipe.data.corpora]
+    if weights == CORPORA and not any(name.startswith(tuple(CORPORA)) for name in names):
+        weights = dict.fromkeys(names, 1.0)
     caches = [
         cache
         for cache in open_caches(folder, recipe, tokenizer, run)
-        if cache.corpus.name.startswith(tuple(corpora)) and len(cache.valid) >= fitting.held_out
+        if cache.corpus.name.startswith(tuple(weights)) and len(cache.valid) >= fitting.held_out
     ]
     if not caches:
         raise BitextmineError(
-            f"{folder}: --corpora {','.join(corpora)}: none of them has {fitting.held_out} held-out pairs; lower "
+            f"{folder}: --corpora {','.join(weights)}: none of them has {fitting.held_out} held-out pairs; lower "
             "--held-out, or name others"
         )
     # One kind of text alone is halved, to measure on one half a scorer fitted to the other.
-    halves = 2 if len({_kind(cache.corpus.name) for cache in caches}) == 1 else 1
+    kinds = [cache.corpus.name.partition(".")[0] for cache in caches]
+    halves = 2 if len(set(kinds)) == 1 else 1
+    # The weight of a name is divided among the tasks of its corpora; a corpus belongs to the first that it starts with.
+    prefixes = [next(name for name in weights if cache.corpus.name.startswith(name)) for cache in caches]
+    each = [weights[name] / (prefixes.count(name) * halves * fitting.draws) for name in prefixes]
     tasks: list[MiningTask] = []
     with run.progress(len(caches) * halves * fitting.draws, "mine", "tasks") as bar:
-        for one, half, _ in itertools.product(caches, range(halves), range(fitting.draws)):
+        for at, half, _ in itertools.product(range(len(caches)), range(halves), range(fitting.draws)):
             rng = np.random.default_rng([fitting.seed, len(tasks)])
             most = fitting.distractors[len(tasks) % len(fitting.distractors)]
-            hidden = _hidden_pairs(one, slice(half, None, halves), most, rng).as_read(own.ngrams, recipe)
-            name = one.corpus.name
-            kind, said = (_kind(name), name) if halves == 1 else (str(half), f"{name}, half {half + 1}")
-            tasks.append(_mined(said, kind, encoder, hidden))
+            sides = _hidden_pairs(caches[at], slice(half, None, halves), most, rng)
+            extended = [with_ngrams(side, own.ngrams, recipe.model.max_pieces) for side in sides]
+            gold = len(range(half, len(caches[at].valid), halves))
+            name, kind = caches[at].corpus.name, kinds[at]
+            if halves > 1:
+                name, kind = f"{name}, half {half + 1}", str(half)
+            tasks.append(_mined(name, kind, each[at], encoder, extended, gold))
             bar.update(1)
-    _weigh(tasks, corpora)
     margin, cut = _margin_network(tasks)
     with run.progress(len(tasks), "compare pieces", "tasks") as bar:
         for task in tasks:
             task.compare(comparing, margin, cut)
             bar.update(1)
     measured = _measured(tasks, margin, cut, fitting)
-    scorer = Scorer(margin, _leaning(_piece_network(tasks, fitting), tasks), cut, SHARE)
+    scorer = Scorer(margin, _piece_network(tasks, fitting), cut, SHARE)
     with open_output(place) as file:
         file.write(save(scorer.arrays()))
     return FittedScorer(scorer, place, measured)
-
-
-def _weigh(tasks: Sequence[MiningTask], corpora: Mapping[str, float]) -> None:
-    """Divide the weight of each name among its tasks; a corpus belongs to the first name that it starts with."""
-    names = [next(name for name in corpora if task.corpus.startswith(name)) for task in tasks]
-    for task, name in zip(tasks, names, strict=True):
-        task.share = corpora[name] / names.count(name)
-
-
-def _wanted(fitting: Fitting, recipe: Recipe) -> Mapping[str, float]:
-    """Return the names of corpora to use with their weights: all of a recipe that has none of CORPORA."""
-    names = [corpus.name for corpus in recipe.data.corpora]
-    if fitting.corpora == CORPORA and not any(name.startswith(tuple(CORPORA)) for name in names):
-        return dict.fromkeys(names, 1.0)
-    return fitting.corpora
-
-
-def _kind(corpus: str) -> str:
-    return corpus.partition(".")[0]
 
 
 def _check(fitting: Fitting) -> None:
@@ -250,25 +232,6 @@ def _check(fitting: Fitting) -> None:
     ):
         if not value >= least:
             raise UsageError(f"--{option} {value}: at least {least}")
-
-
-@dataclasses.dataclass(frozen=True)
-class HiddenPairs:
-    """Source and target sentences, the first ``gold`` of them translations in order, and all their translations."""
-
-    src: Pieces
-    tgt: Pieces
-    of_src: Pieces
-    of_tgt: Pieces
-    gold: int
-
-    def as_read(self, ngrams: Ngrams | None, recipe: Recipe) -> HiddenPairs:
-        """Return the sentences as the encoder reads them."""
-        src, tgt, of_src, of_tgt = (
-            with_ngrams(side, ngrams, recipe.model.max_pieces)
-            for side in (self.src, self.tgt, self.of_src, self.of_tgt)
-        )
-        return HiddenPairs(src, tgt, of_src, of_tgt, self.gold)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,45 +254,37 @@ class MiningTask:
     Attributes:
         corpus: its name.
         kind: the kind of text; scorers are measured on other kinds than they were fitted to.
+        share: the task's weight.
         gold: number of hidden pairs.
         sentences: both sides, until `compare`.
         pairs: the candidates and their margin scores.
         base: their features (p, CANDIDATE_FEATURES).
+        right: (p,) bool, the held-out pairs among them.
         counts: (p,) bool, False for wrong examples that may be translations after all.
         near: the neighbours; from `compare` on their features are of the pieces, too.
-        share: the task's weight.
         hopeful: (p,) bool, the candidates whose pieces were compared.
         features: theirs.
     """
 
     corpus: str
     kind: str
+    share: float
     gold: int
     sentences: tuple[Pieces, Pieces]
     pairs: ScoredPairs
     base: NDArray
+    right: NDArray
     counts: NDArray
     near: Choices
-    share: float = 1.0
     hopeful: NDArray = dataclasses.field(init=False)
     features: NDArray = dataclasses.field(init=False)
 
     @property
-    def right(self) -> NDArray:
-        """The held-out pairs among the candidates, (p,) bool."""
-        right: NDArray = (self.pairs.src == self.pairs.tgt) & (self.pairs.src < self.gold)
-        return right
-
-    @property
     def weight(self) -> NDArray:
-        """The weights of the candidates, (p,): they sum to the task's, of which the right ones have SHARE."""
-        right = self.right
-        each = np.where(
-            right,
-            SHARE / max(1, (self.counts & right).sum()),
-            (1 - SHARE) / max(1, (self.counts & ~right).sum()),
-        )
-        weight: NDArray = np.where(self.counts, each * self.share, 0)
+        """Return the weights of the candidates, (p,): they sum to the task's, of which the right ones have SHARE."""
+        weight: NDArray = np.zeros(len(self.counts))
+        for rows, share in ((self.counts & self.right, SHARE), (self.counts & ~self.right, 1 - SHARE)):
+            weight[rows] = share / max(1, rows.sum()) * self.share
         return weight
 
     def compare(self, comparing: PieceFeatures, margin: Network, cut: float) -> None:
@@ -341,53 +296,49 @@ class MiningTask:
             compared = comparing.features(Sentences(src, rows), Sentences(tgt, columns))
             return np.concatenate([base, compared], axis=1)
 
-        self.features = features(
-            self.base[self.hopeful], self.pairs.src[self.hopeful], self.pairs.tgt[self.hopeful]
-        )
-        found = features(self.near.features, self.near.src, self.near.tgt)
-        self.near = dataclasses.replace(self.near, features=found)
+        self.features = features(*(one[self.hopeful] for one in (self.base, self.pairs.src, self.pairs.tgt)))
+        near = self.near
+        self.near = dataclasses.replace(near, features=features(near.features, near.src, near.tgt))
         del self.sentences
 
 
-def _hidden_pairs(cache: PairCache, part: slice, distractors: int, rng: np.random.Generator) -> HiddenPairs:
-    """Hide the held-out pairs of ``part`` among sentences of as large a part of the training pairs."""
+def _hidden_pairs(
+    cache: PairCache, part: slice, distractors: int, rng: np.random.Generator
+) -> tuple[Pieces, Pieces, Pieces, Pieces]:
+    """Hide the held-out pairs of ``part`` among sentences of as large a part of the training pairs.
+
+    Returns:
+        Source and target sentences, the held-out pairs first and in order, and the translations of each side.
+    """
     gold = cache.valid.take(np.arange(len(cache.valid))[part])
     rows = rng.permutation(np.arange(len(cache.train))[part])
     most = min(distractors, len(rows) // 2)
     here, there = (cache.train.take(np.sort(some)) for some in (rows[:most], rows[most : 2 * most]))
-    return HiddenPairs(
-        Pieces.join([gold.src, here.src]),
-        Pieces.join([gold.tgt, there.tgt]),
-        Pieces.join([gold.tgt, here.tgt]),
-        Pieces.join([gold.src, there.src]),
-        len(gold),
-    )
+    src, tgt = Pieces.join([gold.src, here.src]), Pieces.join([gold.tgt, there.tgt])
+    return src, tgt, Pieces.join([gold.tgt, here.tgt]), Pieces.join([gold.src, there.src])
 
 
-def _mined(corpus: str, kind: str, encoder: Encoder, hidden: HiddenPairs) -> MiningTask:
-    x, y, of_x, of_y = (
-        encoder.encode_pieces(side).astype(np.float16)
-        for side in (hidden.src, hidden.tgt, hidden.of_src, hidden.of_tgt)
-    )
+def _mined(
+    corpus: str, kind: str, share: float, encoder: Encoder, sides: Sequence[Pieces], gold: int
+) -> MiningTask:
+    """Mine the first two of the sides; the others are their translations, all of them."""
+    x, y, of_x, of_y = (encoder.encode_pieces(side).astype(np.float16) for side in sides)
     wide = search_both(x, y, NEAREST)
-    found = Neighbours(
-        wide.fwd_sim[:, :NEIGHBOURS],
-        wide.fwd_id[:, :NEIGHBOURS],
-        wide.bwd_sim[:, :NEIGHBOURS],
-        wide.bwd_id[:, :NEIGHBOURS],
-    )
+    found = Neighbours(*(getattr(wide, one.name)[:, :NEIGHBOURS] for one in dataclasses.fields(Neighbours)))
     pairs = retrieve(candidates(found, NEIGHBOURS))
     cosine = np.maximum(
-        pair_cosines(pairs.src, pairs.tgt, found.fwd_sim, found.fwd_id),
-        pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
+        scoring.pair_cosines(pairs.src, pairs.tgt, found.fwd_sim, found.fwd_id),
+        scoring.pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
     )
-    base = candidate_features(pairs.src, pairs.tgt, cosine, found, NEIGHBOURS)
+    base = scoring.candidate_features(pairs.src, pairs.tgt, cosine, found, NEIGHBOURS)
     same = (
         np.maximum(_cosines(of_x[pairs.src], y[pairs.tgt]), _cosines(x[pairs.src], of_y[pairs.tgt])) >= SAME
     )
-    right = (pairs.src == pairs.tgt) & (pairs.src < hidden.gold)
-    near = _near(wide, found, min(hidden.gold, ASKED))
-    return MiningTask(corpus, kind, hidden.gold, (hidden.src, hidden.tgt), pairs, base, right | ~same, near)
+    near = _near(wide, found, min(gold, ASKED))
+    right = (pairs.src == pairs.tgt) & (pairs.src < gold)
+    return MiningTask(
+        corpus, kind, share, gold, (sides[0], sides[1]), pairs, base, right, right | ~same, near
+    )
 
 
 def _cosines(x: NDArray, y: NDArray) -> NDArray:
@@ -404,7 +355,7 @@ def _near(wide: Neighbours, found: Neighbours, asked: int) -> Choices:
         one, other = rows[row], ids[rows[row], column]
         src, tgt = (one, other) if forward else (other, one)
         cosine = sim[one, column].astype(np.float64)
-        parts.append(Choices(src, tgt, candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
+        parts.append(Choices(src, tgt, scoring.candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
     return _joined(parts)
 
 
@@ -424,78 +375,65 @@ def _measured(
 ) -> tuple[TaskScore, ...]:
     """Measure each task with a second network fitted to the other kinds of text."""
     networks = {
-        kind: _leaning(_piece_network(others, fitting), others)
+        kind: _piece_network(others, fitting)
         for kind in sorted({task.kind for task in tasks})
         if (others := [task for task in tasks if task.kind != kind])
     }
     found = []
     for task in tasks:
-        network = networks[task.kind]
         score = margin.score(margin.drive(task.base))
-        score[task.hopeful] = network.score(network.drive(task.features))
+        score[task.hopeful] = networks[task.kind].score(networks[task.kind].drive(task.features))
         score, by_margin, right = (one[task.counts] for one in (score, task.pairs.score, task.right))
         share = pair_share(score, SHARE)
         p = probability(score + np.log(share / (1 - share)) - np.log(SHARE / (1 - SHARE)))
         before, after = (100 * tune(one, right, task.gold).f1 for one in (by_margin, score))
-        error = calibration_error(p, right)
-        found.append(
-            TaskScore(task.corpus, len(right), int(right.sum()), task.gold, before, after, share, error)
-        )
+        counts = len(right), int(right.sum()), task.gold
+        found.append(TaskScore(task.corpus, *counts, before, after, share, calibration_error(p, right)))
     return tuple(found)
 
 
 def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
     """Return the first network, and the score that all but GIVEN_UP of the right candidates reach."""
-    network = _fitted(
-        np.concatenate([task.base for task in tasks]),
-        np.concatenate([task.right for task in tasks]),
-        np.concatenate([task.weight for task in tasks]) / sum(task.share for task in tasks),
-        (MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY, MARGIN_LEARNING_RATE),
+    base, right, weight = (
+        np.concatenate([getattr(task, name) for task in tasks]) for name in ("base", "right", "weight")
     )
+    weight /= sum(task.share for task in tasks)
+    network = _fitted(base, right, weight, (MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY, MARGIN_LEARNING_RATE))
     right = np.concatenate([network.score(network.drive(task.base[task.right])) for task in tasks])
     return network, float(np.float32(np.quantile(right, GIVEN_UP)))
 
 
-def _examples(tasks: Sequence[MiningTask]) -> tuple[NDArray, NDArray, NDArray]:
-    """Return features (p, n), right (p,) bool and weights (p,) of the compared candidates that count."""
-    some = [task.hopeful & task.counts for task in tasks]
-    features = np.concatenate([task.features[task.counts[task.hopeful]] for task in tasks])
-    right = np.concatenate([task.right[one] for task, one in zip(tasks, some, strict=True)])
-    weight = np.concatenate([task.weight[one] for task, one in zip(tasks, some, strict=True)])
-    return features, right, weight
-
-
 def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
-    features, right, weight = _examples(tasks)
-    return _fitted(
-        features,
-        right,
-        weight / sum(task.share for task in tasks),
-        (fitting.hidden, fitting.steps, fitting.decay, LEARNING_RATE),
-        _joined([task.near for task in tasks]),
+    """Fit the second network to the compared candidates that count."""
+    features = np.concatenate([task.features[task.counts[task.hopeful]] for task in tasks])
+    right, weight = (
+        np.concatenate([getattr(task, name)[task.hopeful & task.counts] for task in tasks])
+        for name in ("right", "weight")
     )
+    how = (fitting.hidden, fitting.steps, fitting.decay, LEARNING_RATE)
+    near = _joined([task.near for task in tasks])
+    network = _fitted(features, right, weight / sum(task.share for task in tasks), how, near)
+    return _leaning(network, features, right, weight / weight.sum())
 
 
-def _leaning(network: Network, tasks: Sequence[MiningTask]) -> Network:
+def _leaning(network: Network, features: NDArray, right: NDArray, weight: NDArray) -> Network:
     """Return the network with LEAN times the log ratio margin added, calibrated to log odds again.
 
     Logistic regression on the score and the size of the corpora, with an intercept.
     """
-    features, right, weight = _examples(tasks)
     scores = network.score(network.drive(features)) + LEAN * features[:, LOG_RATIO]
-    times, plus, by_size = _logistic(
-        np.stack([scores, np.ones(len(scores)), features[:, SIZE]], axis=1), right, weight / weight.sum()
-    )
+    columns = np.stack([scores, np.ones(len(scores)), features[:, SIZE]], axis=1)
+    times, plus, by_size = _logistic(columns, right, weight)
     mean, scale = network.mean.astype(np.float64), network.scale.astype(np.float64)
     linear = np.zeros((2, len(mean)))
     linear[0, LOG_RATIO] = linear[1, SIZE] = FAINT
     slopes = np.array([times * LEAN, by_size])
-    columns = [LOG_RATIO, SIZE]
-    constant = times * network.constant + plus + slopes @ mean[columns]
+    inputs = [LOG_RATIO, SIZE]
+    constant = times * network.constant + plus + slopes @ mean[inputs]
     return Network(
         np.concatenate([network.hidden, linear]).astype(np.float32),
         np.concatenate([network.bias, np.zeros(2)]).astype(np.float32),
-        np.concatenate([times * network.out, slopes * scale[columns] / FAINT]).astype(np.float32),
+        np.concatenate([times * network.out, slopes * scale[inputs] / FAINT]).astype(np.float32),
         constant.astype(np.float32),
         network.mean,
         network.scale,
@@ -536,16 +474,15 @@ def _fitted(
         return torch.from_numpy((values - mean) / scale).float()
 
     x, y, w = usual(features), torch.from_numpy(right).float(), torch.from_numpy(weight).float()
-    network = torch.nn.Sequential(
-        torch.nn.Linear(x.shape[1], hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 1)
-    )
+    layers = torch.nn.Linear(x.shape[1], hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 1)
+    network = torch.nn.Sequential(*layers)
     optimizer = torch.optim.AdamW(network.parameters(), learning_rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     if choices is not None:
         near = usual(choices.features)
         translations, of = torch.from_numpy(choices.src == choices.tgt), torch.from_numpy(choices.of)
     for _ in range(steps):
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(x)[:, 0], y, w, reduction="sum")
+        loss = functional.binary_cross_entropy_with_logits(network(x)[:, 0], y, w, reduction="sum")
         if choices is not None:
             loss = loss + CHOICE_WEIGHT * _choice_loss(network(near)[:, 0], translations, of)
         optimizer.zero_grad()

@@ -72,11 +72,8 @@ def plot_log(log_path: Path, picture: Path) -> bool:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        log.info(
-            "no plot of the training: matplotlib is not installed (pip install 'bitextmine[plots]'); the figures are "
-            "in %s",
-            log_path,
-        )
+        missing = "matplotlib is not installed (pip install 'bitextmine[plots]')"
+        log.info("no plot of the training: %s; the figures are in %s", missing, log_path)
         return False
     entries = read_log(log_path)
     figure = Figure(figsize=(11, 4.4), dpi=120)  # pyplot would look for a screen

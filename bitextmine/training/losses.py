@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -138,7 +138,7 @@ class Head(nn.Module):
 
     @property
     def precision(self) -> torch.dtype:
-        """The dtype of the products with the piece vectors, on this module's device."""
+        """Return the dtype of the products with the piece vectors, on this module's device."""
         return product_precision(self._precision, self.bias.device)
 
     def start_at(self, frequencies: np.ndarray) -> None:
@@ -228,15 +228,8 @@ def softmax_divergence(
     """Return sum_i weight_i sum_w q_iw (log q_iw - log p_iw), a scalar, with p = softmax(hidden E^T + bias).
 
     The gradient p - q is multiplied out block by block in the forward pass, so that no m x V matrix is kept and none
-    is computed twice.
-
-    Args:
-        hidden: (m, d) float32.
-        embedding: (V, d) float32.
-        bias: (V,) float32.
-        targets: m rows; a row without target adds 0.
-        weights: (m,) float32.
-        precision: dtype of the products; the softmax and its sums are float32.
+    is computed twice. Shapes, all float32: hidden (m, d), embedding (V, d), bias (V,), weights (m,). ``precision`` is
+    the dtype of the products alone. A row without target adds 0.
     """
     out: Tensor = _SoftmaxDivergence.apply(hidden, embedding, bias, targets, weights, precision)  # type: ignore[no-untyped-call]
     return out
@@ -278,8 +271,7 @@ class _SoftmaxDivergence(torch.autograd.Function):
         return grad_hidden * grads[0], grad_embedding * grads[0], grad_bias * grads[0], None, None, None
 
 
-@dataclasses.dataclass(frozen=True)
-class _RowBlock:
+class _RowBlock(NamedTuple):
     slice: slice
     row: Tensor  # within the block
     piece: Tensor
@@ -291,13 +283,10 @@ def _blocks(targets: Targets, weights: np.ndarray, device: torch.device) -> Iter
     order = np.argsort(targets.row, kind="stable")
     row = targets.row[order]
     for start in range(0, targets.rows, DIVERGENCE_ROWS):
-        part = order[np.searchsorted(row, start) : np.searchsorted(row, start + DIVERGENCE_ROWS)]
-        yield _RowBlock(
-            slice(start, min(start + DIVERGENCE_ROWS, targets.rows)),
-            torch.from_numpy(targets.row[part] - start).to(device),
-            torch.from_numpy(targets.piece[part]).to(device),
-            torch.from_numpy(mass[part]).to(device),
-        )
+        stop = min(start + DIVERGENCE_ROWS, targets.rows)
+        part = order[np.searchsorted(row, start) : np.searchsorted(row, stop)]
+        entries = (targets.row[part] - start, targets.piece[part], mass[part])
+        yield _RowBlock(slice(start, stop), *(torch.from_numpy(one).to(device) for one in entries))
 
 
 def _entropy(targets: Targets) -> np.ndarray:

@@ -28,10 +28,11 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
     paths = [recipe.corpus(name) for name in corpus.files]
     for path in paths:
         try:
-            regular = path.is_file() or not path.exists()  # opening a missing file gives a better message
+            # Opening a missing file gives a better message.
+            regular = path.is_file() or path.is_dir() or not path.exists()
         except OSError as e:
             raise BitextmineError(f"{path}: cannot read: {e.strerror}") from None
-        if not regular and not path.is_dir():
+        if not regular:
             raise BitextmineError(
                 f"{path}: not a regular file; a corpus is read more than once: save it first"
             )
@@ -90,13 +91,11 @@ def _side_by_side(src: Place, tgt: Place, errors: str, size: int) -> Iterator[tu
     while True:
         sources, targets = (list(islice(side, size)) for side in sides)
         if len(sources) != len(targets):
-            found = [
-                done + len(part) + sum(1 for _ in side)
-                for part, side in zip((sources, targets), sides, strict=True)
-            ]
-            raise BitextmineError(
-                f"{src} has {found[0]} lines, but {tgt} has {found[1]}: they are not aligned"
+            a, b = (
+                done + len(some) + sum(1 for _ in rest)
+                for some, rest in zip((sources, targets), sides, strict=True)
             )
+            raise BitextmineError(f"{src} has {a} lines, but {tgt} has {b}: they are not aligned")
         if not sources:
             return
         done += len(sources)
@@ -163,18 +162,16 @@ def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tup
 def _check_languages(
     recipe: Recipe, corpus: Corpus, known: languages.Languages, sides: tuple[list[str], list[str]]
 ) -> None:
-    codes = [known.code(lang) for lang in corpus.langs]
+    one, other = codes = [known.code(lang) for lang in corpus.langs]
+    if one is None or other is None or one == other:
+        return
     shares: list[Counter[str]] = []
     for lines in sides:
         guesses = Counter(known.guess(lines))
         del guesses["und"]
-        total = sum(guesses.values())
-        if total < FEWEST:
+        if (total := guesses.total()) < FEWEST:
             return
         shares.append(Counter({code: round(100 * n / total) for code, n in guesses.items()}))
-    one, other = codes
-    if one is None or other is None or one == other:
-        return
     columns = ("first column", "second column") if corpus.pairs else (corpus.src, corpus.tgt)
     where = ", ".join(str(path) for path in corpus_files(recipe, corpus))
     swapped = min(shares[0][other], shares[1][one]), max(shares[0][one], shares[1][other])
@@ -188,12 +185,5 @@ def _check_languages(
     for column, lang, code, share in zip(columns, corpus.langs, codes, shares, strict=True):
         best, most = share.most_common(1)[0]
         if best != code and most > 50:
-            log.warning(
-                "%s: %d%% of the first lines of the %s look like %s, and %d%% like %s, as langs says",
-                where,
-                most,
-                column,
-                best,
-                share[str(code)],
-                lang,
-            )
+            looks = f"{most}% of the first lines of the {column} look like {best}, and {share[str(code)]}% like {lang}"
+            log.warning("%s: %s, as langs says", where, looks)

@@ -13,6 +13,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.cache import PairCache
 from bitextmine.training.pairfile import PairFile, TokenPairs
 from bitextmine.training.recipe import Corpus
+from bitextmine.training.sampling import Source
 
 log = logging.getLogger(__name__)
 
@@ -67,55 +68,40 @@ class JoinedPairs:
         return Pieces.join(parts).take(back), np.concatenate(keys)[back]
 
 
-@dataclasses.dataclass(frozen=True)
-class JoinedCorpus:
-    """Joined pairs of two languages, to draw from like a `PairCache`."""
-
-    corpus: Corpus
-    train: JoinedPairs
-
-
-def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> list[JoinedCorpus]:
+def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> list[Source]:
     """Join the training pairs of every two languages by their sentences in the language ``pivot``.
 
     Nothing is written: joined pairs are read from the files of both corpora. Their weights are such that they make up
     ``share`` of all pairs drawn, and that two languages are drawn by the square root of their joined pairs.
     """
     files = [cache.train for cache in caches]
-    columns: dict[str, _Column] = {}
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs} - {pivot})
-    for lang in languages:
-        columns[lang] = _column(caches, pivot, lang)
+    columns = {lang: _column(caches, pivot, lang) for lang in languages}
     found: dict[tuple[str, str], JoinedPairs] = {}
-    for a, b in itertools.combinations(languages, 2):
-        _, i, j = np.intersect1d(columns[a].keys, columns[b].keys, assume_unique=True, return_indices=True)
+    for langs in itertools.combinations(languages, 2):
+        a, b = (columns[lang] for lang in langs)
+        _, i, j = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
         if len(i) >= FEWEST_PAIRS:
-            places = np.stack(
-                [
-                    np.stack([columns[a].file[i], columns[a].row[i]]),
-                    np.stack([columns[b].file[j], columns[b].row[j]]),
-                ]
-            )
-            found[a, b] = JoinedPairs(files, places, (columns[a].side, columns[b].side))
+            places = np.array([[a.file[i], a.row[i]], [b.file[j], b.row[j]]])
+            found[langs[0], langs[1]] = JoinedPairs(files, places, (a.side, b.side))
     if not found:
         return []
     direct = sum(len(cache.train) * cache.corpus.weight for cache in caches)
     roots = sum(len(pairs) ** 0.5 for pairs in found.values())
     scale = share / (1 - share) * direct / roots
+    pairs = sum(map(len, found.values()))
     log.info(
-        "%d pairs of languages joined by their sentences in %s: %s pairs",
-        len(found),
-        pivot,
-        f"{sum(map(len, found.values())):,}",
+        "%d pairs of languages joined by their sentences in %s: %s pairs", len(found), pivot, f"{pairs:,}"
     )
     return [
-        JoinedCorpus(Corpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(pairs) ** -0.5), pairs)
-        for langs, pairs in found.items()
+        Source(Corpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(joined) ** -0.5), joined)
+        for langs, joined in found.items()
     ]
 
 
 def _column(caches: Sequence[PairCache], pivot: str, lang: str) -> _Column:
-    keys, file, row, sides = [], [], [], []
+    none = np.zeros(0, np.int64)
+    keys, file, row, sides = [none.astype(np.uint64)], [none], [none], []
     for number, cache in enumerate(caches):
         langs = cache.corpus.langs
         sides.append(langs.index(lang) if lang in langs else 0)
@@ -126,8 +112,5 @@ def _column(caches: Sequence[PairCache], pivot: str, lang: str) -> _Column:
             keys.append(records["keys"][:, langs.index(pivot)])
             file.append(np.full(len(records), number))
             row.append(np.arange(start, start + len(records)))
-    if not keys:
-        none = np.zeros(0, np.int64)
-        return _Column(none.astype(np.uint64), none, none, tuple(sides))
     distinct, first = np.unique(np.concatenate(keys), return_index=True)
     return _Column(distinct, np.concatenate(file)[first], np.concatenate(row)[first], tuple(sides))

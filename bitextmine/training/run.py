@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,7 +24,6 @@ from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
-from bitextmine.training.edits import Edits
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.log import Tally
 from bitextmine.training.objectives.catalogue import OBJECTIVES
@@ -34,9 +33,17 @@ from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
-from bitextmine.training.recipe.start import SHAPE
+from bitextmine.training.recipe.load import SHAPE
 from bitextmine.training.rows import RowAdamW
-from bitextmine.training.sampling import Sampler, hash_seed, piece_frequencies, split_table, with_ngrams
+from bitextmine.training.sampling import (
+    Edits,
+    Sampler,
+    Source,
+    hash_seed,
+    piece_frequencies,
+    split_table,
+    with_ngrams,
+)
 from bitextmine.training.spelling import SpelledVectors, commonest_ngrams, piece_ngrams, spell
 from bitextmine.training.start import Start
 from bitextmine.training.teacher import Lessons
@@ -45,6 +52,7 @@ from bitextmine.training.vocabulary import content_pieces
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
+RATED = ("", "embedding_")  # the groups of parameters with a learning rate in the recipe
 VALID_EVERY = 500
 SMALLEST_POOL = 50  # P@1 among fewer pairs means nothing
 ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
@@ -75,6 +83,9 @@ class Inputs:
 class TrainingRun:
     """A training at some step: the model, its optimiser, and the number of pairs seen."""
 
+    # The plain part of a checkpoint.
+    KEPT = ("step", "pairs", "scores", "best", "waited")
+
     def __init__(self, inputs: Inputs) -> None:
         recipe, t = inputs.recipe, inputs.recipe.train
         self.inputs, self.recipe, self.caches, self.world = inputs, recipe, inputs.caches, inputs.world
@@ -83,9 +94,8 @@ class TrainingRun:
         self.model.to(self.world.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
         lessons = inputs.lessons
-        setup = Setup(
-            t, self.model.config, recipe.teacher, lessons.dim if lessons else 0, inputs.teacher_pieces
-        )
+        dim = lessons.dim if lessons else 0
+        setup = Setup(t, self.model.config, recipe.teacher, dim, inputs.teacher_pieces)
         self.objectives = Objectives(recipe, setup, content_pieces(inputs.tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
             head.start_at(piece_frequencies(self.caches, inputs.tokenizer.vocab_size))
@@ -122,22 +132,17 @@ class TrainingRun:
         recipe, t = self.recipe, self.recipe.train
         splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
         split_steps = round(self.untaught * (1 - t.piece_splits_end))
-        edits = None
-        if any(OBJECTIVES[name].edits for name in t.objective):
-            edits = Edits.of(self.inputs.tokenizer.pieces())
-        joined = [
-            one
-            for lang, share in recipe.data.pivot.items()
-            for one in join_languages(self.caches, lang, share)
-        ]
-        self.sampler = Sampler([*self.caches, *joined], recipe, splits, split_steps, self.ngrams, edits)
+        edited = any(OBJECTIVES[name].edits for name in t.objective)
+        edits = Edits(self.inputs.tokenizer.pieces()) if edited else None
+        drawn: list[PairCache | Source] = [*self.caches]
+        for lang, share in recipe.data.pivot.items():
+            drawn += join_languages(self.caches, lang, share)
+        self.sampler = Sampler(drawn, recipe, splits, split_steps, self.ngrams, edits)
         self.lesson_sampler = None
         if lessons:
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
-            settings = dataclasses.replace(recipe, train=own)
-            self.lesson_sampler = Sampler(
-                lessons.corpora, settings, splits, split_steps - self.taught_from, self.ngrams
-            )
+            settings, left = dataclasses.replace(recipe, train=own), split_steps - self.taught_from
+            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, left, self.ngrams)
 
     def _check_sizes(self, lessons: Lessons | None) -> None:
         t = self.recipe.train
@@ -157,7 +162,7 @@ class TrainingRun:
     def _align_maps(self, lessons: Lessons) -> None:
         """Initialise maps from student to teacher by both encoders' vectors of some lines of each corpus.
 
-        The student's vectors are meaningful already, so that a random map would distort them.
+        A random map would distort the student's vectors, which are meaningful already.
         """
         maps = [part for part in self.objectives.parts.values() if isinstance(part, Distil) and part.map]
         if not maps:
@@ -188,18 +193,9 @@ class TrainingRun:
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs, as tensors and plain values."""
-        return {
-            "step": self.step,
-            "pairs": self.pairs,
-            "scores": self.scores,
-            "model": self.model.state_dict(),
-            "objectives": self.objectives.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "best": self.best,
-            "waited": self.waited,
-            "ngrams": self.ngram_names,
-            "tally": self.tally.state(),
-        }
+        parts = {name: getattr(self, name).state_dict() for name in ("model", "objectives", "optimizer")}
+        plain = {name: getattr(self, name) for name in self.KEPT}
+        return {**plain, **parts, "ngrams": self.ngram_names, "tally": self.tally.state()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go to a `state`; BitextmineError if it comes from other training data."""
@@ -208,11 +204,10 @@ class TrainingRun:
                 "the checkpoint is of other training data: its n-grams are not those of the corpora as they are now; "
                 "train into another folder, or remove this one's work/checkpoint.pt"
             )
-        self.step, self.pairs, self.scores = saved["step"], saved["pairs"], saved["scores"]
-        self.model.load_state_dict(saved["model"])
-        self.objectives.load_state_dict(saved["objectives"])
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.best, self.waited = saved["best"], saved["waited"]
+        for name in self.KEPT:
+            setattr(self, name, saved[name])
+        for name in ("model", "objectives", "optimizer"):
+            getattr(self, name).load_state_dict(saved[name])
         self.tally = Tally(saved["tally"])
         self.sampler.skip(self.step)
         if self.lesson_sampler:
@@ -222,7 +217,7 @@ class TrainingRun:
         """With train.patience, go back to the weights of the best P@1."""
         if self.best:
             self.model.load_state_dict(self.best["model"])
-            self.step, self.pairs, self.scores = (self.best[key] for key in ("step", "pairs", "scores"))
+            self.step, self.pairs, self.scores = self.best["step"], self.best["pairs"], self.best["scores"]
 
     def check_weights(self) -> None:
         """Raise NotFinite if a weight is not finite: such weights must not become a checkpoint."""
@@ -254,10 +249,9 @@ class TrainingRun:
                 entry: dict[str, Any] = {"step": self.step}
                 measure = self.step == self.steps or self.step % every == 0
                 if measure or self.step % LOG_EVERY == 0:
+                    entry |= self.tally.means()
                     entry |= {
-                        **self.tally.means(),
-                        "learning_rate": share * t.learning_rate,
-                        "embedding_learning_rate": share * t.embedding_learning_rate,
+                        f"{name}learning_rate": share * getattr(t, f"{name}learning_rate") for name in RATED
                     }
                     if measure:
                         self._measure()
@@ -334,16 +328,21 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
     m, t, start = inputs.recipe.model, inputs.recipe.train, inputs.start
     pairs = pairs_by_language(inputs.caches)
     shared = piece_ngrams(pieces) if m.spelling else None
-    ngrams: list[str] = []
-    if start is not None:
-        ngrams = list(start.ngrams)
-    elif shared and m.ngrams:
+    ngrams = list(start.ngrams) if start else []
+    if start is None and shared and m.ngrams:
         ngrams = commonest_ngrams(inputs.caches, pieces, shared[0], m.ngrams)
         if len(ngrams) < m.ngrams:
             log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
     torch.manual_seed(t.seed)
     if start is None:
-        model = _random_model(inputs.recipe, pairs, pieces, len(ngrams))
+        shape: dict[str, Any] = {name: getattr(m, name) for name in SHAPE} | {"ngrams": len(ngrams)}
+        shape |= {"languages": tuple(pairs), "pairs": pairs, "dropout": m.dropout}
+        if not m.order_columns:
+            shape["order_weight"] = 0.0
+        model = SentenceModel(EncoderConfig(len(pieces), **shape))
+        model.initialise(m.initial_std)
+        if m.length_share:
+            model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(ngrams))))
     else:
         model = SentenceModel(start.grown_config(len(pieces), pairs, m.dropout))
         start.load_into(model, pieces)
@@ -360,21 +359,6 @@ def pairs_by_language(caches: Sequence[PairCache]) -> dict[str, int]:
     for cache in caches:
         count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
     return dict(sorted(count.items()))
-
-
-def _random_model(
-    recipe: Recipe, pairs: Mapping[str, int], pieces: Sequence[str], ngrams: int
-) -> SentenceModel:
-    m = recipe.model
-    shape: dict[str, Any] = {name: getattr(m, name) for name in SHAPE} | {"ngrams": ngrams}
-    if not m.order_columns:
-        shape["order_weight"] = 0.0
-    shape |= {"languages": tuple(pairs), "pairs": dict(pairs)}
-    model = SentenceModel(EncoderConfig(len(pieces), dropout=m.dropout, **shape))
-    model.initialise(m.initial_std)
-    if m.length_share:
-        model.characters.copy_(torch.from_numpy(piece_characters(pieces, ngrams)))
-    return model
 
 
 def compile_layers(model: SentenceModel) -> None:
@@ -425,10 +409,11 @@ def validate(
             similar = src @ tgt.T
             keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
             right = torch.arange(len(pairs), device=similar.device)
-            hits = []
-            for best, key in ((similar.argmax(1), keys[1]), (similar.argmax(0), keys[0])):
-                # Another row with the same sentence is as right as the row's own.
-                hits.append(((best == right) | (key[best] == key)).float().mean().item())
+            # Another row with the same sentence is as right as the row's own.
+            hits = [
+                ((best == right) | (key[best] == key)).float().mean().item()
+                for best, key in ((similar.argmax(1), keys[1]), (similar.argmax(0), keys[0]))
+            ]
             found[cache.corpus.name] = 50 * (hits[0] + hits[1])
     if found:
         found["mean"] = sum(found.values()) / len(found)
@@ -444,20 +429,16 @@ def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Par
 
 def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> RowAdamW:
     """Return AdamW; piece vectors have a learning rate of their own, and only matrices of the layers decay."""
+    rest, table = layer_parameters(model, objectives), list(model.embedding.parameters())
     groups: list[dict[str, object]] = [
-        {
-            "params": list(model.embedding.parameters()),
-            "peak": training.embedding_learning_rate,
-            "weight_decay": 0.0,
-        }
+        {"params": params, "peak": peak, "weight_decay": decay}
+        for params, peak, decay in (
+            (table, training.embedding_learning_rate, 0.0),
+            ([p for p in rest if p.ndim > 1], training.learning_rate, training.weight_decay),
+            ([p for p in rest if p.ndim <= 1], training.learning_rate, 0.0),
+        )
+        if params
     ]
-    rest = layer_parameters(model, objectives)
-    for decay, params in (
-        (training.weight_decay, [p for p in rest if p.ndim > 1]),
-        (0.0, [p for p in rest if p.ndim <= 1]),
-    ):
-        if params:
-            groups.append({"params": params, "peak": training.learning_rate, "weight_decay": decay})
     return RowAdamW(groups, lr=training.learning_rate, fused=True)
 
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.languages.codes import languages
 from bitextmine.training.cache import PairCache
-from bitextmine.training.edits import Edits
 from bitextmine.training.pairfile import Edited, TokenPairs
-from bitextmine.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from bitextmine.training.pivot import JoinedCorpus
-    from bitextmine.training.teacher import Taught
+from bitextmine.training.recipe import Corpus, Recipe
 
 # Pairs of each corpus that frequencies are estimated on.
 PAIRS_PER_CORPUS = 20_000
@@ -26,6 +23,8 @@ PAIRS_PER_CORPUS = 20_000
 CHOICES = 4
 # A half may be split again: a piece becomes up to 2 ** ROUNDS parts.
 ROUNDS = 2
+# Letters of a word to swap: shorter ones are rarely names or content.
+SHORTEST = 4
 
 
 def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -54,6 +53,13 @@ def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
     return out.astype(np.int64)
 
 
+class Source(NamedTuple):
+    """Pairs to draw from, as from a `PairCache`: train has a length, and `take` as a `PairFile` does."""
+
+    corpus: Corpus
+    train: Any
+
+
 class Sampler:
     """Draws batches of one corpus each: sentences of the same kind of text are the hardest negatives of each other.
 
@@ -64,7 +70,7 @@ class Sampler:
 
     def __init__(
         self,
-        caches: Sequence[PairCache | JoinedCorpus | Taught],
+        caches: Sequence[PairCache | Source],
         recipe: Recipe,
         splits: Splits | None = None,
         split_steps: int = 0,
@@ -202,6 +208,78 @@ def split_pieces(pieces: Pieces, splits: Splits, share: float, rng: np.random.Ge
     return pieces
 
 
+# --- edited copies -------------------------------------------------------------------------------------------
+
+
+class Edits:
+    """Copies of sentences with one thing changed, by rule: near translations that are none.
+
+    begins: (V,) bool, pieces that begin a word; word: those that begin one of SHORTEST letters; digits: (V,) int64, -1
+    or a group of pieces with as many digits; groups: their pieces; negating: ids of a language's negating words.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        """Find what may be changed in a vocabulary."""
+        number = {piece: i for i, piece in enumerate(pieces)}
+        plain = [piece.removeprefix(SPACE) for piece in pieces]
+        self.begins = np.array([piece.startswith(SPACE) for piece in pieces])
+        self.word = np.array([len(it) >= SHORTEST and it.isalpha() for it in plain]) & self.begins
+        alike: dict[tuple[bool, int], list[int]] = defaultdict(list)
+        for i, it in enumerate(plain):
+            if it.isascii() and it.isdigit():
+                alike[bool(self.begins[i]), len(it)].append(i)
+        self.groups = [np.array(ids) for ids in alike.values() if len(ids) > 1]
+        self.digits = np.full(len(pieces), -1)
+        for i, ids in enumerate(self.groups):
+            self.digits[ids] = i
+        self.negating: dict[str, np.ndarray] = {}
+        for lang, row in languages().items():
+            known = [number[SPACE + it] for it in row.negation if SPACE + it in number]
+            self.negating[lang] = np.array(known, dtype=np.int32)
+
+    def edit(self, pieces: Pieces, lang: str, rng: np.random.Generator) -> tuple[np.ndarray, Pieces]:
+        """Return rows (m,) int64 and a changed copy of each: another number, another word, or the contrary.
+
+        A sentence with a number has it changed half of the time. Of the others half have a word replaced by one of
+        another sentence, and half lose their first negating word or get one.
+        """
+        ids = pieces.ids.copy()
+        n = len(pieces)
+        kind = rng.random(n)
+        negating = self.negating.get(lang, np.zeros(0, np.int32))
+        number = _any(pieces, self.digits[ids] >= 0, rng)
+        number[kind < 0.5] = -1
+        swapped = _any(pieces, self.word[ids], rng)
+        swapped[(number >= 0) | (rng.random(n) < 0.5)] = -1
+        others = rng.permutation(ids[swapped[swapped >= 0]])
+        denied = _any(pieces, np.isin(ids, negating), rng)
+        before = _any(pieces, self.begins[ids], rng)
+        free = (number < 0) & (swapped < 0) & bool(len(negating))
+        drop, insert = denied[free & (denied >= 0)], before[free & (denied < 0) & (before >= 0)]
+        for at in number[number >= 0]:
+            ids[at] = rng.choice(self.groups[self.digits[ids[at]]])
+        ids[swapped[swapped >= 0]] = others
+        times = np.ones(len(ids), dtype=np.int64)
+        times[drop], times[insert] = 0, 2
+        starts = np.concatenate([[0], np.cumsum(times)])
+        edited = np.repeat(ids, times)
+        if len(insert):
+            edited[starts[insert]] = rng.choice(negating, len(insert))
+        result = Pieces(edited, starts[pieces.offsets])
+        changed = (number >= 0) | (swapped >= 0) | (free & ((denied >= 0) | (before >= 0)))
+        rows = np.flatnonzero(changed & (result.lengths > 0))
+        return rows, result.take(rows)
+
+
+def _any(pieces: Pieces, wanted: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return, for each sentence, the position in pieces.ids of one wanted piece at random, or -1."""
+    found = np.full(len(pieces), -1)
+    at = np.flatnonzero(wanted)
+    at = at[np.argsort(rng.random(len(at)), kind="stable")]
+    found[np.searchsorted(pieces.offsets, at, side="right") - 1] = at
+    return found
+
+
 # --- piece frequencies ---------------------------------------------------------------------------------------
 
 
@@ -216,8 +294,7 @@ def piece_frequencies(
     for sides, weight in sample_pieces(caches, pairs):
         for side in sides:
             total += weight * np.bincount(side.ids, minlength=vocab_size)
-    smallest = total[total > 0].min(initial=1.0)
-    total = np.where(total > 0, total, smallest / 2)
+    total[total == 0] = total[total > 0].min(initial=1.0) / 2
     return np.asarray(total / total.sum())
 
 

@@ -19,7 +19,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
-from bitextmine.training.recipe import Distil, Model, Recipe
+from bitextmine.training.recipe.keys import Distil, Model, Recipe
 from bitextmine.training.reducing import principal_axes
 from bitextmine.training.sampling import piece_frequencies
 
@@ -47,15 +47,15 @@ def stages(recipe: Recipe, out: Path) -> list[Stage]:
     whole = dataclasses.replace(recipe.model, bottleneck=0, recurrent=0)
     asked = dataclasses.replace(recipe.model, layers=plan.layers or recipe.model.layers)
     numbers = [n for n, epochs in enumerate(plan.epochs, 1) if epochs and (n != 2 or asked.bottleneck)]
+    cache = recipe.data.cache or str((out / "work" / "cache").absolute())
+    recipe = dataclasses.replace(recipe, data=dataclasses.replace(recipe.data, cache=cache))
     found: list[Stage] = []
     before = assistant = recipe.path(plan.assistant) if plan.assistant else None
     for number in numbers:
-        last = number == numbers[-1]
-        made_of = None
+        last, made_of = number == numbers[-1], None
         if number > 1 and (not found or found[-1].number == 1):  # the first stage of the student
             assert assistant is not None
-            smaller = asked != whole
-            before, made_of = (folders / "student", assistant) if smaller else (assistant, None)
+            before, made_of = (folders / "student", assistant) if asked != whole else (assistant, None)
         contrast = CONTRAST[plan.contrast] if number == 4 else {}
         teacher, vocabulary = recipe.teacher, recipe.vocabulary
         if number in (2, 3):
@@ -74,9 +74,6 @@ def stages(recipe: Recipe, out: Path) -> list[Stage]:
             ),
             teacher=teacher,
             distil=plan if last else Distil(),  # later stages must not change the digests of earlier ones
-            data=dataclasses.replace(
-                recipe.data, cache=recipe.data.cache or str((out / "work" / "cache").absolute())
-            ),
             vocabulary=vocabulary,
         )
         before = out if last else folders / FOLDERS[number]

@@ -16,7 +16,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.recipe.start import check_shape, shape_of, start_config, start_folder
+from bitextmine.training.recipe.load import check_shape, shape_of, start_config, start_folder
 
 # Training pairs from which a language that is added to an encoder counts as known: with 2,000 it finds three in five
 # translations, with 20,000 nine in ten (train/new-language.md).

@@ -33,6 +33,7 @@ from bitextmine.training.cache import LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
+from bitextmine.training.sampling import Source
 
 log = logging.getLogger(__name__)
 
@@ -106,29 +107,12 @@ def shares(sizes: Sequence[int], weights: Sequence[float], total: int) -> list[i
 # --- taught pairs --------------------------------------------------------------------------------------------
 
 
-class _VectorFile:
-    """Vectors that another tool made of one side of a corpus, row i for line i."""
-
-    def __init__(self, path: Path, lines: int) -> None:
-        self.path = path
-        try:
-            self._matrix = open_precomputed(path, lines)
-        except UsageError:
-            raise BitextmineError(
-                f"{path}: not a .npy; 'bitextmine embed --vectors' with --dim makes one from vectors without a header"
-            ) from None
-        self.dim = int(self._matrix.shape[1])
-
-    def rows(self, places: np.ndarray) -> np.ndarray:
-        return np.asarray(self._matrix[places], dtype=np.float32)
-
-
 @dataclasses.dataclass(frozen=True)
 class TaughtPairs:
     """Tokenised pairs and the places (2, n) int64 of the teacher's vectors for their sides, in vectors[0] and [1]."""
 
     pairs: TokenPairs
-    vectors: Sequence[VectorStore | _VectorFile]
+    vectors: Sequence[VectorStore | np.ndarray]
     places: np.ndarray
 
     def __len__(self) -> int:
@@ -137,20 +121,11 @@ class TaughtPairs:
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
         """Return the pairs of ``rows`` (m,) int, in that order, with the teacher's unit vectors (2, m, dim) float32."""
         p = self.pairs
-        found = np.stack(
-            [side.rows(places[rows]) for side, places in zip(self.vectors, self.places, strict=True)]
-        )
+        vectors = (side[places[rows]] for side, places in zip(self.vectors, self.places, strict=True))
+        found = np.stack([np.asarray(one, dtype=np.float32) for one in vectors])
         length = np.linalg.norm(found, axis=2, keepdims=True)
         units = np.divide(found, length, out=np.zeros_like(found), where=length > 0)
         return TokenPairs(p.src.take(rows, max_pieces), p.tgt.take(rows, max_pieces), p.keys[:, rows], units)
-
-
-@dataclasses.dataclass(frozen=True)
-class Taught:
-    """The taught pairs of a corpus; a `Sampler` draws from it as from a `PairCache`."""
-
-    corpus: Corpus
-    train: TaughtPairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +134,7 @@ class Lessons:
 
     teacher: TeacherSource
     dim: int
-    corpora: list[Taught]
+    corpora: list[Source]
 
     def __len__(self) -> int:
         return sum(len(taught.train) for taught in self.corpora)
@@ -172,12 +147,6 @@ class _Chosen(NamedTuple):
     sides: tuple[int, int]
     pairs: TokenPairs
     lines: list[Line]
-
-    def taught(self, vectors: Sequence[VectorStore | _VectorFile], places: np.ndarray) -> Taught:
-        """Return the pairs, drawn as often as the whole corpus that they stand for."""
-        weight = self.cache.corpus.weight * len(self.cache.train) / len(self.pairs)
-        corpus = dataclasses.replace(self.cache.corpus, weight=weight)
-        return Taught(corpus, TaughtPairs(self.pairs, vectors, places))
 
 
 def open_lessons(
@@ -206,25 +175,27 @@ def open_lessons(
         raise BitextmineError("recipe: teacher: no pair is left to teach on; see teacher.corpora and lines")
     try:
         if teacher.encoder is None:
-            dim, taught = _from_files(recipe, chosen)
+            dim, vectors, places = _from_files(recipe, chosen)
         else:
-            dim, taught = _from_encoder(folder, teacher, teacher.encoder, chosen, run)
+            dim, vectors, places = _from_encoder(folder, teacher, teacher.encoder, chosen, run)
     except OSError as e:
         raise BitextmineError(
             f"{e.filename or folder}: cannot keep the teacher's vectors: {e.strerror or e}; free some space, or set "
             "data.cache in the recipe to a folder with more"
         ) from None
-    if not any(_has_vectors(one.train) for one in taught):
+    lessons = Lessons(teacher, dim, [])
+    for one, sides, at in zip(chosen, vectors, places, strict=True):
+        # Drawn as often as the whole corpus that they stand for.
+        weight = one.cache.corpus.weight * len(one.cache.train) / len(one.pairs)
+        corpus = dataclasses.replace(one.cache.corpus, weight=weight)
+        lessons.corpora.append(Source(corpus, TaughtPairs(one.pairs, sides, at)))
+    first = (pair for sides, at in zip(vectors, places, strict=True) for pair in zip(sides, at, strict=True))
+    if not any(side[rows[:BLOCK]].any() for side, rows in first):
         raise BitextmineError(
             f"recipe: teacher.model: {teacher.name}: its vectors are all zeros, so the teacher is unusable"
         )
-    lessons = Lessons(teacher, dim, taught)
-    log.info(
-        "%s teaches on %s of %s",
-        teacher.name,
-        counted(len(lessons), "pair"),
-        counted(len(taught), "corpus", "corpora"),
-    )
+    pairs, corpora = counted(len(lessons), "pair"), counted(len(chosen), "corpus", "corpora")
+    log.info("%s teaches on %s of %s", teacher.name, pairs, corpora)
     return lessons
 
 
@@ -234,11 +205,8 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
         for number, cache in enumerate(caches, 1)
         if (sides := taught_sides(recipe, cache.corpus)) is not None
     ]
-    counts = shares(
-        [len(cache.train) for _, cache, _ in found],
-        [cache.corpus.weight for _, cache, _ in found],
-        recipe.teacher.lines,
-    )
+    sizes, weights = [len(one.train) for _, one, _ in found], [one.corpus.weight for _, one, _ in found]
+    counts = shares(sizes, weights, recipe.teacher.lines)
     keys = [cache.valid.records(0, len(cache.valid))["keys"].ravel() for cache in caches]
     held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
     known = functools.cache(lambda: languages.Languages("data.language_filter"))
@@ -257,36 +225,45 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
     return chosen
 
 
-def _from_files(recipe: Recipe, chosen: Sequence[_Chosen]) -> tuple[int, list[Taught]]:
-    taught = []
+# Dimensions; vectors and places of both sides of each choice.
+_Found = tuple[int, list[list[Any]], list[np.ndarray]]
+
+
+def _from_files(recipe: Recipe, chosen: Sequence[_Chosen]) -> _Found:
+    vectors, places = [], []
     dims: dict[int, Path] = {}
     for one in chosen:
-        files: dict[int, _VectorFile] = {}
+        files: dict[int, np.ndarray] = {}
         numbers = np.array([line.number for line in one.lines], dtype=np.int64)
         for side in sorted(set(one.sides)):
-            name = (one.cache.corpus.src_vectors, one.cache.corpus.tgt_vectors)[side]
-            file = files[side] = _VectorFile(recipe.path(name), one.cache.counts["read"])
-            dims.setdefault(file.dim, file.path)
+            path = recipe.path((one.cache.corpus.src_vectors, one.cache.corpus.tgt_vectors)[side])
+            try:
+                files[side] = open_precomputed(path, one.cache.counts["read"])
+            except UsageError:
+                raise BitextmineError(
+                    f"{path}: not a .npy; 'bitextmine embed --vectors' with --dim makes one from vectors without a "
+                    "header"
+                ) from None
+            dims.setdefault(files[side].shape[1], path)
             for begin in range(0, len(numbers), BLOCK):
                 part = numbers[begin : begin + BLOCK]
-                wrong = _not_finite(file.rows(part))
+                wrong = _not_finite(np.asarray(files[side][part], dtype=np.float32))
                 if wrong is not None:
-                    raise BitextmineError(f"{file.path}: row {part[wrong] + 1} {NOT_FINITE}")
-        src, tgt = one.sides
-        taught.append(one.taught((files[src], files[tgt]), np.stack([numbers, numbers])))
+                    raise BitextmineError(f"{path}: row {part[wrong] + 1} {NOT_FINITE}")
+        vectors.append([files[side] for side in one.sides])
+        places.append(np.stack([numbers, numbers]))
     if len(dims) > 1:
         (dim, first), (other, second) = list(dims.items())[:2]
         raise BitextmineError(
             f"{first} has {dim} dimensions, but {second} has {other}: they come from different teachers"
         )
-    return next(iter(dims)), taught
+    return int(next(iter(dims))), vectors, places
 
 
 def _from_encoder(
     folder: Path, teacher: TeacherSource, encoder: Encoder, chosen: Sequence[_Chosen], run: Run
-) -> tuple[int, list[Taught]]:
-    settings = encoder.network.settings(None)
-    identity = {"model": teacher.name, "hash": teacher.hash, "settings": settings}
+) -> _Found:
+    identity = {"model": teacher.name, "hash": teacher.hash, "settings": encoder.network.settings(None)}
     store = VectorStore(folder, identity, encoder.dim)
     keys = []
     texts: dict[int, tuple[str, Corpus, int]] = {}
@@ -318,16 +295,10 @@ def _from_encoder(
                     )
                 store.add(block, vectors)
                 bar.update(len(block))
-    return encoder.dim, [
-        one.taught((store, store), np.stack([store.places(side) for side in found]))
-        for one, found in zip(chosen, keys, strict=True)
-    ]
-
-
-def _has_vectors(pairs: TaughtPairs) -> bool:
-    """Return False if the first vectors are all zeros."""
-    return any(
-        side.rows(places[:BLOCK]).any() for side, places in zip(pairs.vectors, pairs.places, strict=True)
+    return (
+        encoder.dim,
+        [[store, store]] * len(chosen),
+        [np.stack(list(map(store.places, one))) for one in keys],
     )
 
 
@@ -357,10 +328,9 @@ def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
         return None
     if name == PRECOMPUTED:
         return TeacherSource(PRECOMPUTED, _hash_of_vectors(recipe), None)
-    path = recipe.path(name)
-    model = name if name in PACKAGED or not path.exists() else os.fspath(path)
     try:
-        encoder = load_encoder(model, device)
+        local = name not in PACKAGED and recipe.path(name).exists()
+        encoder = load_encoder(recipe.path(name) if local else name, device)
     except BitextmineError as e:
         raise type(e)(f"recipe: teacher.model: {e}; --set teacher.model=FOLDER names another") from None
     return TeacherSource(encoder.name, encoder.hash, encoder)
@@ -374,16 +344,12 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
     teacher = recipe.teacher
     if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
         return None
-    there = (True, True)
-    if teacher.model == PRECOMPUTED:
-        there = (bool(corpus.src_vectors), bool(corpus.tgt_vectors))
+    files = (corpus.src_vectors, corpus.tgt_vectors)
     src, tgt = (
-        found and (not teacher.languages or lang in teacher.languages)
-        for found, lang in zip(there, corpus.langs, strict=True)
+        bool(file or teacher.model != PRECOMPUTED) and (not teacher.languages or lang in teacher.languages)
+        for file, lang in zip(files, corpus.langs, strict=True)
     )
-    if not (src or tgt):
-        return None
-    return 0 if src else 1, 1 if tgt else 0
+    return (0 if src else 1, 1 if tgt else 0) if src or tgt else None
 
 
 def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np.ndarray:
@@ -413,17 +379,15 @@ def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np
 
 def _hash_of_vectors(recipe: Recipe) -> str:
     digest = hashlib.sha256()
-    for corpus in recipe.data.corpora:
-        for name in (corpus.src_vectors, corpus.tgt_vectors):
-            digest.update(b"\0")
-            if not name:
-                continue
-            path = recipe.path(name)
-            try:
+    for name in (name for corpus in recipe.data.corpora for name in (corpus.src_vectors, corpus.tgt_vectors)):
+        digest.update(b"\0")
+        path = recipe.path(name)
+        try:
+            if name:
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
-            except OSError as e:
-                raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
+        except OSError as e:
+            raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
     return digest.hexdigest()[:16]
 
 
@@ -487,20 +451,19 @@ class VectorStore:
         at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
         return np.where(self._sorted[at] == keys, self._places[at], -1)
 
-    def rows(self, places: np.ndarray) -> np.ndarray:
-        """Return the vectors (n, dim) float32 of rows (n,) int64; BitextmineError if they cannot be read."""
+    def __getitem__(self, places: np.ndarray) -> np.ndarray:
+        """Return the vectors (n, dim) of rows (n,) int64; BitextmineError if they cannot be read."""
         size = self.dim * NUMBER.itemsize
         try:
             raw = b"".join(map(os.pread, repeat(self._file), repeat(size), (places * size).tolist()))
         except OSError as e:
-            raise BitextmineError(
-                f"{self._vectors}: cannot read the teacher's vectors: {e.strerror}"
-            ) from None
+            path = self._vectors
+            raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
         if len(raw) != size * len(places):
             raise BitextmineError(
                 f"{self._vectors}: cut short; remove {self.folder} to compute the vectors again"
             )
-        return np.frombuffer(raw, dtype=NUMBER).reshape(len(places), self.dim).astype(np.float32)
+        return np.frombuffer(raw, dtype=NUMBER).reshape(len(places), self.dim)
 
     def _index(self, keys: np.ndarray) -> None:
         self._keys = keys

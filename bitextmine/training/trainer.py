@@ -30,7 +30,8 @@ from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.outputs import CHECKPOINT, LOG, PLOT, RECIPE, check_training_output
 from bitextmine.training.pairs import check_corpora, find_corpora
 from bitextmine.training.parallel import World, join_world
-from bitextmine.training.recipe import Recipe, check_objectives, check_recipe, recipe_settings
+from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
+from bitextmine.training.recipe.load import recipe_settings
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun, is_measured
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
@@ -181,18 +182,20 @@ def _prepare(
     """Return the training at its last checkpoint, or before the first step."""
     recipe, world, checkpoint = job.recipe, job.world, job.checkpoint
     saved = load_checkpoint(checkpoint) if checkpoint.exists() else None
-    tokenizer = (
-        open_vocabulary(recipe, job.work, start, journal) if world.first else Tokenizer(job.work / TOKENIZER)
-    )
+    if world.first:
+        tokenizer = open_vocabulary(recipe, job.work, start, journal)
+    else:
+        tokenizer = Tokenizer(job.work / TOKENIZER)
     caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
     if start is not None and world.first and saved is None:
         warn_of_unknown(start, unknown_shares(caches, tokenizer))
-    asked = [OBJECTIVES[name] for name in recipe.train.objective]
     lessons = pieces = None
-    if teacher is not None and any(declared.pieces for declared in asked):
-        pieces = teacher_pieces(teacher, tokenizer, recipe.model.dim)
-    if teacher is not None and any(declared.taught for declared in asked):
-        lessons = open_lessons(job.work / "cache", recipe, caches, tokenizer, teacher, job.run)
+    if teacher is not None:
+        asked = [OBJECTIVES[name] for name in recipe.train.objective]
+        if any(declared.pieces for declared in asked):
+            pieces = teacher_pieces(teacher, tokenizer, recipe.model.dim)
+        if any(declared.taught for declared in asked):
+            lessons = open_lessons(job.work / "cache", recipe, caches, tokenizer, teacher, job.run)
     if world.first:
         world.wait()
     training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, lessons, pieces))
@@ -258,9 +261,8 @@ def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
             bar.update(1)
             if "loss" in entry:
                 print(json.dumps(entry), file=log_file)
-                said = f"loss {entry['loss']:.3f}"
-                if "mean" in training.scores:
-                    said += f", P@1 {training.scores['mean']:.1f}"
+                measured = f", P@1 {training.scores['mean']:.1f}" if "mean" in training.scores else ""
+                said = f"loss {entry['loss']:.3f}{measured}"
                 bar.set_postfix_str(said)
                 if bar.disable and "p_at_1" in entry:
                     rate = entry["pairs_per_second"]
@@ -331,11 +333,10 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
             torch.save(_plain(content), file)
     except (OSError, RuntimeError) as e:
         # torch reports a failed write as a RuntimeError of its archive writer.
+        why = "the disk is full; make room and run the same command again to go on"
         if isinstance(e, OSError) and e.errno not in FULL_DISK:
-            raise BitextmineError(f"{path}: cannot write: {e.strerror}") from e
-        raise BitextmineError(
-            f"{path}: cannot write: the disk is full; make room and run the same command again to go on"
-        ) from e
+            why = e.strerror or str(e)
+        raise BitextmineError(f"{path}: cannot write: {why}") from e
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -381,7 +382,7 @@ def model_card(training: TrainingRun) -> str:
     rows = []
     for cache in caches:
         score = training.scores.get(cache.corpus.name)
-        shown = f"{score:.1f} of {len(cache.valid):,}" if score is not None else "-"
+        shown = "-" if score is None else f"{score:.1f} of {len(cache.valid):,}"
         counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
         rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
     run = signature(
@@ -396,25 +397,11 @@ def model_card(training: TrainingRun) -> str:
         version=__version__,
     )
     lines = [
-        f"# A bitextmine encoder for {', '.join(training.model.config.languages)}",
-        "",
-        f"{made}.",
-        "",
-        "## Data",
-        "",
+        f"# A bitextmine encoder for {', '.join(training.model.config.languages)}\n\n{made}.\n\n## Data\n",
         f"| {' | '.join(columns)} |",
         "|---" * len(columns) + "|",
         *(f"| {' | '.join(row)} |" for row in rows),
-        "",
-        "## Recipe",
-        "",
-        "Settings that are not at their defaults; `recipe.json` has every key.",
-        "",
-        "```toml",
-        recipe_settings(recipe.named()).rstrip("\n"),
-        "```",
-        "",
-        f"Signature: `{run}`",
-        "",
+        "\n## Recipe\n\nSettings that are not at their defaults; `recipe.json` has every key.\n",
+        f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{run}`\n",
     ]
     return "\n".join(lines)

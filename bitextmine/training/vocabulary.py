@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import random
@@ -21,7 +22,7 @@ from bitextmine.files.journal import Journal
 from bitextmine.files.storage import Remote
 from bitextmine.training.cache import PairCache
 from bitextmine.training.pairs import pair_chunks
-from bitextmine.training.recipe import Corpus, Recipe
+from bitextmine.training.recipe import Recipe
 from bitextmine.training.start import Start
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,11 @@ def open_vocabulary(
             with replacing(path) as file:
                 file.write(source.read_bytes())
         return Tokenizer(path)
-    sizes = [_sizes(recipe, corpus) for corpus in recipe.data.corpora]
+    paths = [[recipe.corpus(name) for name in corpus.files] for corpus in recipe.data.corpora]
+    try:
+        sizes = [[p.size() if isinstance(p, Remote) else p.stat().st_size for p in some] for some in paths]
+    except OSError as e:
+        raise BitextmineError(f"{e.filename or paths[0][0]}: cannot read: {e.strerror}") from None
     made = [record["vocabulary"] for record in journal or () if "vocabulary" in record]
     if made[-1:] != [sizes] or not path.exists():
         if journal is not None:
@@ -69,9 +74,8 @@ def open_vocabulary(
 def _train_fresh(recipe: Recipe, path: Path) -> None:
     wanted = recipe.vocabulary.size
     log.info("training a vocabulary of %d pieces", wanted)
-    train_vocabulary(recipe, path, (line for part in sample_lines(recipe).values() for line in part))
-    found = Tokenizer(path).vocab_size
-    if found < wanted / 2:
+    train_vocabulary(recipe, path, itertools.chain.from_iterable(sample_lines(recipe).values()))
+    if (found := Tokenizer(path).vocab_size) < wanted / 2:
         log.warning(
             "the corpora fill a vocabulary of only %d pieces, not %d: add text, or ask for fewer with --vocabulary",
             found,
@@ -81,20 +85,12 @@ def _train_fresh(recipe: Recipe, path: Path) -> None:
 
 def _grow(recipe: Recipe, start: Start, path: Path) -> None:
     fresh = path.with_name("new-pieces.model")
-    train_vocabulary(recipe, fresh, (line for part in sample_lines(recipe).values() for line in part))
+    train_vocabulary(recipe, fresh, itertools.chain.from_iterable(sample_lines(recipe).values()))
     grown, count = grown_vocabulary(start.tokenizer, Tokenizer(fresh), recipe.vocabulary.grow)
     with replacing(path) as file:
         file.write(grown)
     fresh.unlink()
     log.info("%d new pieces in a vocabulary of %d", count, start.config.vocab_size)
-
-
-def _sizes(recipe: Recipe, corpus: Corpus) -> list[int]:
-    paths = [recipe.corpus(name) for name in corpus.files]
-    try:
-        return [path.size() if isinstance(path, Remote) else path.stat().st_size for path in paths]
-    except OSError as e:
-        raise BitextmineError(f"{paths[0]}: cannot read: {e.strerror}") from None
 
 
 def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
@@ -170,8 +166,7 @@ def unknown_shares(caches: Sequence[PairCache], tokenizer: Tokenizer, pairs: int
     for cache in caches:
         sample = cache.train.take(np.arange(min(len(cache.train), pairs)))
         for lang, side in zip(cache.corpus.langs, (sample.src, sample.tgt), strict=True):
-            found = np.bincount(side.ids, minlength=len(lettered)) * lettered
-            counts[lang] = counts.get(lang, 0) + found
+            counts[lang] = counts.get(lang, 0) + np.bincount(side.ids, minlength=len(lettered)) * lettered
     return {lang: float(count[0] / max(1, count.sum())) for lang, count in counts.items()}
 
 
@@ -207,7 +202,8 @@ def grown_vocabulary(old: Tokenizer, new: Tokenizer, count: int) -> tuple[bytes,
         BitextmineError: ``old`` is not a unigram model.
     """
     known = dict(zip(old.pieces(), old.scores(), strict=True))
-    if len(known) < 2 or _is_ranked(list(known.values())):
+    # BPE models number their pieces 0, -1, -2 ... after the unknown piece.
+    if len(known) < 2 or old.scores()[1:] == [-float(i) for i in range(len(known) - 1)]:
         raise BitextmineError(
             f"{old.path}: not a unigram vocabulary, so vocabulary.grow cannot add pieces to it; leave that at 0"
         )
@@ -218,11 +214,6 @@ def grown_vocabulary(old: Tokenizer, new: Tokenizer, count: int) -> tuple[bytes,
     fresh = sorted(((-score, piece) for piece, score in found if piece not in known))[:count]
     added = b"".join(_piece(piece, max(lowest, shift - minus)) for minus, piece in fresh)
     return old.path.read_bytes() + added, len(fresh)
-
-
-def _is_ranked(scores: list[float]) -> bool:
-    # BPE models number their pieces 0, -1, -2 ... after the unknown piece.
-    return scores[1:] == [-float(i) for i in range(len(scores) - 1)]
 
 
 def _piece(piece: str, score: float) -> bytes:

@@ -9,7 +9,6 @@ import pytest
 
 from bitextmine.adaptation.held_out import (
     DRAWS,
-    HeldOut,
     Measured,
     choose_held_out,
     found_again,
@@ -17,8 +16,7 @@ from bitextmine.adaptation.held_out import (
     is_better,
     measure,
 )
-from bitextmine.adaptation.mining import MinedPairs, gold_shares
-from bitextmine.adaptation.piles import Piles, check_gold
+from bitextmine.adaptation.piles import MinedPairs, Piles, check_gold, gold_shares
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
@@ -115,7 +113,7 @@ def test_questions_are_asked_with_several_halves() -> None:
     lines = [f"{a} house stands on hill number {i}" for i, a in enumerate(["The", "A", "No", "One"] * 5)]
     encoder, at = load_encoder("europe5"), np.arange(20)
     vectors = encoder.encode(lines)
-    found = measure(encoder, HeldOut((lines, lines), (at, at), (vectors, vectors)), 1)
+    found = measure(encoder, (lines, lines), (at, at), (vectors, vectors), 1)
     assert found.whole.all()
     asked = np.stack([encoder.encode([half_of(line, 1 + draw) for line in lines]) for draw in range(DRAWS)])
     slow = ((asked @ vectors.T).argmax(axis=2) == at).sum(axis=0)

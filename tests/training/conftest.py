@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,56 @@ def begin(prepare: Callable[..., Any]) -> Callable[..., Any]:
         return TrainingRun(Inputs(recipe, caches, tokenizer, **more))
 
     return begin
+
+
+# Each line of input, a recipe, a folder and a number, is a run in a process of its own; torch is loaded once for all.
+RUNS = """
+import os, signal, sys, traceback
+from pathlib import Path
+import torch
+import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
+torch.set_num_threads(1)
+from bitextmine.training.recipe import load_recipe
+from bitextmine.training import teacher
+from bitextmine.training.trainer import train
+teacher.BLOCK = 100
+def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
+    global left
+    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
+        event == "open" and str(args[0]).endswith("/vectors") and str(args[1]).startswith("a")
+    ):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+for line in sys.stdin:
+    recipe, out, left = line.split()
+    left = int(left)
+    if not (child := os.fork()):
+        sys.addaudithook(die)
+        try:
+            train(load_recipe(Path(recipe)), Path(out))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def run_to_die() -> Iterator[Callable[..., int]]:
+    """Trains by a recipe in a process that dies at so many checkpoints or blocks of vectors; returns its exit code."""
+    command = [sys.executable, "-c", RUNS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runs:
+        assert runs.stdin is not None and runs.stdout is not None
+
+        def run(recipe: Path, out: Path, events: int = -1) -> int:
+            runs.stdin.write(f"{recipe} {out} {events}\n")  # type: ignore[union-attr]
+            runs.stdin.flush()  # type: ignore[union-attr]
+            return int(runs.stdout.readline())  # type: ignore[union-attr]
+
+        yield run
+        runs.stdin.close()
 
 
 @pytest.fixture

@@ -199,7 +199,7 @@ def test_a_disk_that_is_full_later(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("bitextmine.training.selection._write", full)
+        patch.setattr("bitextmine.training.pairfile._write", full)
         with pytest.raises(BitextmineError, match="No space left on device; free some space"):
             open_caches(tmp_path / "cache", make_recipe(), tokenizer)
     assert not [
@@ -211,7 +211,7 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training import cache, selection
+from bitextmine.training import cache, pairfile
 from bitextmine.training.pairfile import PairWriter
 from bitextmine.training.recipe import recipe_from_pairs
 
@@ -228,8 +228,8 @@ def counted(call):
     return told
 
 PairWriter.write = counted(PairWriter.write)
-selection._append = counted(selection._append)
-selection._write = counted(selection._write)
+pairfile._append = counted(pairfile._append)
+pairfile._write = counted(pairfile._write)
 os.fsync = counted(os.fsync)
 recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=where)
 cache.open_caches(where / "cache", recipe, Tokenizer(model))

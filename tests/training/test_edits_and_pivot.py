@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.edits import Edits
 from bitextmine.training.pairfile import PairFile, PairWriter, sentence_keys
 from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Corpus
+from bitextmine.training.sampling import Edits
 
 VOCABULARY = [
     "",
@@ -33,7 +33,7 @@ VOCABULARY = [
     ".",
     "▁nicht",
 ]
-EDITS = Edits.of(VOCABULARY)
+EDITS = Edits(VOCABULARY)
 NEGATING = {VOCABULARY.index(it) for it in ("▁not", "▁never")}
 
 

@@ -13,16 +13,7 @@ from bitextmine.cli.training import fit_scorer_command
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.scorer import Network, Scorer
 from bitextmine.training import fit_scorer as fitting_module
-from bitextmine.training.fit_scorer import (
-    LEAN,
-    LOG_RATIO,
-    SIZE,
-    Fitting,
-    MiningTask,
-    TaskScore,
-    Trained,
-    fit_scorer,
-)
+from bitextmine.training.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, TaskScore, Trained, fit_scorer
 from bitextmine.training.recipe import Recipe, load_recipe
 from bitextmine.training.trainer import train
 
@@ -157,19 +148,17 @@ def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
 def test_the_second_network_leans_on_the_margin_and_gives_log_odds(
     trained: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    seen: list[tuple[Network, list[MiningTask], Network]] = []
+    seen: list[tuple[Network, Any, Network]] = []
     leaning = fitting_module._leaning
 
-    def spied(network: Network, tasks: list[MiningTask]) -> Network:
-        seen.append((network, tasks, leaning(network, tasks)))
+    def spied(network: Network, *examples: Any) -> Network:
+        seen.append((network, examples, leaning(network, *examples)))
         return seen[-1][2]
 
     monkeypatch.setattr(fitting_module, "_leaning", spied)
     scorer = fit_scorer(Trained(trained / "model", recipe), tmp_path / "scorer", SMALL).scorer
-    network, tasks, leant = seen[-1]
+    network, (features, right, weight), leant = seen[-1]
     assert scorer.pieces is leant
-    assert len(tasks) == 4
-    features = np.concatenate([task.features for task in tasks])
     plain, found = (one.score(one.drive(features)) for one in (network, leant))
     # What is found is a line in the sum, a constant and the size of the corpora.
     columns = np.stack(
@@ -179,7 +168,5 @@ def test_the_second_network_leans_on_the_margin_and_gives_log_odds(
     np.testing.assert_allclose(columns @ line, found, atol=1e-3)
     assert line[0] > 0
     # Of log odds the weighed mean probability is the weighed share that is right.
-    right = np.concatenate([task.right[task.hopeful] for task in tasks])
-    weight = np.concatenate([task.weight[task.hopeful] for task in tasks])
     probability = 1 / (1 + np.exp(-found))
     assert weight @ probability == pytest.approx(weight @ right, rel=1e-2)

@@ -368,12 +368,6 @@ def test_a_margin_is_taken_off_the_true_pairs_only() -> None:
     assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-4)
 
 
-def test_layers_begin_different() -> None:
-    model = make_model(3)
-    weights = [layer.qkv.weight for layer in model.layers]
-    assert not torch.equal(weights[0], weights[1]) and not torch.equal(weights[1], weights[2])
-
-
 def test_the_papers_sum_trains_end_to_end(make_recipe: Callable[..., Any], tmp_path: Any) -> None:
     import json
 

@@ -1,7 +1,8 @@
-"""Pairs on disk come back by row; keys tell sentences apart."""
+"""Tokenised pairs come back by row; repeats and held-out pairs are those of a few plain lines of Python."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
-from bitextmine.training.pairfile import PairFile, PairWriter, sentence_keys
+from bitextmine.training import pairfile
+from bitextmine.training.pairfile import RECORD, PairFile, PairWriter, choose, sentence_keys
 
 SENTENCES = st.lists(st.integers(0, 65_535), max_size=6)
 PAIRS = st.lists(st.tuples(SENTENCES, SENTENCES), max_size=12)
@@ -68,3 +70,104 @@ def test_a_file_that_is_cut_short_is_an_error(tmp_path: Path) -> None:
         PairFile(tmp_path / "x.pieces", tmp_path / "x.index", np.dtype(np.uint16))
     with pytest.raises(BitextmineError, match="cannot read the token cache"):
         PairFile(tmp_path / "x.pieces", tmp_path / "none", np.dtype(np.uint16))
+
+
+Keys = list[tuple[int, int]]
+
+
+def files_of(folder: Path, files_of: list[Keys]) -> list[PairFile]:
+    (folder / "pieces").write_bytes(b"")
+    files = []
+    for i, keys in enumerate(files_of):
+        records = np.zeros(len(keys), dtype=RECORD)
+        records["start"] = np.arange(len(keys))  # to tell the rows by
+        records["keys"] = np.array(keys, dtype=np.uint64).reshape(-1, 2)
+        (folder / f"{i}.index").write_bytes(records.tobytes())
+        files.append(PairFile(folder / "pieces", folder / f"{i}.index", np.dtype(np.uint16)))
+    return files
+
+
+def rows(path: Path) -> list[int]:
+    return np.fromfile(path, dtype=RECORD)["start"].tolist()
+
+
+def expected(files_of: list[Keys], deduplicate: bool, wanted: int) -> list[tuple[list[int], list[int], int]]:
+    """Train rows, valid rows and number of repeats, per corpus."""
+    seen: set[tuple[int, ...]] = set()
+    fresh: list[list[int]] = []
+    for keys in files_of:
+        fresh.append([])
+        for row, pair in enumerate(keys):
+            twin = tuple(sorted(pair))
+            if not deduplicate or twin not in seen:
+                fresh[-1].append(row)
+            seen.add(twin)
+    valid = []
+    for keys, left in zip(files_of, fresh, strict=True):
+        by_source: dict[int, int] = {}
+        for row in left:
+            by_source.setdefault(keys[row][0], row)
+        valid.append(sorted(row for _, row in sorted(by_source.items())[: min(wanted, len(left) // 20)]))
+    shared = {key for keys, part in zip(files_of, valid, strict=True) for row in part for key in keys[row]}
+    return [
+        ([row for row in left if not shared & set(keys[row])], part, len(keys) - len(left))
+        for keys, left, part in zip(files_of, fresh, valid, strict=True)
+    ]
+
+
+@given(
+    st.lists(st.integers(0, 130), min_size=1, max_size=3),
+    st.integers(3, 400),
+    st.booleans(),
+    st.integers(0, 4),
+    st.sampled_from([2, 8, 64, 1 << 19]),
+    st.integers(0, 10**6),
+)
+def test_choice(
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: list[int],
+    alphabet: int,
+    deduplicate: bool,
+    wanted: int,
+    block: int,
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    # Keys are hashes, so that they differ in all their bits.
+    names = [rng.getrandbits(64) for _ in range(alphabet)]
+    text = [[(rng.choice(names), rng.choice(names)) for _ in range(size)] for size in sizes]
+    folder = tmp_path_factory.mktemp("choice")
+    outputs = [(folder / f"{i}.train", folder / f"{i}.valid") for i in range(len(text))]
+    told: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairfile, "BLOCK", block)
+        found = choose(
+            files_of(folder, text), outputs, deduplicate=deduplicate, valid_pairs=wanted, on_pairs=told.append
+        )
+    for (train, valid, repeated), paths, counts, keys in zip(
+        expected(text, deduplicate, wanted), outputs, found, text, strict=True
+    ):
+        assert (rows(paths[0]), rows(paths[1])) == (train, valid)
+        assert (counts.train, counts.valid, counts.repeated) == (len(train), len(valid), repeated)
+        assert counts.train + counts.valid + counts.repeated + counts.shared == len(keys)
+    assert sum(told) == (2 + deduplicate) * sum(sizes)
+    assert not list(folder.glob("*.part"))
+
+
+def test_one_pair_without_end_keeps_to_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeats within a block never reach the buckets: one bucket of a million twins would fill the memory."""
+    monkeypatch.setattr(pairfile, "BLOCK", 64)
+    largest = 0
+    read = np.fromfile
+
+    def watched(path: Path, dtype: np.dtype) -> np.ndarray:
+        nonlocal largest
+        found = read(path, dtype=dtype)
+        largest = max(largest, len(found))
+        return found
+
+    monkeypatch.setattr(np, "fromfile", watched)
+    files = files_of(tmp_path, [[(7, 9)] * 2000])
+    found = choose(files, [(tmp_path / "t", tmp_path / "v")], deduplicate=True, valid_pairs=0)
+    assert (found[0].train, found[0].repeated) == (1, 1999)
+    assert largest <= 64

@@ -1,10 +1,12 @@
-"""Corpora as they should be, and as people have them."""
+"""Corpora as they should be, and as people have them; the sample that a vocabulary is made of."""
 
 from __future__ import annotations
 
 import gzip
 import logging
 import os
+import resource
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.tables import open_pairs
 from bitextmine.training.pairs import check_corpora, pair_chunks
 from bitextmine.training.recipe import Corpus, Data, Recipe
+from bitextmine.training.vocabulary import sample_lines, train_vocabulary
 
 Make = Callable[..., Any]
 # No digits: a column of numbers is a score.
@@ -143,3 +146,35 @@ def test_a_column_in_another_language_is_a_warning(tmp_path: Path, caplog: pytes
     unknown = Corpus(("en", "xx"), src="x.en", tgt="x.fr")
     check_corpora(recipe_for(unknown, tmp_path))
     assert not caplog.text
+
+
+def test_every_line_has_the_same_chance(make_recipe: Callable[..., Any]) -> None:
+    found: Counter[int] = Counter()
+    for seed in range(200):
+        recipe = make_recipe(
+            [f"{i}\tx" for i in range(50)], train__seed=seed, vocabulary__lines_per_language=10
+        )
+        lines = sample_lines(recipe)["en"]
+        assert len(set(lines)) == 10
+        found.update(map(int, lines))
+    assert all(15 < found[i] < 75 for i in range(50)), "40 each, give or take chance"
+    few = make_recipe(["a\tb", "c\td"], vocabulary__lines_per_language=10)
+    assert sample_lines(few) == {"en": ["a", "c"], "fr": ["b", "d"]}
+
+
+def test_a_full_disk_is_not_taken_for_too_few_lines(
+    make_recipe: Callable[..., Any], tmp_path: Path, sentence_pairs: list[tuple[str, str]]
+) -> None:
+    lines = [pair[0] for pair in sentence_pairs[:300]]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(BitextmineError, match=r"t.model: cannot write the vocabulary: "):
+            train_vocabulary(make_recipe([]), tmp_path / "t.model", lines)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.glob("t.model*"))
+    with pytest.raises(
+        BitextmineError, match=r"vocabulary.size: SentencePiece could not train 150 pieces on 1"
+    ):
+        train_vocabulary(make_recipe([], vocabulary__type="bpe"), tmp_path / "t.model", ["a"])

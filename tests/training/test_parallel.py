@@ -16,11 +16,11 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.run import Run
 from bitextmine.training import parallel
 from bitextmine.training.parallel import World, join_world
-from bitextmine.training.recipe import load_recipe, recipe_settings
+from bitextmine.training.recipe.load import load_recipe, recipe_settings
 from bitextmine.training.trainer import train
 
-# Parts over sentences and over the batch, a learned number, and shares of different sizes; no dropout, which would
-# differ between processes.
+# Parts over sentences and over the batch, of a teacher too, a learned number, and shares of different sizes; no
+# dropout, which would differ between processes.
 SETTINGS = {
     "model.layers": 1,
     "model.dim": 16,
@@ -35,7 +35,11 @@ SETTINGS = {
         "align": 2.0,
         "sim": 2.0,
         "edited": 0.5,
+        **dict.fromkeys(("distil", "mcl", "mcl_bool", "mcl_ce"), 1.0),
+        **dict.fromkeys(("structure", "structure_kl", "structure_correlation"), 1.0),
     },
+    "teacher.lines": 300,
+    "teacher.batch": 33,
     "train.learn_temperature": True,
     "train.precision": "float32",
     "train.batch": 33,
@@ -81,17 +85,21 @@ def write_recipe(make_recipe: Callable[..., Any], folder: Path, settings: dict[s
 @pytest.mark.timeout(900)  # seven processes, however busy the machine
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_two_processes_have_the_losses_of_one_and_resume(
-    bitextmine: Any, torchrun: Callable[..., Any], make_recipe: Callable[..., Any], tmp_path: Path
+    bitextmine: Any,
+    torchrun: Callable[..., Any],
+    make_recipe: Callable[..., Any],
+    tmp_path: Path,
+    tiny_model: Path,
 ) -> None:
     """The command of the page; one of the two processes killed, the same command resumes."""
-    recipe = write_recipe(make_recipe, tmp_path, SETTINGS)
+    recipe = write_recipe(make_recipe, tmp_path, {**SETTINGS, "teacher.model": str(tiny_model)})
     train(load_recipe(recipe), tmp_path / "one", Run(device="cpu"))
     torchrun("two")
     one, two = entries(tmp_path / "one"), entries(tmp_path / "two")
     assert [entry["step"] for entry in two] == list(range(1, 13)), "every step once: one process writes"
     for a, b in zip(one, two, strict=True):
         for name in ("loss", *SETTINGS["train.objective"]):  # type: ignore[misc]
-            assert b[name] == pytest.approx(a[name], rel=2e-5, abs=1e-6), (a["step"], name)
+            assert b[name] == pytest.approx(a[name], rel=1e-4, abs=1e-5), (a["step"], name)
     weights = [
         torch.load(tmp_path / out / "work" / "checkpoint.pt", weights_only=True) for out in ("one", "two")
     ]
@@ -102,7 +110,7 @@ def test_two_processes_have_the_losses_of_one_and_resume(
 
     # A process that touches the work folder for the so-manieth time kills itself; torchrun then ends the other one.
     bitextmine.start_to_die(tmp_path / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
-    die = {"PYTHONPATH": str(tmp_path / "hooks"), "DIE_AT": "22", "DIE_OF": "9", "DIE_IN": "killed/work"}
+    die = {"PYTHONPATH": str(tmp_path / "hooks"), "DIE_AT": "34", "DIE_OF": "9", "DIE_IN": "killed/work"}
     torchrun("killed", code=1, **die)
     assert (tmp_path / "killed" / "work" / "checkpoint.pt").exists()
     assert not (tmp_path / "killed" / "model.safetensors").exists()
@@ -112,46 +120,32 @@ def test_two_processes_have_the_losses_of_one_and_resume(
     assert [entry["loss"] for entry in entries(tmp_path / "killed")] == [entry["loss"] for entry in two]
 
 
-# What a teacher teaches, beside the encoder's own objective; and the four stages, each of which begins where the one
-# before it ended. Lessons of 33 pairs are shares of different sizes, too.
-TAUGHT = {
-    "lesson": {
-        "train.objective": {
-            **dict.fromkeys(("contrastive", "distil", "mcl", "mcl_bool", "mcl_ce"), 1.0),
-            **dict.fromkeys(("structure", "structure_kl", "structure_correlation"), 1.0),
-        }
-    },
-    "stages": {
+@pytest.mark.timeout(900)  # three processes, however busy the machine
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_two_processes_go_through_the_stages_of_distillation_as_one_does(
+    torchrun: Callable[..., Any], make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
+) -> None:
+    """Each stage begins where the one before it ended."""
+    settings = {
+        **SETTINGS,
+        "teacher.model": str(tiny_model),
         "train.objective": {"contrastive": 1.0},  # the default, which [distil] asks for
+        "train.learn_temperature": False,
         "train.steps": 4,
         "model.layers": 2,
         "model.bottleneck": 6,
         "model.recurrent": 1,
         "distil.epochs": [1.0, 1.0, 1.0, 1.0],
-    },
-}
-
-
-@pytest.mark.timeout(900)  # three processes, however busy the machine
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
-@pytest.mark.parametrize("what", TAUGHT)
-def test_two_processes_learn_of_a_teacher_what_one_does(
-    what: str, torchrun: Callable[..., Any], make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
-) -> None:
-    teacher = {"teacher.model": str(tiny_model), "teacher.lines": 300, "teacher.batch": 33}
-    settings = {**SETTINGS, "train.steps": 4, "train.learn_temperature": False, **teacher, **TAUGHT[what]}
-    recipe = write_recipe(make_recipe, tmp_path, settings)
-    train(load_recipe(recipe), tmp_path / "one", Run(device="cpu"))
-    torchrun("two", models=1 if what == "lesson" else 4)
-    folders = ["."] if what == "lesson" else [*(f"work/stages/{n}" for n in STAGES), "."]
-    for folder in folders:
+    }
+    train(load_recipe(write_recipe(make_recipe, tmp_path, settings)), tmp_path / "one", Run(device="cpu"))
+    torchrun("two", models=4)
+    for folder in (*(f"work/stages/{name}" for name in STAGES), "."):
         one, two = (entries(tmp_path / out / folder) for out in ("one", "two"))
-        assert len(one) == settings["train.steps"]
-        assert [entry["step"] for entry in one] == [entry["step"] for entry in two]
+        assert [entry["step"] for entry in one] == [entry["step"] for entry in two] == [1, 2, 3, 4]
         for a, b in zip(one, two, strict=True):
             # Stage 2 starts at the best there is, where all that is left of the gradient is rounding, and AdamW makes
             # steps of its sign.
-            close = 1e-4 if what == "lesson" or "1-" in folder else 1e-2
+            close = 1e-4 if "1-" in folder else 1e-2
             for name in a.keys() - {"pairs_per_second", "p_at_1"}:
                 assert b[name] == pytest.approx(a[name], rel=close, abs=1e-5), (folder, a["step"], name)
 
@@ -162,14 +156,6 @@ def test_shares_are_all_rows_once_and_nearly_equal(n: int, size: int) -> None:
     shares = [range(n)[World(rank, size).share(n)] for rank in range(size)]
     assert [row for share in shares for row in share] == list(range(n))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
-
-
-def test_alone_there_is_nothing_to_share() -> None:
-    world, rows = World(), torch.rand(3, 2, requires_grad=True)
-    assert world.gather(rows, 3) is rows
-    assert world.tell("x") == "x"
-    world.add_up([rows])
-    world.wait()
 
 
 def test_a_batch_smaller_than_the_processes_is_an_error(

@@ -1,15 +1,27 @@
-"""Recipes: defaults, overrides, and errors that name the key."""
+"""Recipes: keys, defaults, overrides, the printed template, and errors that name the key."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 import sys
+import tomllib
+import typing
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from bitextmine.encoder.config import EncoderConfig
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.training.recipe import load_recipe, recipe_from_pairs
+from bitextmine.training.objectives.catalogue import OBJECTIVES
+from bitextmine.training.objectives.registry import Objective, Setup, objective_class
+from bitextmine.training.recipe import Training, check_objectives, load_recipe, recipe_from_pairs
+from bitextmine.training.recipe.check import key_types, type_in_words
+from bitextmine.training.recipe.keys import SECTIONS, Corpus, Data, Recipe
+from bitextmine.training.recipe.load import recipe_settings, recipe_text
 
 RECIPES = Path(__file__).resolve().parents[2] / "train" / "recipes"
 GOOD = '[[data.corpora]]\npairs = "a.en-fr.tsv"\nlangs = ["en", "fr"]\n'
@@ -94,28 +106,201 @@ def test_a_table_must_be_one_and_an_override_names_a_key(tmp_path: Path) -> None
         recipe_from_pairs(["a.en-fr.tsv"], {"tarin": 5})
 
 
-def test_an_unknown_objective_lists_the_known(tmp_path: Path) -> None:
-    from bitextmine.training.recipe import check_objectives
-
+def test_objectives_are_checked_described_and_made() -> None:
     with pytest.raises(BitextmineError, match="'magic' is not one of contrastive"):
         check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))
-
-
-def test_every_objective_that_recipes_know_can_be_made() -> None:
-    from bitextmine.encoder.config import EncoderConfig
-    from bitextmine.training.objectives.catalogue import OBJECTIVES, objectives_in_words
-    from bitextmine.training.objectives.registry import Objective, Setup, objective_class
-    from bitextmine.training.recipe import Training, recipe_template
-
+    described = above("train", "objective")
     for name in OBJECTIVES:
         assert isinstance(objective_class(name)(Setup(Training(), EncoderConfig(9, 8, 0))), Objective)
-        assert name in objectives_in_words()
-    assert objectives_in_words() in " ".join(recipe_template().replace("\n# ", " ").split())
-    assert "predict pieces (mlm only with layers); align, sim" in objectives_in_words()
+        assert re.search(rf"\b{name}\b", described)
 
 
 def test_recipes_are_read_without_torch() -> None:
     """So that a bad one is told at once."""
-    code = "import sys, bitextmine.training.recipe, bitextmine.training.recipe; print('torch' in sys.modules)"
+    code = "import sys, bitextmine.training.recipe; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+# --- the template --------------------------------------------------------------------------------------------
+
+
+def test_the_template_reads_as_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(recipe_text(), encoding="utf-8")
+    with pytest.raises(BitextmineError, match="names no corpus"):
+        load_recipe(path)
+    path.write_text(recipe_text() + GOOD, encoding="utf-8")
+    assert load_recipe(path) == dataclasses.replace(
+        Recipe(data=Data(corpora=(Corpus(("en", "fr"), "a.en-fr.tsv"),))), base=tmp_path
+    )
+
+
+def test_the_templates_corpus_is_one_when_it_is_uncommented() -> None:
+    text = recipe_text()
+    block = re.sub(
+        r"^# ?", "", text[text.index("# [[data.corpora]]") : text.index("[vocabulary]")], flags=re.M
+    )
+    (corpus,) = tomllib.loads(block)["data"]["corpora"]
+    assert set(corpus) == {field.name for field in dataclasses.fields(Corpus)}
+
+
+def above(section: str, key: str) -> str:
+    """Return the template's comment on a key."""
+    table = recipe_text().partition(f"\n[{section}]")[2]  # two tables may have a key of one name
+    lines = table.split(f"\n{key} = ")[0].rsplit("\n\n", 1)[1].splitlines()
+    assert all(line.startswith("# ") for line in lines)
+    return " ".join(line[2:] for line in lines)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_key_is_in_the_template_with_its_meaning_and_limits(section: str) -> None:
+    keys = key_types(type(getattr(Recipe(), section)))
+    keys.pop("corpora", None) if section == "data" else None
+    assert list(tomllib.loads(recipe_text())[section]) == list(keys)
+    for name, kind in keys.items():
+        said = above(section, name)
+        assert len(said) > 5
+        if typing.get_origin(kind) is typing.Annotated:
+            assert said.endswith(f"({type_in_words(kind).partition(', ')[2]})")
+
+
+text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
+
+
+@settings(max_examples=40)
+@given(name=text, folder=text, size=st.integers(8, 10**6), ratio=st.floats(1, 1e30), fold=st.booleans())
+def test_what_a_recipe_sets_reads_as_that_recipe(
+    tmp_path_factory: pytest.TempPathFactory, name: str, folder: str, size: int, ratio: float, fold: bool
+) -> None:
+    recipe = recipe_from_pairs(
+        ["a.en-fr.tsv"],
+        {
+            "vocabulary.tokenizer": name,
+            "vocabulary.size": size,
+            "vocabulary.fold_case": fold,
+            "data.max_ratio": ratio,
+            "data.folder": folder,
+            "train.objective": {"ugt": 1.5, "sim": 2.0},
+        },
+    )
+    path = tmp_path_factory.mktemp("r") / "recipe.toml"
+    path.write_text(recipe_settings(recipe), encoding="utf-8", newline="\n")
+    again = load_recipe(path)
+    assert again.digest() == recipe.digest()
+    assert again.vocabulary == recipe.vocabulary and again.train == recipe.train
+
+
+def test_recipes_of_the_package_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    paper = load_recipe("paper-bilingual", {"train.batch": 64})
+    assert (paper.model.layers, paper.model.dim, paper.model.heads, paper.model.ffn) == (2, 512, 8, 1024)
+    assert (paper.vocabulary.size, paper.model.dropout, paper.model.max_pieces) == (50_000, 0.1, 200)
+    assert paper.train.objective == {"ugt": 1.0, "align": 2.0, "sim": 2.0}
+    assert (paper.train.batch, load_recipe("paper-bilingual").train.batch) == (64, 128)
+    mine = load_recipe("cpu-quick", pairs=["mine/x.de-it.tsv.gz"])
+    assert [corpus.langs for corpus in mine.data.corpora] == [("de", "it")]
+    assert mine.path("mine/x.de-it.tsv.gz") == Path("mine/x.de-it.tsv.gz")
+    assert mine.train == load_recipe("cpu-quick").train
+    there = load_recipe("cpu-quick", folder=Path("/there"))
+    assert there.path(there.data.corpora[0].name) == Path("/there/europarl.en-fr.tsv.zst")
+
+
+def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
+    """They take the place of the corpora that a teacher teaches on as well."""
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        f'{GOOD}[train]\nobjective = {{ contrastive = 1.0, structure = 1.0 }}\n[teacher]\nmodel = "europe5"\n'
+        'languages = ["en"]\nepochs = 0.5\ncorpora = ["a.en-fr.tsv"]\n'
+    )
+    own, named = ("mine.en-de.tsv", "news.en-fr.tsv"), ["mine.en-de.tsv"]
+    assert load_recipe(path).teacher.corpora == ("a.en-fr.tsv",)
+    assert load_recipe(path, pairs=own).teacher.corpora == ()
+    assert load_recipe(path, {"teacher.corpora": named}, pairs=own).teacher.corpora == tuple(named)
+    with pytest.raises(BitextmineError, match="found 'en', which no corpus that it teaches on has"):
+        load_recipe(path, pairs=["mine.de-fr.tsv"])
+    untaught = {"teacher.model": "", "train.objective": {"contrastive": 1.0}}
+    recipe = load_recipe(path, untaught, pairs=["mine.de-fr.tsv"])
+    check_objectives(recipe)  # how long the teacher teaches does not count then
+    assert recipe.teacher.model == "" and recipe.teacher.epochs > 0
+
+
+def test_a_name_is_not_a_file_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cpu-quick").write_text(GOOD)
+    assert load_recipe("cpu-quick").data.corpora[0].pairs.startswith("europarl")
+    assert load_recipe("./cpu-quick").data.corpora[0].pairs == "a.en-fr.tsv"
+    with pytest.raises(BitextmineError, match=r"cpu-quik: no such file, and not one of .*cpu-quick"):
+        load_recipe("cpu-quik")
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_value_outside_its_limits_is_named(section: str) -> None:
+    for name, kind in key_types(type(getattr(Recipe(), section))).items():
+        annotated = typing.get_origin(kind) is typing.Annotated
+        wrong = (-1, float("nan"), float("inf")) if annotated else ("neither",)
+        for value in wrong if annotated or typing.get_origin(kind) is typing.Literal else ():
+            with pytest.raises(BitextmineError, match=rf"recipe: {section}\.{name}: (found|expected)"):
+                recipe_from_pairs(["a.en-fr.tsv"], {f"{section}.{name}": value})
+
+
+# --- keys that disagree --------------------------------------------------------------------------------------
+
+# Settings, for an encoder of 16 dimensions, and words of the message.
+WRONG = """
+distil.epochs = [1, 1] -> distil.epochs: found [1.0, 1.0]; it must be four numbers
+distil.epochs = [0, 0, 0, 0] -> it must be four numbers of at least 0, not all of them 0
+distil.epochs = [1, -1, 1, 1] -> distil.epochs 2: found -1; it must be a number, at least 0
+distil.epochs = [1, 1, 1, 1] -> distil.epochs: found with model.layers 0
+model.layers = 2; distil.epochs = [0, 1, 1, 1] -> distil.epochs: found no stage 1 and no distil.assistant
+model.layers = 2; distil.epochs = [1, 1, 1, 1] -> teacher.model: found none, but it teaches
+distil.epochs = [1, 1, 1, 1]; teacher.epochs = 0.5 -> teacher.epochs: found 0.5 with [distil]
+model.layers = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 3 -> found 3, but the assistant has model.layers 2
+model.layers = 2; model.recurrent = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 1 -> not divide distil.layers 1
+model.layers = 1; teacher.model = "x"; distil.epochs = [1, 1, 1, 1]; train.objective = { sim = 1 } -> found with [distil
+distil.assistant = "there" -> there: no such model folder
+distil.contrast = "hard" -> distil.contrast: found 'hard'; it must be "soft" or "bool"
+distil.layers = 1 -> distil.layers: found without distil.epochs
+model.layers = 2; model.recurrent = 3 -> model.recurrent: 3 does not divide model.layers 2
+model.layers = 2; model.bottleneck = 16 -> model.bottleneck: found 16 with model.dim 16
+model.bottleneck = 8 -> and needs layers
+model.ngrams = 5 -> model.ngrams: found 5 without model.spelling
+model.spelling = true; model.layers = 1 -> model.spelling: found with model.layers 1
+model.spelling = true; train.objective = { ugt = 1 } -> model.spelling: not with 'ugt'
+model.length_share = 0.1; model.layers = 1 -> model.length_share: found with
+model.length_share = 0.1; model.dim = 8 -> its 8 columns leave none of model.dim 8
+model.length_share = 0.1; train.objective = { sim = 1 } -> model.length_share: not with 'sim'
+train.length_share_in_training = 0.1 -> without model.length_share
+model.length_share = 1.0 -> model.length_share: found 1.0
+model.order_columns = 4; model.layers = 1 -> model.order_columns: found with
+model.order_columns = 9 -> model.order_columns: 9 need as many columns of the pieces
+model.order_columns = 9 -> leaves 7; take at most 8
+model.order_columns = 4; model.order_weight = 0.0 -> model.order_weight: found 0.0
+model.order_columns = 6; model.storage = "int4" -> multiple of 4 columns for the pieces, found 10
+model.order_columns = 4; train.objective = { sim = 1 } -> model.order_columns: not with 'sim'
+reduce.order_columns = 4 -> reduce.order_columns: found 4 without reduce.dim
+reduce.dim = 20 -> reduce.dim: 20 leaves 20 columns to the pieces, which are trained with 16; take 1 to 16
+reduce.dim = 8; model.layers = 1 -> reduce.dim: found with model.layers 1
+reduce.norm_power = 0.8; model.layers = 1 -> reduce.norm_power: found 0.8 with model.layers 1
+reduce.norm_power = 1.5 -> reduce.norm_power: found 1.5
+reduce.dim = 8; reduce.order_columns = 5 -> leaves 3; take at most 4
+reduce.dim = 10; model.storage = "int4" -> model.storage: int4 needs a multiple of 4 columns for the pieces, found 10
+vocabulary.grow = 5 -> vocabulary.grow: found 5 without model.start_from
+teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a teacher
+teacher.model = "x" -> no objective learns from it
+teacher.model = "x"; teacher.epochs = 0.5; train.objective = { mcl = 1 } -> but nothing is learned before
+teacher.model = "x"; teacher.epochs = 0.5; train.objective = { embedding = 1 } -> but no objective learns from it
+teacher.model = "x"; teacher.epochs = 0.5; train.patience = 2 -> teacher.epochs: found 0.5 with train.patience
+teacher.corpora = ["other.tsv"] -> teacher.corpora: 'other.tsv' is not among data.corpora
+teacher.model = "x"; teacher.languages = ["de"] -> found 'de', which no corpus that it teaches on has
+teacher.model = "precomputed" -> precomputed, but a.en-fr.tsv has neither src_vectors
+"""
+
+
+@pytest.mark.parametrize("row", WRONG.strip().splitlines())
+def test_keys_that_disagree_are_named(row: str) -> None:
+    wrong, said = row.split(" -> ")
+    tables = tomllib.loads(wrong.replace("; ", "\n"))
+    overrides = {f"{table}.{key}": value for table, keys in tables.items() for key, value in keys.items()}
+    with pytest.raises(BitextmineError, match=re.escape(said)):
+        check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"model.dim": 16, **overrides}))

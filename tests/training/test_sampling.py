@@ -1,19 +1,32 @@
-"""Batches: a permutation a pass, the same wherever a run is resumed."""
+"""Batches are the same wherever a run is resumed; dropped and split pieces; piece frequencies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Corpus, Data, Recipe, Training
-from bitextmine.training.sampling import Sampler, drop_pieces, permuted, split_table
+from bitextmine.training.sampling import (
+    CHOICES,
+    ROUNDS,
+    Sampler,
+    drop_pieces,
+    permuted,
+    piece_frequencies,
+    split_pieces,
+    split_table,
+)
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -106,3 +119,81 @@ def test_weights_are_how_often_a_pair_is_drawn() -> None:
         drawn[int(batch.keys[0, 0])] += len(batch)
     times = drawn / (400, 200, 800)
     assert np.allclose(times / times[0], (1, 3, 0.5), rtol=0.15)
+
+
+PACKAGED = Path(__file__).parents[2] / "bitextmine/encoder/packaged/europe5/tokenizer.model"
+TOKENIZER = Tokenizer(PACKAGED)
+SPLITS = split_table(TOKENIZER)
+PIECES = TOKENIZER.pieces()
+SENTENCES = st.lists(st.lists(st.integers(1, len(PIECES) - 1), max_size=8), max_size=10)
+
+
+def text(pieces: Pieces, row: int) -> str:
+    return "".join(PIECES[i] for i in pieces.ids[pieces.offsets[row] : pieces.offsets[row + 1]])
+
+
+@given(SENTENCES, st.floats(0, 1), st.integers(0, 99))
+def test_the_text_stays(found: list[list[int]], share: float, seed: int) -> None:
+    before = Pieces.from_lists(found)
+    after = split_pieces(before, SPLITS, share, np.random.default_rng(seed))
+    assert after.ids.dtype == before.ids.dtype
+    assert [text(after, i) for i in range(len(found))] == [text(before, i) for i in range(len(found))]
+    assert (after.lengths >= before.lengths).all()
+    assert (after.lengths <= before.lengths * 2**ROUNDS).all()
+
+
+def test_the_likeliest_halves_are_offered_and_no_blank_alone() -> None:
+    scores = TOKENIZER.scores()
+    known = {piece: i for i, piece in enumerate(PIECES) if piece and piece != "\u2581"}
+    rng = np.random.default_rng(0)
+    for i in rng.choice(len(PIECES), 300, replace=False):
+        piece = PIECES[i]
+        ways = [(piece[:at], piece[at:]) for at in range(1, len(piece))]
+        ways = [(a, b) for a, b in ways if a in known and b in known]
+        ways.sort(key=lambda way: -(scores[known[way[0]]] + scores[known[way[1]]]))
+        offered = SPLITS.parts[i, : SPLITS.choices[i]]
+        assert len(offered) == min(len(ways), CHOICES) or not piece
+        totals = [scores[a] + scores[b] for a, b in offered]
+        best = [scores[known[a]] + scores[known[b]] for a, b in ways[:CHOICES]]
+        assert totals == pytest.approx(best)
+
+
+def test_a_share_is_a_share() -> None:
+    whole = int(np.argmax(SPLITS.choices == CHOICES))
+    many = Pieces.from_lists([[whole] * 20_000])
+    once = 1 - (1 - 0.1) ** ROUNDS  # a piece escapes each round with 0.9
+    after = split_pieces(many, SPLITS, 0.1, np.random.default_rng(0))
+    assert abs((after.ids == whole).mean() * after.lengths[0] / 20_000 - (1 - once)) < 0.01
+    assert split_pieces(many, SPLITS, 0.0, np.random.default_rng(0)) is many
+
+
+Make = Callable[..., Any]
+
+
+def test_frequencies_are_those_of_the_training_text(make_recipe: Make, prepare: Make) -> None:
+    recipe = make_recipe()
+    tokenizer, (cache,) = prepare(recipe)
+    pairs = cache.train.take(np.arange(len(cache.train)))
+    counts = np.bincount(np.concatenate([pairs.src.ids, pairs.tgt.ids]), minlength=tokenizer.vocab_size)
+    found = piece_frequencies([cache], tokenizer.vocab_size)
+    assert found.min() > 0
+    np.testing.assert_allclose(found.sum(), 1)
+    seen = counts > 0
+    np.testing.assert_allclose(found[seen] / found[seen].sum(), counts[seen] / counts.sum())
+    few = piece_frequencies([cache], tokenizer.vocab_size, pairs=len(cache.train) // 2)
+    assert np.abs(few - found).sum() < 0.2
+    # A corpus that is drawn twice as often counts twice: here, of the same text, that changes nothing.
+    np.testing.assert_allclose(piece_frequencies([cache, cache], tokenizer.vocab_size), found, atol=1e-5)
+
+
+def test_a_run_starts_from_them(make_recipe: Make, begin: Make) -> None:
+    recipe = make_recipe(train__objective={"xtr": 1.0})
+    run = begin(recipe)
+    (head,) = run.objectives.heads
+    expected = piece_frequencies(run.caches, run.inputs.tokenizer.vocab_size)
+    with torch.no_grad():
+        no_vectors = torch.zeros(len(expected), recipe.model.dim)
+        p = (head(torch.randn(3, recipe.model.dim)) @ no_vectors.T + head.bias).softmax(1)
+    for row in p.numpy():
+        np.testing.assert_allclose(row, expected, rtol=1e-4)
+    assert begin(make_recipe(train__objective={"contrastive": 1.0})).objectives.heads == ()

@@ -22,7 +22,6 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
-from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
 from bitextmine.training.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -105,11 +104,6 @@ def test_gradients_reach_a_piece_through_those_spelled_alike() -> None:
     optimizer.step()
     moved = (finished(made).embedding.weight.detach() - before).abs().sum(1) > 1e-6
     assert moved.tolist() == [bool(slow_ngrams(p) & slow_ngrams("parlament")) for p in PIECES]
-
-
-def test_a_model_without_spelling_is_finished_as_it_is() -> None:
-    made = model()
-    assert finished(made) is made
 
 
 def test_the_commonest_across_cuts(make_recipe: Make, prepare: Make) -> None:
@@ -225,17 +219,3 @@ def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
     assert [part.step for _ in part.entries()][-1] == 8
     for name, value in whole.model.state_dict().items():
         assert torch.equal(part.model.state_dict()[name], value), name
-
-
-def test_what_spelling_does_not_go_with() -> None:
-    def recipe(**settings: Any) -> Recipe:
-        from bitextmine.training.recipe import recipe_from_pairs
-
-        return recipe_from_pairs(["p.en-fr.tsv"], {k.replace("__", "."): v for k, v in settings.items()})
-
-    with pytest.raises(BitextmineError, match=r"model\.ngrams: found 5 without model\.spelling"):
-        check_recipe(recipe(model__ngrams=5))
-    with pytest.raises(BitextmineError, match=r"model\.spelling: found with model\.layers 1"):
-        check_recipe(recipe(model__spelling=True, model__layers=1, model__dim=16))
-    with pytest.raises(BitextmineError, match=r"model\.spelling: not with 'ugt'"):
-        check_objectives(recipe(model__spelling=True, train__objective={"contrastive": 1.0, "ugt": 1.0}))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,10 @@ from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_weights, unrolled
-from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import Distil, Teacher, recipe_from_pairs
+from bitextmine.training.recipe import load_recipe, recipe_from_pairs
+from bitextmine.training.recipe.keys import Distil, Teacher
 from bitextmine.training.stages import stages
 from bitextmine.training.trainer import train
 
@@ -48,69 +46,25 @@ def write_recipe(folder: Path, teacher: Path, steps: int) -> Path:
     return path
 
 
-# Each line of input, a folder and a number, is a run in a process of its own; torch is loaded once for all of them.
-RUNS = """
-import os, signal, sys, traceback
-from pathlib import Path
-import torch
-import torch._dynamo
-torch.set_num_threads(1)
-from bitextmine.training.recipe import load_recipe
-from bitextmine.training import teacher
-from bitextmine.training.trainer import train
-teacher.BLOCK = 100
-def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
-    global left
-    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
-        event == "open" and str(args[0]).endswith("/vectors") and str(args[1]).startswith("a")
-    ):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-for line in sys.stdin:
-    out, left = line.split()
-    left = int(left)
-    if not (child := os.fork()):
-        sys.addaudithook(die)
-        try:
-            train(load_recipe(Path(sys.argv[1])), Path(out))
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 @pytest.mark.timeout(1800)  # many processes, however busy the machine
 def test_killed_in_any_stage_it_goes_on_and_ends_in_the_same_weights(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path
+    make_recipe: Make, run_to_die: Callable[..., int], tmp_path: Path, tiny_model: Path
 ) -> None:
     make_recipe()  # for its corpus
-    path = write_recipe(tmp_path, tiny_model, steps=4)
-    with subprocess.Popen(
-        [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as runs:
-
-        def run(name: str, events: int = -1) -> int:
-            assert runs.stdin is not None and runs.stdout is not None
-            runs.stdin.write(f"{tmp_path / name} {events}\n")
-            runs.stdin.flush()
-            return int(runs.stdout.readline())
-
-        assert run("whole") == 0
-        # A whole run is six blocks of the teacher's vectors and four checkpoints, four checkpoints, six blocks of the
-        # assistant's and four, four: killed in each of the four stages, and while vectors are made.
-        reached = []
-        for events in (3, 7, 4, 8, 3, 6):
-            assert run("part", events) == -signal.SIGKILL
-            reached.append(sorted(path.name for path in (tmp_path / "part" / "work" / "stages").iterdir()))
-            assert not (tmp_path / "part" / "config.json").exists()
-        assert reached[0] == reached[1] == ["1-assistant"] and "3-student" not in reached[2], reached
-        assert "3-student" in reached[3] and (tmp_path / "part" / "work" / "checkpoint.pt").exists()
-        assert run("part") == 0
+    path, part = write_recipe(tmp_path, tiny_model, steps=4), tmp_path / "part"
+    assert run_to_die(path, tmp_path / "whole") == 0
+    # A whole run is six blocks of the teacher's vectors and four checkpoints, four checkpoints, six blocks of the
+    # assistant's and four, four: killed in each of the four stages, and while vectors are made.
+    reached = []
+    for events in (3, 7, 4, 8, 3, 6):
+        assert run_to_die(path, part, events) == -signal.SIGKILL
+        reached.append(sorted(path.name for path in (part / "work" / "stages").iterdir()))
+        assert not (part / "config.json").exists()
+    assert reached[0] == reached[1] == ["1-assistant"] and "3-student" not in reached[2], reached
+    assert "3-student" in reached[3] and (part / "work" / "checkpoint.pt").exists()
+    assert run_to_die(path, part) == 0
     for file in ("model.safetensors", "config.json", "work/stages/1-assistant/model.safetensors"):
-        assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+        assert (part / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
     config, _ = read_folder(tmp_path / "whole")
     assert {name: getattr(config, name) for name in SHAPE} == SHAPE
 
@@ -118,10 +72,8 @@ def test_killed_in_any_stage_it_goes_on_and_ends_in_the_same_weights(
 def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
 ) -> None:
-    from bitextmine.training.recipe import load_recipe
-
     make_recipe()
-    path = write_recipe(tmp_path, tiny_model, steps=100)
+    path = write_recipe(tmp_path, tiny_model, steps=70)
     folder = train(load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out")
     unseen = sentence_pairs[5000:5100]
     for made, least in ((folder / "work" / "stages" / "1-assistant", 0.5), (folder, 0.5)):
@@ -147,8 +99,6 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
 def test_a_student_may_have_fewer_layers_without_recurrence(
     make_recipe: Make, tmp_path: Path, tiny_model: Path
 ) -> None:
-    from bitextmine.training.recipe import load_recipe
-
     make_recipe()
     settings = {"distil.layers": 1, "model.recurrent": 0, "model.bottleneck": 0}
     recipe = load_recipe(write_recipe(tmp_path, tiny_model, steps=2), settings)
@@ -214,57 +164,11 @@ def test_a_recipe_with_stages_is_these_trainings(
     assert found[-1].out == tmp_path / "out" and found[-1].recipe.model.storage == "int8"
     assert all(stage.recipe.model.storage == "float32" for stage in found[:-1])
     for stage in found:
-        made = stage.recipe
+        made, first = stage.recipe, stage.number == 1
         assert made.train.epochs == epochs[stage.number - 1]
-        assert (
-            made.train.objective
-            == {
-                1: {"distil": 1.0},
-                2: {"embedding": 1.0},
-                3: {"distil": 1.0},
-                4: {"distil": 1.0, "mcl_ce": 1.0},
-            }[stage.number]
-        )
-        taught_by = (
-            str(tmp_path / "out" / "work" / "stages" / "1-assistant") if stage.number in (2, 3) else "minilm"
-        )
-        assert made.teacher.model == taught_by
-        assert (made.model.bottleneck, made.model.recurrent) == (
-            (0, 0) if stage.number == 1 else (shape.get("bottleneck", 0), shape.get("recurrent", 0))
-        )
-
-
-BAD = [
-    ({"distil.epochs": [1, 1]}, r"distil\.epochs: found \[1\.0, 1\.0\]; it must be four numbers"),
-    ({"distil.epochs": [0, 0, 0, 0]}, r"distil\.epochs: .*not all of them 0"),
-    ({"distil.epochs": [1, -1, 1, 1]}, r"distil\.epochs 2: found -1; it must be a number, at least 0"),
-    ({"distil.epochs": [1, 1, 1, 1], "model.layers": 0}, r"distil\.epochs: found with model\.layers 0"),
-    ({"distil.epochs": [0, 1, 1, 1]}, r"distil\.epochs: found no stage 1 and no distil\.assistant"),
-    ({"distil.epochs": [1, 1, 1, 1], "teacher.model": ""}, r"teacher\.model: found none, but it teaches"),
-    ({"distil.epochs": [1, 1, 1, 1], "teacher.epochs": 0.5}, r"teacher\.epochs: found 0\.5 with \[distil\]"),
-    (
-        {"distil.epochs": [1, 1, 1, 1], "train.objective": {"ugt": 1.0}},
-        r"train\.objective: found with \[distil\]",
-    ),
-    ({"distil.assistant": "there"}, r"distil\.assistant: .*there: no such model folder"),
-    ({"distil.contrast": "hard"}, r'distil\.contrast: found .hard.; it must be "soft" or "bool"'),
-    ({"model.recurrent": 3}, r"model\.recurrent: 3 does not divide model\.layers 2"),
-    ({"model.bottleneck": 32}, r"model\.bottleneck: found 32 with model\.dim 32"),
-    ({"model.layers": 0, "model.bottleneck": 8}, r"and needs layers"),
-    (
-        {"distil.epochs": [1, 1, 1, 1], "distil.layers": 3},
-        r"distil\.layers: found 3, but the assistant has model\.layers 2",
-    ),
-    (
-        {"distil.epochs": [1, 1, 1, 1], "model.recurrent": 2, "distil.layers": 1},
-        r"model\.recurrent: 2 does not divide distil\.layers 1",
-    ),
-    ({"distil.layers": 1}, r"distil\.layers: found without distil\.epochs"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "said"), BAD, ids=[str(wrong) for wrong, _ in BAD])
-def test_stages_that_cannot_be_are_told(wrong: dict[str, Any], said: str) -> None:
-    good = {"model.layers": 2, "model.dim": 32, "teacher.model": "minilm"}
-    with pytest.raises(BitextmineError, match=said):
-        recipe_from_pairs(["x.en-fr.tsv"], {**good, **wrong})
+        objective = {2: {"embedding": 1.0}, 4: {"distil": 1.0, "mcl_ce": 1.0}}
+        assert made.train.objective == objective.get(stage.number, {"distil": 1.0})
+        assistant = str(tmp_path / "out" / "work" / "stages" / "1-assistant")
+        assert made.teacher.model == (assistant if stage.number in (2, 3) else "minilm")
+        for key in ("bottleneck", "recurrent"):
+            assert getattr(made.model, key) == (0 if first else shape.get(key, 0))

@@ -22,7 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.recipe import Recipe, recipe_from_pairs
-from bitextmine.training.recipe.start import RATES
+from bitextmine.training.recipe.load import RATES
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
 from bitextmine.training.start import open_start
@@ -202,8 +202,6 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe: Make, tmp_path: P
         from_(make_recipe, tmp_path, "europe5", model__layers=2)
     with pytest.raises(BitextmineError, match=r"nosuch: no such model folder.*europe5"):
         from_(make_recipe, tmp_path, "nosuch")
-    with pytest.raises(BitextmineError, match=r"vocabulary\.grow.*without model\.start_from"):
-        make_recipe(vocabulary__grow=5)
     # A recipe made by hand, whose shape nobody filled in.
     recipe = from_(make_recipe, tmp_path, "europe5")
     wrong = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, dim=dim + 4))

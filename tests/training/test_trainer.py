@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,36 +49,6 @@ def test_training_learns_to_find_translations(
     assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in (folder / "README.md").read_text()
 
 
-# Each line of input, a folder and a number, is a run in a process of its own; torch is loaded once for all of them.
-RUNS = """
-import os, signal, sys, traceback
-from pathlib import Path
-import torch
-import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
-torch.set_num_threads(1)
-from bitextmine.training.recipe import load_recipe
-from bitextmine.training.trainer import train
-def die(event, args):  # before so many checkpoints have their name; -1: never
-    global left
-    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt"):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-for line in sys.stdin:
-    out, left = line.split()
-    left = int(left)
-    if not (child := os.fork()):
-        sys.addaudithook(die)
-        try:
-            train(load_recipe(Path(sys.argv[1])), Path(out))
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 @pytest.mark.timeout(900)  # five processes, however busy the machine
 @pytest.mark.parametrize(
     ("vocabulary", "model"),
@@ -88,45 +56,29 @@ for line in sys.stdin:
     ids=["layers", "spelling"],
 )
 def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
-    make_recipe: Make, tmp_path: Path, vocabulary: str, model: str
+    make_recipe: Make, run_to_die: Callable[..., int], tmp_path: Path, vocabulary: str, model: str
 ) -> None:
     make_recipe()  # for its corpus
-    path = tmp_path / "recipe.toml"
-    path.write_text(
+    recipe, whole, part = tmp_path / "recipe.toml", tmp_path / "whole", tmp_path / "part"
+    recipe.write_text(
         '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
         f"[vocabulary]\n{vocabulary}\n"
         f"[model]\ndim = 16\n{model}\n"
-        "[train]\nsteps = 24\nbatch = 64\nvalid_every = 7\ncheckpoint_seconds = 0.0\n"
+        "[train]\nsteps = 24\nbatch = 64\nvalid_every = 7\npatience = 9\ncheckpoint_seconds = 0.0\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", RUNS, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as runs:
-
-        def run(name: str, checkpoints: int = -1) -> int:
-            assert runs.stdin is not None and runs.stdout is not None
-            runs.stdin.write(f"{tmp_path / name} {checkpoints}\n")
-            runs.stdin.flush()
-            return int(runs.stdout.readline())
-
-        assert run("whole") == 0
-        whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
-        saved = 0
-        for checkpoints in (1, 6, 9):
-            assert run("part", checkpoints) == -signal.SIGKILL
-            saved += checkpoints - 1
-            assert _step(tmp_path / "part" / "work" / "checkpoint.pt") == (saved or -1)
-            assert not (tmp_path / "part" / "model.safetensors").exists()
-        assert run("part") == 0
-        assert (tmp_path / "part" / "model.safetensors").read_bytes() == whole
-    logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("whole", "part")]
-    losses = [
-        [(entry["step"], entry["contrastive"]) for entry in map(json.loads, log) if "contrastive" in entry]
-        for log in logs
-    ]
-    assert losses[1][-1] == losses[0][-1]
-    assert _timeless(logs[1]) == _timeless(logs[0]), "every entry, those that a kill came before among them"
-    checkpoints = [(tmp_path / name / "work" / "checkpoint.pt").read_bytes() for name in ("whole", "part")]
-    assert checkpoints[0] == checkpoints[1]
+    assert run_to_die(recipe, whole) == 0
+    saved = 0
+    for checkpoints in (1, 6, 9):
+        assert run_to_die(recipe, part, checkpoints) == -signal.SIGKILL
+        saved += checkpoints - 1
+        assert _step(part / "work" / "checkpoint.pt") == (saved or -1)
+        assert not (part / "model.safetensors").exists()
+    assert run_to_die(recipe, part) == 0
+    for name in ("model.safetensors", "work/checkpoint.pt"):
+        assert (part / name).read_bytes() == (whole / name).read_bytes()
+    # Every entry, those that a kill came before among them.
+    logs = [_timeless((folder / "log.jsonl").read_text().splitlines()) for folder in (whole, part)]
+    assert logs[0] == logs[1] and any("contrastive" in entry for entry in logs[0])
 
 
 def _timeless(log: list[str]) -> list[dict[str, Any]]:
@@ -199,10 +151,3 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_step(
 def test_bad_corpora(make_recipe: Make, tmp_path: Path, rows: list[str], said: str) -> None:
     with pytest.raises(BitextmineError, match=said):
         train(make_recipe(rows), tmp_path / "out")
-
-
-def test_a_missing_corpus_is_named(make_recipe: Make, tmp_path: Path) -> None:
-    recipe = make_recipe()
-    (tmp_path / "pairs.en-fr.tsv").unlink()
-    with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: (no such file|cannot)"):
-        train(recipe, tmp_path / "out")

@@ -31,7 +31,7 @@ from bitextmine.training.log import plot_log
 from bitextmine.training.pairs import find_corpora
 from bitextmine.training.recipe import Training
 from bitextmine.training.run import TrainingRun, compile_layers, rate_share, validate
-from bitextmine.training.trainer import load_checkpoint, save_checkpoint, train
+from bitextmine.training.trainer import train
 
 Make = Callable[..., Any]
 LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
@@ -72,29 +72,6 @@ def test_early_stopping_keeps_the_best_weights(
     assert all(torch.equal(kept[1][name], value) for name, value in kept[0].items())
 
 
-def test_what_early_stopping_remembers_survives_a_checkpoint(
-    make_recipe: Make, begin: Make, tmp_path: Path
-) -> None:
-    recipe = make_recipe(train__patience=3, train__steps=8, train__valid_every=2)
-    whole, first, second = (begin(recipe) for _ in range(3))
-    for _ in whole.entries():
-        pass
-    for entry in first.entries():
-        if entry["step"] == 5:
-            break
-    save_checkpoint(tmp_path / "c.pt", first.state())
-    second.restore(load_checkpoint(tmp_path / "c.pt"))
-    for _ in second.entries():
-        pass
-    assert (second.waited, second.scores, second.best["step"]) == (
-        whole.waited,
-        whole.scores,
-        whole.best["step"],
-    )
-    for name, value in whole.best["model"].items():
-        assert torch.equal(second.best["model"][name], value)
-
-
 def test_patience_needs_pairs_to_measure_on(make_recipe: Make, tmp_path: Path) -> None:
     with pytest.raises(BitextmineError, match=r"train\.patience: no corpus has the 50 held-out pairs"):
         train(make_recipe(train__patience=2, data__valid_pairs=0), tmp_path / "out")
@@ -118,7 +95,7 @@ def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
 
     monkeypatch.setattr(TrainingRun, "learn", poisoned)
     recipe = make_recipe(train__checkpoint_seconds=0.0)
-    with pytest.raises(BitextmineError, match="step 5: weights are no longer finite"):
+    with pytest.raises(BitextmineError, match=r"step 5: weights are no longer finite.*checkpoint stays"):
         train(recipe, tmp_path / "out")
     saved = torch.load(tmp_path / "out" / "work" / "checkpoint.pt", weights_only=True)
     assert saved["step"] == 4
@@ -167,9 +144,7 @@ def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule: str) 
     assert all(a >= b for a, b in itertools.pairwise(shares[20:]))
     last = {"cosine": 0.05, "linear": 0.05, "constant": 1.0, "inverse-sqrt": math.sqrt(20 / 200)}[schedule]
     assert shares[-1] == pytest.approx(last, abs=0.01)
-    middle = {"cosine": 0.525, "linear": 0.525, "constant": 1.0, "inverse-sqrt": math.sqrt(20 / 111)}[
-        schedule
-    ]
+    middle = {"constant": 1.0, "inverse-sqrt": math.sqrt(20 / 111)}.get(schedule, 0.525)
     assert shares[110] == pytest.approx(middle, abs=0.01)
 
 
@@ -303,36 +278,6 @@ def test_lengths_that_the_caller_knows_change_nothing(equal: bool) -> None:
     assert torch.equal(model(ids, offsets), model(ids, offsets, int(lengths.max()), equal))
 
 
-def test_training_in_bfloat16_learns(make_recipe: Make, tmp_path: Path) -> None:
-    recipe = make_recipe(
-        **LAYER,
-        train__autocast="bfloat16",
-        train__learning_rate=2e-3,
-        train__objective={"contrastive": 1.0, "ugt": 1.0},
-    )
-    folder = train(recipe, tmp_path / "out")
-    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    entries = [entry for entry in entries if "loss" in entry]
-    assert entries[-1]["loss"] < entries[0]["loss"] and entries[-1]["p_at_1"]["mean"] > 50
-
-
-def test_on_a_cpu_attention_stays_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of bfloat16 layers, too: there its backward pass takes many times as long, and nothing else is lost by it."""
-    seen = []
-    attention = torch.nn.functional.scaled_dot_product_attention
-
-    def watched(q: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        seen.append((q.dtype, attention(q, *args, **kwargs).dtype))
-        return attention(q, *args, **kwargs)
-
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
-    model = small_model(1)
-    found = [sentence_vectors(model, SENTENCES, 100, precision=p) for p in (torch.float32, torch.bfloat16)]
-    assert set(seen) == {(torch.float32, torch.float32)}
-    torch.testing.assert_close(found[1], found[0], rtol=0.05, atol=0.05)
-    assert not torch.equal(found[1], found[0]), "other products are in bfloat16"
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
     recipe = make_recipe(
@@ -372,21 +317,14 @@ def test_compiling_without_a_compiler_names_the_key(monkeypatch: pytest.MonkeyPa
 def test_any_number_of_layers_with_either_vocabulary(make_recipe: Make, tmp_path: Path, layers: int) -> None:
     from bitextmine.encoder import load_encoder
 
-    kind = "bpe" if layers else "unigram"
-    recipe = make_recipe(**{**LAYER, "model__layers": layers}, vocabulary__type=kind, train__steps=3)
+    kind, precision = ("bpe", "bfloat16") if layers else ("unigram", "auto")
+    settings = {**LAYER, "model__layers": layers, "train__autocast": precision}
+    recipe = make_recipe(**settings, vocabulary__type=kind, train__steps=3)
     encoder = load_encoder(train(recipe, tmp_path / "out"))
     vectors = encoder.encode(["The doctor buys a red bicycle.", ""])
     assert vectors.shape == (2, 16)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0], atol=1e-3)
     assert (recipe.vocabulary.type, encoder.describe()["layers"]) == (kind, layers)
-
-
-def test_corpora_are_looked_for_before_anything_is_made(make_recipe: Make, tmp_path: Path) -> None:
-    recipe = make_recipe()
-    (tmp_path / "pairs.en-fr.tsv").unlink()
-    with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: no such file.*--data FOLDER"):
-        train(recipe, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_how_many_corpora_are_missing_is_told(make_recipe: Make, tmp_path: Path) -> None:
@@ -398,8 +336,11 @@ def test_how_many_corpora_are_missing_is_told(make_recipe: Make, tmp_path: Path)
     with pytest.raises(BitextmineError, match=r"other.en-fr.tsv: no such file; the recipe"):
         find_corpora(recipe)
     (tmp_path / "pairs.en-fr.tsv").unlink()
-    with pytest.raises(BitextmineError, match=r"pairs.en-fr.tsv: no such file; 2 of 2 are missing; "):
-        find_corpora(recipe)
+    with pytest.raises(
+        BitextmineError, match=r"pairs.en-fr.tsv: no such file; 2 of 2 are missing; .*--data FOLDER"
+    ):
+        train(recipe, tmp_path / "out")
+    assert not (tmp_path / "out").exists(), "corpora are looked for before anything is made"
 
 
 def test_too_little_text_is_told(
@@ -441,21 +382,3 @@ def test_measuring_changes_no_weight(make_recipe: Make, tmp_path: Path) -> None:
         train(make_recipe(train__valid_every=every), tmp_path / name)
     often, once = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("often", "once"))
     assert often == once
-
-
-def test_a_checkpoint_is_only_told_of_where_there_is_one(
-    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learn = TrainingRun.learn
-
-    def poisoned(self: TrainingRun, *args: Any) -> dict[str, float]:
-        losses = learn(self, *args)
-        with torch.no_grad():
-            self.model.embedding.weight[3, 2] = float("nan" if self.step == 3 else 0)
-        return losses
-
-    monkeypatch.setattr(TrainingRun, "learn", poisoned)
-    for seconds, told in ((3600.0, False), (0.0, True)):
-        with pytest.raises(BitextmineError, match=r"no longer finite|the loss is") as stopped:
-            train(make_recipe(train__checkpoint_seconds=seconds), tmp_path / f"out{told}")
-        assert ("checkpoint stays" in str(stopped.value)) == told

@@ -1,4 +1,1 @@
-"""Training objectives by name, weighted by the recipe's train.objective table.
-
-`catalogue` declares them, without torch; `registry` defines what an objective is and makes those of a run.
-"""
+"""Training objectives: `catalogue` declares them, without torch; `registry` makes those of a run."""

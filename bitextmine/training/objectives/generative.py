@@ -16,7 +16,7 @@ from bitextmine.training.objectives.registry import Objective, Setup, Views
 
 
 class Generative(Objective):
-    """An objective with a head (shared by all generative objectives of a run)."""
+    """An objective with a head, which all generative objectives of a run share."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -26,9 +26,9 @@ class Generative(Objective):
         self, views: Views, states: Tensor, targets: Targets, weights: np.ndarray | float = 1.0
     ) -> Tensor:
         """Return the weighted sum of the rows' divergences, per pair of the step's batch."""
-        weights = np.asarray(weights) / views.pairs
+        model, weights = views.model, np.asarray(weights) / views.pairs
         return divergence(
-            self.head, views.model.embedding.weight, states, targets, weights, views.model.bottleneck_weight
+            self.head, model.embedding.weight, states, targets, weights, model.bottleneck_weight
         )
 
 
@@ -56,8 +56,7 @@ class Smlm(Generative):
     def forward(self, views: Views) -> Tensor:
         """Return the loss of a step."""
         masked = views.one_masked
-        targets = one_piece(np.concatenate([masked.piece, masked.piece]))
-        return self.divergence(views, masked.vectors, targets)
+        return self.divergence(views, masked.vectors, one_piece(np.tile(masked.piece, 2)))
 
 
 class Xtr(Generative):
@@ -65,9 +64,7 @@ class Xtr(Generative):
 
     def forward(self, views: Views) -> Tensor:
         """Return the loss of a step."""
-        vectors = views.one_masked.vectors
-        targets = piece_counts(_other_side(views))
-        return self.divergence(views, vectors, targets)
+        return self.divergence(views, views.one_masked.vectors, piece_counts(_other_side(views)))
 
 
 class Ugt(Generative):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from bitextmine.training.losses import Head
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
-from bitextmine.training.recipe import Recipe, Teacher, Training
+from bitextmine.training.recipe.keys import Recipe, Teacher, Training
 from bitextmine.training.sampling import drop_pieces
 
 
@@ -105,8 +105,7 @@ class Objectives(nn.Module):
 def objective_class(name: str) -> type[Objective]:
     """Return the class that `catalogue` declares by that name."""
     declared = OBJECTIVES[name]
-    module = import_module(f"bitextmine.training.objectives.{declared.module}")
-    cls: type[Objective] = getattr(module, declared.cls)
+    cls: type[Objective] = getattr(import_module(f"{__package__}.{declared.module}"), declared.cls)
     return cls
 
 
@@ -115,8 +114,7 @@ def objective_class(name: str) -> type[Objective]:
 MASK = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class OneMasked:
+class OneMasked(NamedTuple):
     """A batch in which each pair has one piece masked, on a random side (Mao et al. 2021, section 3.2).
 
     side (n,): 0 source, 1 target; piece (n,) int64: the masked piece (-1: that side has none); pieces: 2n sentences,
@@ -129,8 +127,7 @@ class OneMasked:
     vectors: Tensor
 
 
-@dataclasses.dataclass(frozen=True)
-class MaskedPieces:
+class MaskedPieces(NamedTuple):
     """BERT-style masking: states (m, d) at the chosen positions, masked pieces (m,) int64, pairs row (m,) int64."""
 
     states: Tensor
@@ -138,8 +135,7 @@ class MaskedPieces:
     row: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True)
-class EditedVectors:
+class EditedVectors(NamedTuple):
     """Vectors (m, d), not normalised, of changed copies of sentences ``rows`` (m,) of one side (0 or 1)."""
 
     side: int
@@ -183,7 +179,7 @@ class Views:
 
     @property
     def teacher(self) -> np.ndarray:
-        """The teacher's vectors of the step's sentences, (2, pairs, d) float32 with unit rows."""
+        """Return the teacher's vectors of the step's sentences, (2, pairs, d) float32 with unit rows."""
         assert self._teacher is not None, "only taught pairs have a teacher"
         return self._teacher
 
@@ -207,25 +203,26 @@ class Views:
         return np.random.default_rng([self.training.seed, self.step, stream])
 
     def _encode(self, pieces: Pieces) -> Tensor:
-        t = self.training
-        if self._teacher is None or not self.model.config.length_share:
-            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+        t, model = self.training, self.model
+        encode = partial(sentence_vectors, model, pieces, t.batch_tokens, t.recompute, self.precision)
+        if self._teacher is None or not model.config.length_share:
+            return encode()
         # The teacher's cosines are targets for those of the finished model.
-        was = self.model.length_share_in_training
-        self.model.length_share_in_training = self.model.config.length_share
+        was = model.length_share_in_training
+        model.length_share_in_training = model.config.length_share
         try:
-            return sentence_vectors(self.model, pieces, t.batch_tokens, t.recompute, self.precision)
+            return encode()
         finally:
-            self.model.length_share_in_training = was
+            model.length_share_in_training = was
 
     @cached_property
     def vectors(self) -> Tensor:
-        """Pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
+        """Return pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
         return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
 
     @cached_property
     def edited(self) -> EditedVectors:
-        """Pooled states of changed copies of the batch's sentences, with some pieces dropped."""
+        """Return pooled states of changed copies of the batch's sentences, with some pieces dropped."""
         found = self._edited
         assert found is not None, "the sampler makes copies for objectives that ask for them"
         copies = drop_pieces(found.pieces, self.training.piece_dropout, self._rng(4))
@@ -235,7 +232,7 @@ class Views:
 
     @cached_property
     def one_masked(self) -> OneMasked:
-        """The batch with one piece of each pair masked."""
+        """Return the batch with one piece of each pair masked."""
         side, position, piece = mask_one(self._all, self.content, self._rng(2))
         ids = self._all.ids.copy()
         ids[position[position >= 0]] = MASK
@@ -244,7 +241,7 @@ class Views:
 
     @cached_property
     def bert_masked(self) -> MaskedPieces:
-        """The batch masked as BERT does."""
+        """Return the batch masked as BERT does."""
         ids, positions = mask_like_bert(self._all, self.content, self._rng(3))
         pieces = self._own(Pieces(ids, self._all.offsets))
         if self.world.size > 1:

@@ -41,8 +41,7 @@ class Distil(Taught):
     """Eq. 2, 4 and 6: the student's vectors become the teacher's.
 
     The mean over n pairs of |t - s|^2, summed over both sides. If they differ in dimension, a linear map from the
-    student's to the teacher's is learned beside the encoder; it
-    starts out orthogonal.
+    student's to the teacher's is learned beside the encoder; it starts out orthogonal.
     """
 
     def __init__(self, setup: Setup) -> None:

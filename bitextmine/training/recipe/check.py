@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -36,35 +37,30 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
         BitextmineError: a key is unknown, missing or of the wrong type.
         OutOfRangeError: a value is out of range.
     """
-    _refuse_unknown(content, Recipe, "")
+    _check_keys(content, Recipe, "")
     try:
-        recipe = msgspec.convert(content, Recipe)
+        return msgspec.convert(content, Recipe)
     except msgspec.ValidationError as e:
         kind = BitextmineError if ", got " in str(e) else OutOfRangeError
         raise kind(f"recipe: {_explained(str(e), content)}") from None
-    _refuse_infinite(content, "")
-    return recipe
 
 
 def key_types(cls: type) -> dict[str, Any]:
     """Return the annotated type of each key of a table."""
-    return {
-        name: kind for name, kind in typing.get_type_hints(cls, include_extras=True).items() if name != "base"
-    }
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {name: kind for name, kind in hints.items() if name != "base"}
 
 
-def type_in_words(kind: Any, *, limits_only: bool = False) -> str:
+def type_in_words(kind: Any) -> str:
     """Describe a key's type and range: a whole number, at least 8, at most 1,000,000; "unigram" or "bpe"."""
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(json.dumps(choice) for choice in typing.get_args(kind))
     words = []
     if typing.get_origin(kind) is typing.Annotated:
         kind, meta = typing.get_args(kind)
-        limits = {name: getattr(meta, name) for name in _LIMITS}
-        words = [_LIMITS[name].format(limit) for name, limit in limits.items() if limit is not None]
+        limits = ((said, getattr(meta, name)) for name, said in _LIMITS.items())
+        words = [said.format(limit) for said, limit in limits if limit is not None]
     arguments = typing.get_args(kind)
-    if limits_only:
-        return ", ".join(words)
     if typing.get_origin(kind) is dict:
         return f"a table of names, each with {type_in_words(arguments[1])}"
     if arguments:
@@ -72,31 +68,24 @@ def type_in_words(kind: Any, *, limits_only: bool = False) -> str:
     return ", ".join([_TYPES.get(kind, "a table"), *words])
 
 
-def _refuse_unknown(content: Any, kind: Any, where: str) -> None:
-    if typing.get_origin(kind) is tuple and isinstance(content, (list, tuple)):
-        for number, item in enumerate(content, 1):
-            _refuse_unknown(item, typing.get_args(kind)[0], f"{where.rstrip('.')} {number}: ")
-    if not dataclasses.is_dataclass(kind) or not isinstance(content, Mapping):
-        return
-    known = key_types(typing.cast(type, kind))
-    for key, value in content.items():
-        if key not in known:
-            table = where.rstrip(".: ") or "the recipe"
-            raise BitextmineError(f"recipe: unknown key {where + key!r}; {table} takes {', '.join(known)}")
-        _refuse_unknown(value, known[key], f"{where}{key}.")
-
-
-def _refuse_infinite(content: Any, where: str) -> None:
-    """TOML has a word for infinity, which msgspec lets pass as a number without an upper limit."""
-    items: Iterable[tuple[Any, Any]] = ()
+def _check_keys(content: Any, kind: Any, where: str) -> None:
+    """Refuse unknown keys, and infinite numbers, which msgspec lets pass where there is no upper limit."""
     if isinstance(content, Mapping):
-        items = content.items()
+        known = (
+            key_types(typing.cast(type, kind)) if dataclasses.is_dataclass(kind) else dict.fromkeys(content)
+        )
+        for key, value in content.items():
+            if key not in known:
+                table = where.rstrip(".: ") or "the recipe"
+                raise BitextmineError(
+                    f"recipe: unknown key {where + key!r}; {table} takes {', '.join(known)}"
+                )
+            _check_keys(value, known[key], f"{where}{key}.")
     elif isinstance(content, (list, tuple)):
-        items = enumerate(content, 1)
-    for key, value in items:
-        _refuse_infinite(value, f"{where}.{key}" if where else str(key))
-    if isinstance(content, float) and not math.isfinite(content):
-        raise BitextmineError(f"recipe: {where}: found {content}; it must be a finite number")
+        for number, item in enumerate(content, 1):
+            _check_keys(item, next(iter(typing.get_args(kind)), None), f"{where.rstrip('.')} {number}: ")
+    elif isinstance(content, float) and not math.isfinite(content):
+        raise BitextmineError(f"recipe: {where.rstrip('.: ')}: found {content}; it must be a finite number")
 
 
 def _explained(error: str, content: Any) -> str:
@@ -105,15 +94,11 @@ def _explained(error: str, content: Any) -> str:
     kind, where = Recipe, ""
     for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path):
         if number:
-            kind, content, where = (
-                typing.get_args(kind)[0],
-                content[int(number)],
-                f"{where} {int(number) + 1}:",
-            )
+            kind, content = typing.get_args(kind)[0], content[int(number)]
+            where = f"{where.rstrip('.')} {int(number) + 1}: "
         else:
-            separator = " " if where.endswith(":") else "." if where else ""
-            kind, content, where = key_types(kind)[name], content[name], f"{where}{separator}{name}"
-    where = where.rstrip(":") or "it"
+            kind, content, where = key_types(kind)[name], content[name], f"{where}{name}."
+    where = where.rstrip(".: ") or "it"
     if isinstance(content, Mapping) and dataclasses.is_dataclass(kind):  # a key is missing
         return f"{where}: {said[0].lower()}{said[1:]}"
     return f"{where}: found {content!r}; it must be {type_in_words(kind)}"
@@ -131,8 +116,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
     content = dataclasses.asdict(recipe)
     del content["base"]
     recipe_of(content)
-    for rules in (_corpus_rules, _model_rules, _column_rules, _teacher_rules, _stage_rules):
-        _raise_first(rules, recipe)
+    _raise_first(_corpus_rules, _model_rules, _column_rules, _teacher_rules, _stage_rules, recipe=recipe)
     return recipe
 
 
@@ -142,11 +126,11 @@ def check_objectives(recipe: Recipe) -> None:
     Raises:
         BitextmineError: names the first key that is wrong.
     """
-    _raise_first(_objective_rules, recipe)
+    _raise_first(_objective_rules, recipe=recipe)
 
 
-def _raise_first(rules: Callable[[Recipe], Iterator[str]], recipe: Recipe) -> None:
-    for wrong in rules(recipe):
+def _raise_first(*rules: Callable[[Recipe], Iterator[str]], recipe: Recipe) -> None:
+    for wrong in itertools.chain.from_iterable(rule(recipe) for rule in rules):
         raise BitextmineError(f"recipe: {wrong}")
 
 
@@ -185,9 +169,8 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
     for name in ("spelling", "length_share", "order_columns"):
         if getattr(m, name) and m.layers:
             yield f"model.{name}: found with model.layers {m.layers}; only models without layers support it"
-    if recipe.train.length_share_in_training and not m.length_share:
-        found = recipe.train.length_share_in_training
-        yield f"train.length_share_in_training: found {found} without model.length_share; set that, too"
+    if (share := recipe.train.length_share_in_training) and not m.length_share:
+        yield f"train.length_share_in_training: found {share} without model.length_share; set that, too"
     if m.length_share and m.dim <= COLUMNS:
         yield f"model.length_share: its {COLUMNS} columns leave none of model.dim {m.dim}"
     if not recipe.train.objective:
@@ -201,10 +184,10 @@ def _column_rules(recipe: Recipe) -> Iterator[str]:
         ("model", m.dim, m.order_columns),
         ("reduce", reduce.dim or m.dim, reduce.order_columns),
     ):
-        if order > max(0, dim - order - lengths):
+        if order > (left := max(0, dim - order - lengths)):
             yield (
                 f"{section}.order_columns: {order} need as many columns of the pieces, of which {section}.dim {dim} "
-                f"leaves {max(0, dim - order - lengths)}; take at most {max(0, dim - lengths) // 2}"
+                f"leaves {left}; take at most {max(0, dim - lengths) // 2}"
             )
     if reduce.norm_power != 1 and m.layers:
         yield (
@@ -303,21 +286,15 @@ def _objective_rules(recipe: Recipe) -> Iterator[str]:
         yield f"train.objective: {asked[0]!r} needs a teacher: set teacher.model, or leave this objective out"
     if teacher.model and not asked:
         yield (
-            f"teacher.model: found {teacher.model!r}, but no objective learns from it: add {_either(teaching)} to "
-            "train.objective, or leave teacher.model empty"
+            f"teacher.model: found {teacher.model!r}, but no objective learns from it: add "
+            f"{' or '.join(map(repr, teaching))} to train.objective, or leave teacher.model empty"
         )
     at_once = [name for name, declared in chosen.items() if not declared.taught]
     if teacher.model and teacher.epochs and len(at_once) in (0, len(chosen)):
         why = "nothing is learned before it teaches" if not at_once else "no objective learns from it"
-        yield (
-            f"teacher.epochs: found {teacher.epochs:g}, but {why}: leave it at 0, or name objectives of both kinds"
-        )
+        yield f"teacher.epochs: found {teacher.epochs:g}, but {why}: leave it at 0, or name objectives of both kinds"
     others = [name for name, declared in chosen.items() if not declared.cosines]
+    able = " or ".join(repr(name) for name, declared in OBJECTIVES.items() if declared.cosines)
     for key in ("spelling", "order_columns", "length_share"):
         if getattr(m, key) and others:
-            able = _either(name for name, declared in OBJECTIVES.items() if declared.cosines)
             yield f"model.{key}: not with {others[0]!r}: only {able} support it"
-
-
-def _either(names: Iterable[str]) -> str:
-    return " or ".join(repr(name) for name in names)

@@ -1,27 +1,44 @@
-"""Load recipes: TOML files, packaged recipes by name, a model's recipe.json, or nothing but names of corpora."""
+"""Read and print recipes: TOML files, packaged recipes by name, a model's recipe.json, or only names of corpora.
+
+Recipes that continue from an encoder are completed with the keys that the encoder decides.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from bitextmine.encoder import folder as encoders
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.foreign import foreign_kind
+from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.jsonfile import read_json, read_toml
 from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import OutOfRangeError, check_recipe, recipe_of
-from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe
-from bitextmine.training.recipe.start import with_assistant, with_start
+from bitextmine.training.recipe.keys import SECTIONS, Corpus, Model, Recipe, changed
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 # Keys of earlier versions, which the recipe.json of an older model still has.
 REMOVED = ("hard_negatives", "hard_pool", "hard_limit")
+# Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
+# what the encoder knows.
+RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
+# The keys of a model that an encoder decides. Dropout belongs to the training, not to the weights.
+SHAPE = tuple(
+    field.name
+    for field in dataclasses.fields(Model)
+    if field.name in {other.name for other in dataclasses.fields(EncoderConfig)} - {"dropout"}
+)
 
 
 def recipe_names() -> list[str]:
@@ -48,8 +65,48 @@ def recipe_path(recipe: str | Path) -> Path:
     return Path(recipe)
 
 
+def recipe_text(name: str | Path = "template") -> str:
+    """Return the text of a packaged recipe or of a file; "template" is the recipe of all keys and their meaning.
+
+    Raises:
+        BitextmineError: there is no such recipe or file.
+    """
+    path = Path(__file__).with_name("template.toml") if name == "template" else recipe_path(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise BitextmineError(f"{path}: cannot read: {e}") from None
+
+
+def recipe_settings(recipe: Recipe) -> str:
+    """Return the settings not at their defaults, as TOML that reads as this recipe (except the data folder)."""
+    tables = {f"[{section}]": changed(getattr(recipe, section)) for section in SECTIONS}
+    for name in ("corpora", "folder", "cache"):
+        tables["[data]"].pop(name, None)
+    found = [*tables.items(), *(("[[data.corpora]]", changed(corpus)) for corpus in recipe.data.corpora)]
+    parts = [
+        "\n".join([head, *(f"{name} = {_toml(value)}" for name, value in values.items())])
+        for head, values in found
+        if values
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, except surrogate pairs: characters above U+FFFF are written as they are.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
 def load_recipe(
-    recipe: str | Path,
+    recipe: str | Path | None,
     overrides: Mapping[str, Any] | None = None,
     *,
     pairs: Sequence[str | TwoFiles] = (),
@@ -58,15 +115,19 @@ def load_recipe(
     """Load a recipe from a TOML file, from a model's recipe.json, or by its name in the package.
 
     Args:
-        recipe: name or path.
+        recipe: name or path; None for a recipe of defaults.
         overrides: values that win over the recipe's: ``{"train.batch": 512}``.
-        pairs: files named after their languages, or two files each, in place of the recipe's corpora and the teacher's.
+        pairs: files named after their languages (NAME.en-fr.tsv[.gz|.xz|.zst]), or two files each, in place of the
+            recipe's corpora and the teacher's.
         folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes, a
             model's recipe and ``pairs`` at the current one.
 
     Raises:
         BitextmineError: names the file, or the key that is unknown, of the wrong type or out of range.
     """
+    overrides = overrides or {}
+    if recipe is None:
+        return _completed({}, overrides, pairs, Path(), folder)
     path = recipe_path(recipe)
     content = _read(path)
     if pairs:
@@ -75,7 +136,7 @@ def load_recipe(
                 content[section].pop(name, None)
     base = Path() if pairs or path.parent == PACKAGED or path.suffix == ".json" else path.parent
     try:
-        return _completed(content, overrides or {}, pairs, base, folder)
+        return _completed(content, overrides, pairs, base, folder)
     except UsageError:
         raise
     except BitextmineError as e:
@@ -85,8 +146,8 @@ def load_recipe(
 def recipe_from_pairs(
     pairs: Sequence[str | TwoFiles], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
 ) -> Recipe:
-    """Return a recipe of defaults for TSV files named after their languages: NAME.en-fr.tsv[.gz|.xz|.zst]."""
-    return _completed({}, overrides or {}, pairs, Path(), folder)
+    """Return a recipe of defaults for corpora named after their languages, as `load_recipe`."""
+    return load_recipe(None, overrides, pairs=pairs, folder=folder)
 
 
 def _completed(
@@ -96,16 +157,15 @@ def _completed(
     base: Path,
     folder: Path | None,
 ) -> Recipe:
-    found = dataclasses.replace(_recipe(content, overrides), base=base if folder is None else folder)
+    found = _recipe(content, overrides)
     data = found.data
     if pairs:
         data = dataclasses.replace(data, corpora=_corpora(pairs))
     if folder is not None:
-        data = dataclasses.replace(data, folder=".")
-    given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})} | set(
-        overrides
-    )
-    return check_recipe(with_assistant(with_start(dataclasses.replace(found, data=data), given), given))
+        base, data = folder, dataclasses.replace(data, folder=".")
+    found = dataclasses.replace(found, data=data, base=base)
+    given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})} | {*overrides}
+    return check_recipe(_with_assistant(with_start(found, given), given))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -181,3 +241,95 @@ def _langs_of(name: str) -> tuple[str, str]:
     raise BitextmineError(
         f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
     )
+
+
+# --- the encoder to start from -------------------------------------------------------------------------------
+
+
+def start_name(name: str | os.PathLike[str]) -> str:
+    """Return model.start_from for an encoder named on the command line: a packaged name, or an absolute folder."""
+    text = os.fspath(name)
+    return text if text in encoders.PACKAGED else str(Path(text).absolute())
+
+
+def start_folder(recipe: Recipe) -> Path:
+    """Return the folder of model.start_from; BitextmineError if it does not exist."""
+    name = recipe.model.start_from
+    if name in encoders.PACKAGED:
+        return encoders.packaged(name)
+    folder = recipe.path(name)
+    if not folder.is_dir():
+        found = "not a folder" if folder.exists() else "no such model folder"
+        raise BitextmineError(
+            f"model.start_from (--from): {folder}: {found}, and not one of the packaged encoders "
+            f"({', '.join(sorted(encoders.PACKAGED))})"
+        )
+    return folder
+
+
+def start_config(recipe: Recipe) -> EncoderConfig:
+    """Return the configuration of model.start_from; BitextmineError unless 'bitextmine train' made that encoder."""
+    folder = start_folder(recipe)
+    place = folder / encoders.CONFIG
+    if not place.is_file() or (folder / "modules.json").is_file():
+        kind = foreign_kind(folder)
+        found = f"an encoder of another kind ({kind})" if kind else "no model folder"
+        raise BitextmineError(
+            f"model.start_from (--from): {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
+        )
+    return EncoderConfig.from_json(read_json(place), str(place))
+
+
+def check_shape(
+    recipe: Recipe, shape: Mapping[str, Any], of: str, given: Collection[str] | None = None
+) -> None:
+    """Raise BitextmineError if one of the keys ``given`` (None: any) disagrees with the shape of the encoder ``of``."""
+    for name, there in shape.items():
+        asked = getattr(recipe.model, name)
+        if asked != there and (given is None or f"model.{name}" in given):
+            raise BitextmineError(
+                f"recipe: model.{name} is {asked}, but that of {of} is {there}: leave it out (--from with --pairs "
+                "alone, without a recipe, takes the encoder's shape)"
+            )
+
+
+def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
+    """Return the recipe with the shape and storage of the encoder it starts from, and RATES as defaults.
+
+    Args:
+        recipe: returned unchanged if it starts from random weights.
+        given: the keys that were set, as "model.dim".
+
+    Raises:
+        BitextmineError: a given key disagrees with the encoder, or the encoder cannot be trained on.
+    """
+    if not recipe.model.start_from:
+        return recipe
+    kept = shape_of(start_config(recipe))
+    check_shape(recipe, kept, recipe.model.start_from, given)
+    if "model.storage" not in given:
+        kept["storage"] = storage_of(start_folder(recipe) / encoders.WEIGHTS)
+    rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
+    model, train = dataclasses.replace(recipe.model, **kept), dataclasses.replace(recipe.train, **rates)
+    return dataclasses.replace(recipe, model=model, train=train)
+
+
+def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
+    """Return the recipe with the shape of its distil.assistant, but for what makes the student smaller."""
+    name = recipe.distil.assistant
+    if not name:
+        return recipe
+    try:
+        started = dataclasses.replace(recipe.model, start_from=name)
+        config = start_config(dataclasses.replace(recipe, model=started))
+    except BitextmineError as e:
+        said = str(e).replace("model.start_from (--from): ", "")
+        raise BitextmineError(f"recipe: distil.assistant: {said}") from None
+    shape = {key: value for key, value in shape_of(config).items() if key not in ("bottleneck", "recurrent")}
+    check_shape(recipe, shape, f"distil.assistant {name}", given)
+    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
+
+
+def shape_of(config: EncoderConfig) -> dict[str, Any]:
+    """Return the keys in SHAPE that mean something: order_weight does only with order columns."""
+    return {name: getattr(config, name) for name in SHAPE if config.order_columns or name != "order_weight"}

@@ -1,4 +1,4 @@
-"""Training vectors that tell the order of the pieces."""
+"""Training vectors that tell the order of the pieces and the length of a sentence."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ import pytest
 import torch
 
 from bitextmine import load_encoder
-from bitextmine.encoder.columns import COLUMNS, steps, wave
-from bitextmine.encoder.folder import read_folder
-from bitextmine.errors import BitextmineError
-from bitextmine.training.recipe import check_objectives, check_recipe
+from bitextmine.encoder.columns import COLUMNS, piece_characters, steps, wave
+from bitextmine.encoder.folder import WEIGHTS, read_folder
+from bitextmine.encoder.weights import CHARACTERS, read_weights
+from bitextmine.training.trainer import train
 
 Make = Callable[..., Any]
 
 
 @pytest.mark.parametrize("spelling", [False, True])
 def test_order_is_trained_with(make_recipe: Make, tmp_path: Path, spelling: bool) -> None:
-    from bitextmine.training.trainer import train
-
     recipe = make_recipe(
         model__dim=48,
         model__order_columns=16,
@@ -77,26 +75,28 @@ def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
     np.testing.assert_allclose(own.grad.to_dense().numpy(), gradient, atol=1e-6)
 
 
-def test_what_they_do_not_go_with(make_recipe: Make) -> None:
-    for wrong, message in (
-        (
-            {"model__order_columns": 4, "model__layers": 1, "model__dim": 16},
-            r"model\.order_columns: found with",
-        ),
-        (
-            {"model__order_columns": 9, "model__dim": 16},
-            r"model\.order_columns: 9 need .* leaves 7; take at most 8",
-        ),
-        ({"model__order_columns": -1}, r"model\.order_columns: found -1"),
-        ({"model__order_columns": 4, "model__order_weight": 0.0}, r"model\.order_weight: found 0\.0"),
-        (
-            {"model__order_columns": 6, "model__dim": 16, "model__storage": "int4"},
-            r"multiple of 4 .*found 10 ",
-        ),
-    ):
-        with pytest.raises(BitextmineError, match=message):
-            check_recipe(make_recipe(**wrong))
-    with pytest.raises(BitextmineError, match=r"model\.order_columns: not with 'sim'"):
-        check_objectives(
-            make_recipe(model__order_columns=4, train__objective={"contrastive": 1.0, "sim": 1.0})
-        )
+@pytest.mark.parametrize("spelling", [False, True])
+def test_the_finished_model_has_its_own_share_for_the_length(
+    make_recipe: Make, begin: Make, tmp_path: Path, spelling: bool
+) -> None:
+    recipe = make_recipe(
+        model__dim=40,
+        model__length_share=0.2,
+        model__spelling=spelling,
+        train__length_share_in_training=0.4,
+        train__steps=20,
+    )
+    out = train(recipe, tmp_path / "out")
+    config, tokenizer = read_folder(out)
+    assert (config.length_share, config.dim, config.piece_dim) == (0.2, 40, 40 - COLUMNS)
+    found = read_weights(config, out / WEIGHTS)[CHARACTERS]
+    assert (found == piece_characters(tokenizer.pieces())).all()
+
+    run = begin(recipe)
+    ids, offsets = torch.arange(9), torch.tensor([0, 4, 9])
+    with torch.no_grad():
+        shares = [
+            run.model.train(training)(ids, offsets)[:, -COLUMNS:].square().sum(1).numpy()
+            for training in (True, False)
+        ]
+    np.testing.assert_allclose(shares, [[0.4, 0.4], [0.2, 0.2]], atol=1e-5)
